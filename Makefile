@@ -1,0 +1,32 @@
+# Every target sets up what it needs; `make` alone lists the targets.
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+
+.PHONY: help setup check test test-slow demo bench clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup:  ## make .venv and see to Java 17+
+	@scripts/setup
+
+check: setup  ## ruff, mypy --strict, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_imports.py
+
+test: setup  ## the test suite
+	$(BIN)/python -m pytest -n 2
+
+test-slow: setup  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+demo: setup  ## see the system at work
+	$(BIN)/sojourn demo
+
+bench: setup  ## every benchmark, as tables
+	$(BIN)/sojourn bench all
+
+clean:  ## remove what the targets made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build out

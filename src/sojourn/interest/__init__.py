@@ -1,0 +1,1 @@
+"""What clients say: events, subscriptions, advertisements, topics, policies, and how they relate."""
