@@ -1,0 +1,146 @@
+"""How publishers move through the city, as an endless lazy list of moves a publisher.
+
+The city is a street of leaf brokers, each as wide as `broker_width_km` (paper 000, section 5.2.1). A
+publisher starts somewhere in a random leaf's piece of street and moves at its speed; when it crosses into
+the next piece it loses the old broker, and `disconnection_s` later it is connected to the new one. So the
+time between two moves is width / speed whatever the disconnection, and a faster publisher moves more often.
+
+Rules: each publisher draws from its own streams, so its path does not depend on anybody else's, nor on the
+protocol under test; a wrong prediction draws from a stream of its own, so that accuracy leaves paths alone.
+This module knows nothing of messages or trees.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from sojourn.sim.scenario import Scenario
+from sojourn.sim.streams import Streams
+from sojourn.sim.topology import Topology
+
+SECONDS_AN_HOUR = 3600.0
+
+
+class Move(NamedTuple):
+    """One move of one publisher."""
+
+    left_s: float
+    """When the publisher lost the old broker."""
+    arrived_s: float
+    """When it is connected to the new one."""
+    from_broker: int
+    to_broker: int
+    predicted: int
+    """The broker a prefetching protocol is told; `to_broker` if the prediction is right."""
+
+
+class Movement:
+    """The paths of all publishers of a scenario."""
+
+    def __init__(self, scenario: Scenario, topology: Topology, streams: Streams) -> None:
+        self._scenario = scenario
+        self._leaves = topology.leaves
+        self._streams = streams
+        self._starts = [self._draw_start(publisher) for publisher in range(scenario.publishers)]
+
+    def start(self, publisher: int) -> int:
+        """The broker a publisher first connects to."""
+        return self._leaves[self._starts[publisher]]
+
+    def proxies(self, publisher: int) -> tuple[int, ...]:
+        """The leaves closest to the publisher's first one, itself included (section 5.2.1)."""
+        low, high = self._proxy_span(publisher)
+        return tuple(self._leaves[low:high])
+
+    def moves(self, publisher: int) -> Iterator[Move]:
+        """The publisher's moves in the order of time, without end; none if there is nowhere to go."""
+        step = self._stepper(publisher)
+        if step is None:
+            return
+        scenario, leaves, speeds = self._scenario, self._leaves, self._scenario.speeds_kmh
+        draw = self._streams.fresh("movement.speed", self._leader(publisher))
+        predict = self._predictor(publisher)
+        speed = speeds[int(draw.integers(len(speeds)))]
+        # The first stay is what is left of the leaf's street from a random point on it.
+        now = float(draw.random()) * self._crossing_s(speed) + self._trailing_s(publisher)
+        at = self._starts[publisher]
+        while True:
+            to = step(at)
+            yield Move(now, now + scenario.disconnection_s, leaves[at], leaves[to], leaves[predict(at, to)])
+            at = to
+            if scenario.speed_drawn == "move":
+                speed = speeds[int(draw.integers(len(speeds)))]
+            now += self._crossing_s(speed)
+
+    def _crossing_s(self, speed_kmh: float) -> float:
+        return self._scenario.broker_width_km / speed_kmh * SECONDS_AN_HOUR
+
+    def _leader(self, publisher: int) -> int:
+        """The publisher whose draws this one follows: its group's first, or itself."""
+        if self._scenario.movement == "group":
+            return publisher - publisher % self._scenario.group_size
+        return publisher
+
+    def _trailing_s(self, publisher: int) -> float:
+        """A group moves together, yet no two radios switch in the same instant: a tenth of a second apart."""
+        return 0.1 * (publisher - self._leader(publisher))
+
+    def _draw_start(self, publisher: int) -> int:
+        leader = self._leader(publisher)
+        return int(self._streams.fresh("movement.start", leader).integers(len(self._leaves)))
+
+    def _proxy_span(self, publisher: int) -> tuple[int, int]:
+        count = min(self._scenario.proxies, len(self._leaves))
+        low = min(max(self._starts[publisher] - (count - 1) // 2, 0), len(self._leaves) - count)
+        return low, low + count
+
+    def _span(self, publisher: int) -> tuple[int, int]:
+        """First and last leaf the publisher may visit."""
+        last = len(self._leaves) - 1
+        movement = self._scenario.movement
+        if movement == "patrol":
+            low, high = self._proxy_span(publisher)
+            return max(low - self._scenario.overshoot, 0), min(high - 1 + self._scenario.overshoot, last)
+        if movement == "route":
+            length = min(self._scenario.route_brokers, last + 1)
+            start = self._starts[publisher]
+            offset = int(self._streams.fresh("movement.route", publisher).integers(length))
+            low = min(max(start - offset, 0), last + 1 - length)
+            return low, low + length - 1
+        return 0, last
+
+    def _stepper(self, publisher: int) -> Callable[[int], int] | None:
+        """The function from a leaf's place in the street to the next one's."""
+        low, high = self._span(publisher)
+        if low == high:
+            return None
+        coin = self._streams.fresh("movement.direction", self._leader(publisher))
+        coin_each_time = self._scenario.movement == "walk"
+        heading = 1 if coin.random() < 0.5 else -1
+
+        def step(at: int) -> int:
+            nonlocal heading
+            if coin_each_time:
+                heading = 1 if coin.random() < 0.5 else -1
+            if not low <= at + heading <= high:
+                heading = -heading
+            return at + heading
+
+        return step
+
+    def _predictor(self, publisher: int) -> Callable[[int, int], int]:
+        """The function from where a publisher is and goes to where the protocol thinks it goes."""
+        accuracy, last = self._scenario.prediction, len(self._leaves) - 1
+        if accuracy >= 1.0:
+            return lambda _at, to: to
+        draw = self._streams.fresh("prediction", publisher)
+
+        def predict(at: int, to: int) -> int:
+            if draw.random() < accuracy:
+                return to
+            # A wrong guess is the other neighbour; at the city's end there is none, and it shoots past.
+            for guess in (2 * at - to, 2 * to - at):
+                if 0 <= guess <= last:
+                    return guess
+            return at
+
+        return predict

@@ -1,0 +1,313 @@
+"""One simulated run, described by every factor of paper 000's section 5.1.
+
+A scenario is data: a frozen structure whose defaults are the paper's Table 4, read from a small TOML file
+or from command-line options. Each field carries its unit and a sentence, so that the structure is also the
+table that `sojourn simulate --list` prints. `validate` turns a bad value into one sentence that names the
+parameter and what it may be. Nothing here draws a number or builds a world.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+
+import msgspec
+
+from sojourn.errors import SojournError
+
+PROTOCOLS = ("standard", "prefetching", "proxy", "delayed", "prefetch-delayed", "proxy+delayed")
+TOPOLOGIES = ("tree", "chain", "ring", "star", "file")
+COMPUTATIONS = ("none", "fast", "complex", "measured")
+MOVEMENTS = ("random", "walk", "route", "group", "patrol")
+SPEED_DRAWS = ("publisher", "move")
+
+POLICIES = frozenset({"prefetching", "proxy", "delayed"})
+"""What a protocol may be composed of; `standard` is the empty composition."""
+
+
+class ScenarioError(SojournError):
+    """A scenario's parameter has a value it may not have."""
+
+
+def _factor(group: str, unit: str, explanation: str) -> msgspec.Meta:
+    return msgspec.Meta(description=explanation, extra={"group": group, "unit": unit})
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every factor of one run, with Table 4's value as its default."""
+
+    seed: Annotated[
+        int, _factor("run", "", "Root of every random stream; the same seed gives the same run.")
+    ] = 1
+    warmup_s: Annotated[
+        float, _factor("run", "s", "Movement before statistics count; set-up itself happens before time 0.")
+    ] = 60.0
+    duration_s: Annotated[float, _factor("run", "s", "Measured time after the warm-up.")] = 300.0
+    protocol: Annotated[
+        str,
+        _factor(
+            "protocol",
+            "",
+            "What brokers do when a publisher moves: " + ", ".join(PROTOCOLS) + " (section 4).",
+        ),
+    ] = "standard"
+    proxies: Annotated[
+        int,
+        _factor("protocol", "brokers", "Leaves around the first one that always keep a publisher's tree."),
+    ] = 5
+    unadvertise_delay_s: Annotated[
+        float,
+        _factor("protocol", "s", "How long a delayed protocol keeps the old tree after a publisher left."),
+    ] = 10.0
+    prediction: Annotated[
+        float,
+        _factor("protocol", "probability", "How often a prefetching protocol is told the true next broker."),
+    ] = 1.0
+    covering: Annotated[
+        bool,
+        _factor(
+            "protocol", "", "Whether a covered subscription or advertisement is held back (section 2.2)."
+        ),
+    ] = True
+    topology: Annotated[
+        str, _factor("network", "", "Shape of the broker network: " + ", ".join(TOPOLOGIES) + ".")
+    ] = "tree"
+    tree_height: Annotated[
+        int, _factor("network", "levels", "Levels of the tree, root and leaves included.")
+    ] = 4
+    tree_degree: Annotated[
+        int, _factor("network", "brokers", "Children of every inner broker of the tree.")
+    ] = 4
+    brokers: Annotated[
+        int,
+        _factor("network", "brokers", "Brokers of a chain, ring or star; a tree has what its height gives."),
+    ] = 85
+    topology_file: Annotated[
+        str, _factor("network", "", "TOML file with `links` and, if wished, `leaves`.")
+    ] = ""
+    link_bandwidth_bps: Annotated[float, _factor("network", "bit/s", "Bandwidth between two brokers.")] = 10e6
+    link_latency_ms: Annotated[float, _factor("network", "ms", "Latency between two brokers.")] = 2.0
+    client_bandwidth_bps: Annotated[
+        float, _factor("network", "bit/s", "Bandwidth between client and broker.")
+    ] = 128e3
+    client_latency_ms: Annotated[float, _factor("network", "ms", "Latency between client and broker.")] = 2.0
+    broker_width_km: Annotated[
+        float, _factor("network", "km", "Placement: the width of the street that one leaf broker serves.")
+    ] = 0.5
+    movement: Annotated[
+        str,
+        _factor(
+            "mobility",
+            "",
+            "random: straight on, turning at the city's ends (section 5.2.1); walk: a coin at every broker; "
+            "route: to and fro between two leaves; group: several publishers together; patrol: within the "
+            "proxies and the overshoot (section 5.2.6).",
+        ),
+    ] = "random"
+    speeds_kmh: Annotated[tuple[float, ...], _factor("mobility", "km/h", "Speeds to draw from.")] = (
+        5.0,
+        50.0,
+        100.0,
+    )
+    speed_drawn: Annotated[
+        str, _factor("mobility", "", "Whether a speed is drawn once a publisher or anew at every move.")
+    ] = "publisher"
+    disconnection_s: Annotated[
+        float, _factor("mobility", "s", "Time without a broker between two brokers.")
+    ] = 3.0
+    overshoot: Annotated[int, _factor("mobility", "brokers", "How far a patrol goes past its proxies.")] = 0
+    route_brokers: Annotated[int, _factor("mobility", "brokers", "Leaves of a repeated route.")] = 8
+    group_size: Annotated[int, _factor("mobility", "publishers", "Publishers that move as one group.")] = 10
+    computations: Annotated[
+        str,
+        _factor(
+            "application",
+            "",
+            "Routing computations charged (section 5.2.2): none; fast: 2/4/2 ms a publication, subscription, "
+            "advertisement; complex: N/1000 + 40 ms, twice and once that; measured: the calibration file's.",
+        ),
+    ] = "none"
+    total_subscriptions: Annotated[
+        int,
+        _factor(
+            "application", "subscriptions", "N of the complex class: subscriptions a broker is taken to hold."
+        ),
+    ] = 100_000
+    calibration_file: Annotated[
+        str, _factor("application", "", "What our own index takes, for computations = measured.")
+    ] = ""
+    publishers: Annotated[int, _factor("application", "clients", "Moving publishers.")] = 50
+    subscribers: Annotated[
+        int, _factor("application", "clients", "Subscribers, which stay where they are.")
+    ] = 500
+    publish_interval_s: Annotated[
+        float,
+        _factor("application", "s", "Time between two events of a connected publisher; 0 publishes nothing."),
+    ] = 0.0
+    publication_locality: Annotated[
+        float, _factor("application", "share", "Publishers that publish the same thing (section 5.2.7).")
+    ] = 0.0
+    subscriber_locality: Annotated[
+        float,
+        _factor("application", "share", "Subscribers that sit downtown, in the middle eighth of the leaves."),
+    ] = 0.0
+    interest_locality: Annotated[
+        float, _factor("application", "share", "Subscribers that all ask for one and the same publication.")
+    ] = 0.0
+    specificity: Annotated[
+        float,
+        _factor("application", "share", "1: a subscription asks for one publication; 0: for all of them."),
+    ] = 1.0
+    control_bytes: Annotated[
+        int,
+        _factor("application", "bytes", "An advertisement, a subscription or its withdrawal on the wire."),
+    ] = 100
+    event_bytes: Annotated[int, _factor("application", "bytes", "A publication on the wire.")] = 200
+
+    @property
+    def policies(self) -> frozenset[str]:
+        """What the protocol is composed of: any of prefetching, proxy, delayed."""
+        name = self.protocol.replace("prefetch-delayed", "prefetching+delayed")
+        return frozenset() if name == "standard" else frozenset(name.split("+"))
+
+    def validate(self) -> None:
+        """Raise one sentence for the first parameter that has no meaning."""
+        _check_choices(self)
+        _check_ranges(self)
+        _check_movement(self)
+
+
+class Factor(NamedTuple):
+    """One row of `sojourn simulate --list`."""
+
+    name: str
+    group: str
+    unit: str
+    default: Any
+    explanation: str
+
+
+def factors() -> list[Factor]:
+    """Every factor of a scenario with its unit, default and explanation, in the structure's order."""
+    hints = get_type_hints(Scenario, include_extras=True)
+    table = []
+    for field in msgspec.structs.fields(Scenario):
+        meta = get_args(hints[field.name])[1]
+        extra = meta.extra
+        table.append(Factor(field.name, extra["group"], extra["unit"], field.default, meta.description))
+    return table
+
+
+def scenario_from(values: Mapping[str, Any]) -> Scenario:
+    """A validated scenario from plain values, with a sentence about the first that does not fit."""
+    known = Scenario.__struct_fields__
+    for name in values:
+        if name not in known:
+            raise ScenarioError(
+                f"{name} is no parameter of a scenario; `sojourn simulate --list` names them all."
+            )
+    try:
+        scenario = msgspec.convert(dict(values), Scenario, strict=False)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        name = text.rpartition("$.")[2].rstrip("`") or "scenario"
+        what = text.partition(" - at")[0].replace("`", "").lower()
+        raise ScenarioError(f"{name} has a value of the wrong type: {what}.") from None
+    scenario.validate()
+    return scenario
+
+
+def load_values(path: Path) -> dict[str, Any]:
+    """The plain values of a scenario's TOML file, not yet checked."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise ScenarioError(
+            f"The scenario file {path} cannot be read; give the path of a TOML file."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"The scenario file {path} is not TOML: {error}.") from None
+
+
+def _check_choices(scenario: Scenario) -> None:
+    parts = scenario.policies
+    if not parts <= POLICIES:
+        raise ScenarioError(
+            f"protocol may be {', '.join(PROTOCOLS)} or parts joined by +, not {scenario.protocol!r}."
+        )
+    for name, choices in (
+        ("topology", TOPOLOGIES),
+        ("computations", COMPUTATIONS),
+        ("movement", MOVEMENTS),
+        ("speed_drawn", SPEED_DRAWS),
+    ):
+        value = getattr(scenario, name)
+        if value not in choices:
+            raise ScenarioError(f"{name} may be {', '.join(choices)}, not {value!r}.")
+    if scenario.topology == "file" and not scenario.topology_file:
+        raise ScenarioError("topology_file must name a TOML file when topology is file.")
+    if scenario.computations == "measured" and not scenario.calibration_file:
+        raise ScenarioError("calibration_file must name a calibration when computations is measured.")
+
+
+_AT_LEAST_ONE = (
+    "tree_height",
+    "tree_degree",
+    "brokers",
+    "publishers",
+    "proxies",
+    "route_brokers",
+    "group_size",
+)
+_POSITIVE = ("duration_s", "link_bandwidth_bps", "client_bandwidth_bps", "broker_width_km")
+_NOT_NEGATIVE = (
+    "seed",
+    "warmup_s",
+    "unadvertise_delay_s",
+    "link_latency_ms",
+    "client_latency_ms",
+    "disconnection_s",
+    "overshoot",
+    "total_subscriptions",
+    "subscribers",
+    "publish_interval_s",
+    "control_bytes",
+    "event_bytes",
+)
+_SHARES = (
+    "prediction",
+    "publication_locality",
+    "subscriber_locality",
+    "interest_locality",
+    "specificity",
+)
+
+
+_SMALLEST = math.nextafter(0, 1)
+
+
+def _check_ranges(scenario: Scenario) -> None:
+    for names, least, most, what in (
+        (_AT_LEAST_ONE, 1, math.inf, "must be 1 or more"),
+        (_POSITIVE, _SMALLEST, math.inf, "must be more than 0"),
+        (_NOT_NEGATIVE, 0, math.inf, "must be 0 or more"),
+        (_SHARES, 0, 1, "must lie between 0 and 1"),
+    ):
+        for name in names:
+            value = getattr(scenario, name)
+            if not (math.isfinite(value) and least <= value <= most):
+                raise ScenarioError(f"{name} {what}, not {value:g}.")
+
+
+def _check_movement(scenario: Scenario) -> None:
+    if not scenario.speeds_kmh or not all(
+        math.isfinite(speed) and speed > 0 for speed in scenario.speeds_kmh
+    ):
+        raise ScenarioError("speeds_kmh must hold one speed or more, each above 0.")
+    fastest_s = scenario.broker_width_km / max(scenario.speeds_kmh) * 3600
+    if fastest_s <= scenario.disconnection_s:
+        raise ScenarioError(
+            f"disconnection_s must be shorter than the {fastest_s:.3g} s that the fastest of speeds_kmh spends "
+            f"at one broker, not {scenario.disconnection_s:g}."
+        )
