@@ -10,7 +10,7 @@ Two tricks make every operation exact and every set canonical:
 - Strings are ordered by code point and never contain U+0000, so the string right after `s` is
   `s + U+0001`. All string intervals are half-open `[low, high)`, and a prefix is an interval.
 
-The strings of the attribute `topic` are not ranges but `TopicSet`s (see `topics.py`), which offer the
+The strings of the attribute `topic` are not ranges but `TopicSet`s (see `topicsets.py`), which offer the
 same operations.
 """
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sojourn.interest.topics import TopicSet
+    from sojourn.interest.topicsets import TopicSet
 
 Scalar = bool | int | float | str
 
@@ -256,7 +256,7 @@ class ValueSet:
         return not self & ~other
 
     def witness(self) -> Scalar | None:
-        """Return one value of a set that is not empty; None when only a missing attribute or an object will do."""
+        """Return one value of a set that is not empty; None when no scalar is in it."""
         if self.numbers:
             return self.numbers.witness()
         if self.strings:
@@ -267,7 +267,7 @@ class ValueSet:
 
     @property
     def only_value(self) -> Scalar | None:
-        """The one scalar it allows, or None when it allows another number of them, a missing one or an object."""
+        """The one scalar it allows, or None when it allows anything else or more."""
         if self.missing or self.objects:
             return None
         if self.booleans in (FALSE_BIT, TRUE_BIT) and not self.numbers and not self.strings:

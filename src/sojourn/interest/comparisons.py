@@ -1,0 +1,191 @@
+"""What each comparison of the language means, as two sets of values.
+
+Each function returns `(true_for, negation_true_for)`. Neither holds for a missing attribute or for a value
+of another kind than the literal, as a comparison with NULL is neither true nor false in SQL; that is why
+the second set is not just the complement of the first.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sojourn.interest.topics import TopicPattern, check_topic
+from sojourn.interest.topicsets import TopicSet
+from sojourn.interest.values import (
+    ALL_NUMBERS,
+    ALL_STRINGS,
+    BOTH_BITS,
+    FALSE_BIT,
+    NO_STRINGS,
+    NUMBER_MAX,
+    TRUE_BIT,
+    NumberRanges,
+    Scalar,
+    StringRanges,
+    ValueSet,
+    after,
+    after_prefix,
+)
+
+TOPIC = "topic"
+ORDERINGS = ("<", "<=", ">", ">=")
+
+Meaning = tuple[ValueSet, ValueSet]
+
+
+class ComparisonError(ValueError):
+    """A comparison that the language does not have; the text says why and what to write instead."""
+
+
+def kind_of(value: Scalar) -> str:
+    """Return what a literal is called in sentences."""
+    return "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+
+
+def nothing(path: str) -> ValueSet:
+    """Return the empty set of values of an attribute."""
+    return ValueSet(strings=TopicSet.none() if path == TOPIC else NO_STRINGS)
+
+
+def missing(path: str) -> ValueSet:
+    """Return the set that only a missing attribute is in."""
+    return ValueSet(missing=True, strings=TopicSet.none() if path == TOPIC else NO_STRINGS)
+
+
+def present(path: str) -> ValueSet:
+    """Return the set that every attribute but a missing one is in."""
+    if path == TOPIC:
+        return ValueSet(strings=TopicSet.every())
+    return ValueSet(objects=True, numbers=ALL_NUMBERS, strings=ALL_STRINGS, booleans=BOTH_BITS)
+
+
+def anything(path: str) -> ValueSet:
+    """Return the set that every attribute is in, missing or not: what an unconstrained one may be."""
+    return missing(path) | present(path)
+
+
+def complement(path: str, values: ValueSet) -> ValueSet:
+    """Return what an attribute may be besides `values`."""
+    return anything(path) & ~values
+
+
+def is_null(path: str) -> Meaning:
+    """`IS NULL`."""
+    return missing(path), present(path)
+
+
+def compare(path: str, operator: str, value: Scalar) -> Meaning:
+    """`= <> < <= > >=` with a literal."""
+    if operator == "=":
+        return one_of(path, [value])
+    if operator == "<>":
+        equal, different = one_of(path, [value])
+        return different, equal
+    if path == TOPIC:
+        raise ComparisonError("topics have no order; compare them with =, <>, IN or LIKE")
+    if isinstance(value, bool):
+        raise ComparisonError("booleans have no order; compare them with = or <>")
+    return _order_strings(operator, value) if isinstance(value, str) else _order_numbers(operator, value)
+
+
+def _order_numbers(operator: str, value: float) -> Meaning:
+    below, above = math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
+    low, high = {
+        "<": (-NUMBER_MAX, below),
+        "<=": (-NUMBER_MAX, value),
+        ">": (above, NUMBER_MAX),
+        ">=": (value, NUMBER_MAX),
+    }[operator]
+    ranges = NumberRanges.of((low, high))
+    return ValueSet(numbers=ranges), ValueSet(numbers=~ranges)
+
+
+def _order_strings(operator: str, value: str) -> Meaning:
+    low, high = {
+        "<": ("", value),
+        "<=": ("", after(value)),
+        ">": (after(value), None),
+        ">=": (value, None),
+    }[operator]
+    ranges = StringRanges.of((low, high))
+    return ValueSet(strings=ranges), ValueSet(strings=~ranges)
+
+
+def between(path: str, low: Scalar, high: Scalar) -> Meaning:
+    """`BETWEEN low AND high`, both ends included."""
+    if kind_of(low) != kind_of(high):
+        raise ComparisonError(f"the ends of BETWEEN are a {kind_of(low)} and a {kind_of(high)}; use one kind")
+    at_least, below = compare(path, ">=", low)
+    at_most, above = compare(path, "<=", high)
+    return at_least & at_most, below | above
+
+
+def one_of(path: str, values: list[Scalar]) -> Meaning:
+    """`IN (…)`, and `=` as the list of one."""
+    kinds = {kind_of(value) for value in values}
+    if len(kinds) > 1:
+        raise ComparisonError(f"the list mixes a {' and a '.join(sorted(kinds))}; use one kind")
+    (kind,) = kinds
+    if path == TOPIC:
+        return _one_of_topics(values)
+    if kind == "boolean":
+        bits = 0
+        for value in values:
+            bits |= TRUE_BIT if value else FALSE_BIT
+        return ValueSet(booleans=bits), ValueSet(booleans=BOTH_BITS & ~bits)
+    if kind == "string":
+        strings = StringRanges.of(*((str(value), after(str(value))) for value in values))
+        return ValueSet(strings=strings), ValueSet(strings=~strings)
+    numbers = NumberRanges.of(*((float(value), float(value)) for value in values))
+    return ValueSet(numbers=numbers), ValueSet(numbers=~numbers)
+
+
+def _one_of_topics(values: list[Scalar]) -> Meaning:
+    chosen = TopicSet.none()
+    for value in values:
+        if not isinstance(value, str):
+            raise ComparisonError(f"a topic is a string, not a {kind_of(value)}")
+        check_topic(value)
+        chosen = chosen | TopicSet.of(TopicPattern(tuple(value.split("/"))))
+    return ValueSet(strings=chosen), ValueSet(strings=~chosen)
+
+
+def like(path: str, pattern: str) -> Meaning:
+    r"""`LIKE`: a prefix and a last `%`, with `\%`, `\_`, `\\` for themselves; for topics MQTT's wildcards."""
+    if path == TOPIC and any(level in {"+", "#"} for level in pattern.split("/")):
+        text, is_prefix = _read_like(pattern, underscore_is_plain=True)  # topics often contain one
+        if is_prefix:
+            raise ComparisonError(
+                r"LIKE takes MQTT wildcards or one % at the end, not both; write \% for the sign"
+            )
+        topics = TopicSet.of(TopicPattern.parse(text))
+        return ValueSet(strings=topics), ValueSet(strings=~topics)
+    text, is_prefix = _read_like(pattern)
+    if not is_prefix:
+        return one_of(path, [text])
+    if path == TOPIC:
+        topics = TopicSet.of(TopicPattern.starting_with(text))
+        return ValueSet(strings=topics), ValueSet(strings=~topics)
+    strings = StringRanges.of((text, after_prefix(text)))
+    return ValueSet(strings=strings), ValueSet(strings=~strings)
+
+
+def _read_like(pattern: str, *, underscore_is_plain: bool = False) -> tuple[str, bool]:
+    """Split a LIKE pattern into its literal text and whether anything may follow."""
+    text: list[str] = []
+    characters = iter(enumerate(pattern))
+    for at, character in characters:
+        if character == "\\":
+            escaped = next(characters, (at, ""))[1]
+            if escaped not in ("%", "_", "\\"):
+                raise ComparisonError(r"a backslash in LIKE stands before %, _ or \ only")
+            text.append(escaped)
+        elif character == "%":
+            if at != len(pattern) - 1:
+                raise ComparisonError(r"LIKE takes a prefix: one % at the end; write \% for the sign itself")
+            return "".join(text), True
+        elif character == "_" and not underscore_is_plain:
+            raise ComparisonError(r"LIKE takes a prefix: one % at the end; write \_ for an underscore")
+        else:
+            text.append(character)
+    return "".join(text), False

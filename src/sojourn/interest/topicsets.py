@@ -1,0 +1,349 @@
+"""Exact sets of topics: any Boolean combination of topic patterns.
+
+A `TopicSet` holds two views of the same set:
+
+- `terms`, a union of patterns each less some patterns, is what is written and what an index walks;
+- `root`, a decision diagram over levels, is what decides. A node says whether a topic may end here and
+  which node follows for each range of next levels; equal nodes are one object, so sets are equal when
+  their roots are identical.
+
+The diagram is exact because no bound it uses falls between two level strings that can really occur.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from sojourn.errors import SojournError
+from sojourn.interest.topics import ANY, HIDDEN, WILDCARDS_AND_SLASH, Level, Prefix, TopicPattern
+from sojourn.interest.values import after
+
+TERMS_MAX = 256
+NODES_MAX = 20_000
+
+
+class TopicsTooComplexError(SojournError):
+    """A combination of topic patterns needs more room than is allowed."""
+
+
+class Node:
+    """A place in a topic: may it end here, and what follows for which next level.
+
+    `edges` partitions the level strings by their lower bounds, the first of which is the empty string.
+    """
+
+    __slots__ = ("__weakref__", "edges", "ends")
+
+    ends: bool
+    edges: tuple[tuple[str, Node], ...]
+
+    def __repr__(self) -> str:
+        return "ALL" if self is _ALL else "NONE" if self is _NONE else f"Node({self.ends}, {self.edges!r})"
+
+    def follow(self, level: str) -> Node:
+        """Return the node after one more level."""
+        return self.edges[bisect_right(self.edges, level, key=lambda edge: edge[0]) - 1][1]
+
+
+def _loop(*, ends: bool) -> Node:
+    node = Node()
+    node.ends = ends
+    node.edges = (("", node),)
+    return node
+
+
+_ALL = _loop(ends=True)
+_NONE = _loop(ends=False)
+_nodes: WeakValueDictionary[tuple[bool, tuple[tuple[str, int], ...]], Node] = WeakValueDictionary()
+
+
+def _node(edges: Iterable[tuple[str, Node]], *, ends: bool) -> Node:
+    """Return the one node with this content, its equal neighbouring edges joined."""
+    joined: list[tuple[str, Node]] = []
+    for low, child in edges:
+        if not joined or joined[-1][1] is not child:
+            joined.append((low, child))
+    if len(joined) == 1 and joined[0][1] is (_ALL if ends else _NONE):
+        return joined[0][1]
+    key = (ends, tuple((low, id(child)) for low, child in joined))
+    node = _nodes.get(key)
+    if node is None:
+        node = Node()
+        node.ends = ends
+        node.edges = tuple(joined)
+        _nodes[key] = node
+    return node
+
+
+_END = _node([("", _NONE)], ends=True)
+_SOME = _node([("", _ALL)], ends=False)
+# A topic has at least one character, so one level that is empty is not a topic.
+_FULL = _node([("", _SOME), (after(""), _ALL)], ends=False)
+
+
+def _after_level_prefix(prefix: str) -> str | None:
+    """Return the first level string above all that start with `prefix`, skipping what no level contains."""
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        while chr(min(code, 0x10FFFF)) in WILDCARDS_AND_SLASH or 0xD800 <= code <= 0xDFFF:
+            code += 1
+        if code <= 0x10FFFF:
+            return prefix[:-1] + chr(code)
+        prefix = prefix[:-1]
+    return None
+
+
+def _pattern_node(pattern: TopicPattern) -> Node:
+    node = _ALL if pattern.rest else _END
+    for i in range(len(pattern.levels) - 1, -1, -1):
+        node = _level_node(pattern.levels[i], node, first=i == 0)
+    if not pattern.levels:  # the pattern `#`
+        node = _level_node(ANY, _ALL, first=True)
+    return _combine(node, _FULL, _both)
+
+
+def _level_node(level: Level, then: Node, *, first: bool) -> Node:
+    if level == ANY:
+        if not first:
+            return _node([("", then)], ends=False)
+        hidden_end = _after_level_prefix(HIDDEN)
+        assert hidden_end is not None
+        return _node([("", then), (HIDDEN, _NONE), (hidden_end, then)], ends=False)
+    if isinstance(level, Prefix):
+        low, high = level.text, _after_level_prefix(level.text)
+    else:
+        low, high = level, after(level)
+    edges = [("", _NONE), (low, then)] if low else [("", then)]
+    if high is not None:
+        edges.append((high, _NONE))
+    return _node(edges, ends=False)
+
+
+def _both(one: bool, other: bool) -> bool:  # noqa: FBT001
+    return one and other
+
+
+def _either(one: bool, other: bool) -> bool:  # noqa: FBT001
+    return one or other
+
+
+def _combine(one: Node, other: Node, decide: Callable[[bool, bool], bool]) -> Node:
+    done: dict[tuple[int, int], Node] = {}
+
+    def combine(a: Node, b: Node) -> Node:
+        if a is b:
+            return a
+        for x, y in ((a, b), (b, a)):
+            if x is _ALL:
+                return y if decide is _both else _ALL
+            if x is _NONE:
+                return _NONE if decide is _both else y
+        key = (id(a), id(b))
+        found = done.get(key)
+        if found is None:
+            if len(done) > NODES_MAX:
+                raise TopicsTooComplexError(
+                    "The topic patterns are too entangled; use fewer of them in one filter."
+                )
+            edges = [(low, combine(x, y)) for low, x, y in _walk(a.edges, b.edges)]
+            found = done[key] = _node(edges, ends=decide(a.ends, b.ends))
+        return found
+
+    return combine(one, other)
+
+
+def _walk(
+    one: tuple[tuple[str, Node], ...], other: tuple[tuple[str, Node], ...]
+) -> Iterator[tuple[str, Node, Node]]:
+    """Yield the common refinement of two partitions of the level strings."""
+    i = j = 0
+    low = ""
+    while True:
+        yield low, one[i][1], other[j][1]
+        next_i = one[i + 1][0] if i + 1 < len(one) else None
+        next_j = other[j + 1][0] if j + 1 < len(other) else None
+        if next_i is None and next_j is None:
+            return
+        if next_j is None or (next_i is not None and next_i <= next_j):
+            assert next_i is not None
+            low = next_i
+            i += 1
+            j += next_i == next_j
+        else:
+            low = next_j
+            j += 1
+
+
+def _complement(node: Node) -> Node:
+    done: dict[int, Node] = {id(_ALL): _NONE, id(_NONE): _ALL}
+
+    def complement(at: Node) -> Node:
+        found = done.get(id(at))
+        if found is None:
+            found = _node([(low, complement(child)) for low, child in at.edges], ends=not at.ends)
+            done[id(at)] = found
+        return found
+
+    # At the root the empty sequence of levels flips too; the intersection with all topics mends that.
+    return _combine(complement(node), _FULL, _both)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """The topics of one pattern less those of some others."""
+
+    pattern: TopicPattern
+    without: tuple[TopicPattern, ...] = ()
+
+    def node(self) -> Node:
+        """Return the decision diagram of the term."""
+        root = _pattern_node(self.pattern)
+        for pattern in self.without:
+            root = _combine(root, _complement(_pattern_node(pattern)), _both)
+        return root
+
+
+_EVERY_TOPIC = TopicPattern.starting_with("")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSet:
+    """Any Boolean combination of topic patterns."""
+
+    root: Node
+    terms: tuple[Term, ...] | None = field(default=None, compare=False)
+    """The same set as written; None for the complement of several terms, which is only reasoned about."""
+
+    @classmethod
+    def of(cls, pattern: TopicPattern) -> TopicSet:
+        """Make the set of the topics that meet a pattern."""
+        return cls(_pattern_node(pattern), (Term(pattern),))
+
+    @classmethod
+    def none(cls) -> TopicSet:
+        """Make the empty set."""
+        return cls(_NONE, ())
+
+    @classmethod
+    def every(cls) -> TopicSet:
+        """Make the set of all topics."""
+        return cls(_FULL, (Term(_EVERY_TOPIC),))
+
+    def __reduce__(self) -> tuple[Callable[..., TopicSet], tuple[tuple[Term, ...]]]:
+        """Pickle what is written: nodes are one object each and must be looked up again."""
+        assert self.terms is not None
+        return TopicSet.of_terms, (self.terms,)
+
+    @classmethod
+    def of_terms(cls, terms: tuple[Term, ...]) -> TopicSet:
+        """Make the union of terms."""
+        root = _NONE
+        for term in terms:
+            root = _combine(root, term.node(), _either)
+        return cls(root, terms)
+
+    def __bool__(self) -> bool:
+        return self.root is not _NONE
+
+    def __contains__(self, topic: str) -> bool:
+        node = self.root
+        for level in topic.split("/"):
+            if node is _ALL or node is _NONE:
+                break
+            node = node.follow(level)
+        return node.ends
+
+    def __invert__(self) -> TopicSet:
+        terms: tuple[Term, ...] | None = None
+        if self.terms is not None and not self.terms:
+            terms = (Term(_EVERY_TOPIC),)
+        elif self.terms is not None and all(not term.without for term in self.terms):
+            terms = _simplify([Term(_EVERY_TOPIC, tuple(term.pattern for term in self.terms))])
+        return TopicSet(_complement(self.root), terms)
+
+    def __and__(self, other: TopicSet) -> TopicSet:
+        root = _combine(self.root, other.root, _both)
+        if self.terms is None or other.terms is None:
+            return TopicSet(root)
+        met = (
+            Term(both, (*a.without, *b.without))
+            for a in self.terms
+            for b in other.terms
+            if (both := a.pattern.meet(b.pattern)) is not None
+        )
+        return TopicSet(root, _simplify(met))
+
+    def __or__(self, other: TopicSet) -> TopicSet:
+        root = _combine(self.root, other.root, _either)
+        if self.terms is None or other.terms is None:
+            return TopicSet(root)
+        return TopicSet(root, _simplify([*self.terms, *other.terms]))
+
+    @property
+    def only_value(self) -> str | None:
+        """The one topic in it, or None when there are none or several."""
+        if self.terms is not None and len(self.terms) == 1 and self.terms[0].pattern.is_exact:
+            return str(self.terms[0].pattern)
+        return None
+
+    def witness(self) -> str:
+        """Return one topic of a set that is not empty: breadth first, so one of few levels."""
+        paths: list[tuple[tuple[str, ...], Node]] = [((), self.root)]
+        while True:
+            longer: list[tuple[tuple[str, ...], Node]] = []
+            for path, node in paths:
+                for low, child in node.edges:
+                    level = "a" if node.follow("a") is child else low
+                    if child.ends:
+                        return "/".join((*path, level))
+                    if child is not _NONE:
+                        longer.append(((*path, level), child))
+            paths = longer
+
+
+def _simplify(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Drop exclusions that exclude nothing or too little, and terms that are empty or inside another."""
+    result: list[tuple[Term, Node]] = []
+    seen: set[Term] = set()
+    for raw in terms:
+        term = Term(raw.pattern, _simplify_exclusions(raw))
+        if term in seen:
+            continue
+        seen.add(term)
+        node = term.node()
+        if node is not _NONE:
+            result.append((term, node))
+        if len(result) > TERMS_MAX:
+            raise TopicsTooComplexError(f"A filter may combine at most {TERMS_MAX} topic patterns.")
+    result.sort(key=lambda item: _term_key(item[0]))
+    return tuple(term for term, node in result if not _is_inside_another(term, node, result))
+
+
+def _is_inside_another(term: Term, node: Node, terms: list[tuple[Term, Node]]) -> bool:
+    exact = str(term.pattern) if term.pattern.is_exact else None
+    for other_term, other in terms:
+        if other_term == term:
+            continue
+        if exact is not None:  # by far the commonest case, and cheap: is the one topic in the other set?
+            if not other_term.pattern.is_exact and exact in TopicSet(other):
+                return True
+        elif (
+            not other_term.pattern.is_exact
+            and _combine(node, other, _either) is other
+            and (node is not other or _term_key(other_term) < _term_key(term))
+        ):
+            return True
+    return False
+
+
+def _simplify_exclusions(term: Term) -> tuple[TopicPattern, ...]:
+    met = {both for pattern in term.without if (both := term.pattern.meet(pattern)) is not None}
+    maximal = [p for p in met if not any(p != other and other.meet(p) == p for other in met)]
+    return tuple(sorted(maximal, key=str))
+
+
+def _term_key(term: Term) -> tuple[str, tuple[str, ...]]:
+    return str(term.pattern), tuple(str(pattern) for pattern in term.without)
