@@ -308,6 +308,6 @@ def _check_movement(scenario: Scenario) -> None:
     fastest_s = scenario.broker_width_km / max(scenario.speeds_kmh) * 3600
     if fastest_s <= scenario.disconnection_s:
         raise ScenarioError(
-            f"disconnection_s must be shorter than the {fastest_s:.3g} s that the fastest of speeds_kmh spends "
-            f"at one broker, not {scenario.disconnection_s:g}."
+            f"disconnection_s must be shorter than the {fastest_s:.3g} s that the fastest of speeds_kmh "
+            f"spends at one broker, not {scenario.disconnection_s:g}."
         )
