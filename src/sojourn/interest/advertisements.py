@@ -41,7 +41,10 @@ class Advertisement:
     @classmethod
     def parse(cls, text: str) -> Advertisement:
         """Read SQL such as `product = 'computer' AND price <= 1500`, or refuse it."""
-        return cls.of(_sets(syntax.read(text)).items())
+        expression = syntax.read(text)
+        if expression == syntax.Constant(value=False):  # how an advertisement of nothing is written
+            return cls(())
+        return cls.of(_sets(expression).items())
 
     @classmethod
     def of(cls, predicates: Iterable[tuple[str, ValueSet]]) -> Advertisement:
