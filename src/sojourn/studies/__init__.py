@@ -1,0 +1,1 @@
+"""The five papers' evaluations as studies: parameters, grid, measures, checks and figures."""

@@ -1,0 +1,1 @@
+"""Paper 000: what it costs a content-based network that its publishers move."""

@@ -1,0 +1,305 @@
+"""The paper's figures 4 to 11 redrawn from our own runs, with 95% intervals and the paper's stated numbers.
+
+A figure is a row of data here; one function draws them all. What the paper prints as a curve but not as a
+number is not copied: only numbers that its text or axes state are marked.
+"""
+
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+from sojourn.studies.publisher_mobility.grid import FOUR, Line, lines
+from sojourn.studies.publisher_mobility.table import Table
+
+COLOURS = {
+    "standard": "#c0392b",
+    "prefetching": "#e08e0b",
+    "proxy": "#2471a3",
+    "delayed": "#1e8449",
+    "prefetch-delayed": "#7d3c98",
+    "proxy+delayed": "#566573",
+}
+DASHES = {"none": "solid", "fast": "dash", "complex": "dot"}
+SYMBOLS = {"none": "circle", "fast": "square", "complex": "diamond"}
+
+
+class Mark(NamedTuple):
+    """A number the paper states, as a horizontal or vertical line with a label."""
+
+    value: float
+    label: str
+    vertical: bool = False
+
+
+class Figure(NamedTuple):
+    """One figure of the paper, as data."""
+
+    number: str
+    title: str
+    experiment: str
+    lines: tuple[Line, ...]
+    measure: str
+    y_title: str
+    x_title: str
+    claims: tuple[str, ...]
+    divisor: float = 1.0
+    log: bool = False
+    marks: tuple[Mark, ...] = ()
+
+
+EVERY = ("none", "fast", "complex")
+PUBLISHERS = "publishers"
+SPEED = "publisher speed, km/h"
+OVERSHOOT = "overshoot, brokers"
+LOCALITY = "publication locality, share of publishers"
+COST = "control messages a minute (each hop)"
+TIME = "mean tree rebuilding time, ms"
+SECONDS = "mean tree rebuilding time, s"
+
+FIGURES = (
+    Figure(
+        "4a",
+        "Message cost over publishers, no computations",
+        "publishers",
+        lines((*FOUR, "prefetching", "proxy+delayed"), ("none",)),
+        "messages_per_min",
+        COST,
+        PUBLISHERS,
+        ("A-fig4a-linear", "A-fig4a-tenfold", "A-fig4a-prefetching", "A-fig4a-order", "A-combination"),
+        log=True,
+    ),
+    Figure(
+        "4b",
+        "Rebuilding time over publishers, no computations",
+        "publishers",
+        lines((*FOUR, "proxy+delayed"), ("none",)),
+        "rebuild_ms",
+        TIME,
+        PUBLISHERS,
+        ("A-fig4b-order", "A-fig4b-flat", "A-combination"),
+    ),
+    Figure(
+        "5a",
+        "Rebuilding time over publishers, fast class",
+        "publishers",
+        lines((*FOUR, "proxy+delayed"), ("fast",)),
+        "rebuild_ms",
+        TIME,
+        PUBLISHERS,
+        ("A-fig5a-order-of-magnitude",),
+        log=True,
+    ),
+    Figure(
+        "5b",
+        "Rebuilding time over publishers, complex class",
+        "publishers",
+        lines((*FOUR, "proxy+delayed"), ("complex",)),
+        "rebuild_ms",
+        SECONDS,
+        PUBLISHERS,
+        ("A-fig5b-collapse",),
+        divisor=1000.0,
+        log=True,
+        marks=(
+            Mark(60.0, "paper: standard above 60 s at 250"),
+            Mark(150.0, "paper: collapse after 150", vertical=True),
+        ),
+    ),
+    Figure(
+        "5c",
+        "Prefetch-delayed under each class of computations",
+        "publishers",
+        lines(("prefetch-delayed",), EVERY),
+        "rebuild_ms",
+        TIME,
+        PUBLISHERS,
+        ("A-fig5c-even-the-best",),
+        log=True,
+    ),
+    Figure(
+        "6a",
+        "Message cost over speed, no computations",
+        "speed",
+        lines(FOUR, ("none",)),
+        "messages_per_min",
+        COST,
+        SPEED,
+        ("A-fig6a-speed-cost",),
+        log=True,
+    ),
+    Figure(
+        "6b",
+        "Rebuilding time over speed, no computations",
+        "speed",
+        lines(FOUR, ("none",)),
+        "rebuild_ms",
+        TIME,
+        SPEED,
+        ("A-fig6b-speed-time-flat",),
+    ),
+    Figure(
+        "7a",
+        "Rebuilding time over speed, complex class",
+        "speed",
+        lines(FOUR, ("complex",)),
+        "rebuild_ms",
+        SECONDS,
+        SPEED,
+        ("A-fig7-speed-complex",),
+        divisor=1000.0,
+        log=True,
+    ),
+    Figure(
+        "7b",
+        "Standard under each class of computations over speed",
+        "speed",
+        lines(("standard",), EVERY),
+        "rebuild_ms",
+        TIME,
+        SPEED,
+        ("A-fig7-speed-complex",),
+        log=True,
+    ),
+    Figure(
+        "8a",
+        "Message cost of patrols over the overshoot",
+        "overshoot",
+        lines((*FOUR, "proxy+delayed"), ("none",)),
+        "messages_per_min",
+        COST,
+        OVERSHOOT,
+        ("A-fig8-overshoot",),
+    ),
+    Figure(
+        "8b",
+        "Rebuilding time of patrols over the overshoot",
+        "overshoot",
+        lines(("proxy", "prefetch-delayed", "proxy+delayed"), ("none",)),
+        "rebuild_ms",
+        TIME,
+        OVERSHOOT,
+        ("A-fig8-overshoot",),
+        marks=(Mark(3.0, "paper: proxy meets prefetch-delayed", vertical=True),),
+    ),
+    Figure(
+        "9a",
+        "Rebuilding time of patrols, fast class",
+        "overshoot",
+        lines(("proxy", "prefetch-delayed"), ("fast",)),
+        "rebuild_ms",
+        TIME,
+        OVERSHOOT,
+        ("A-fig9-overshoot-computed",),
+        marks=(Mark(2.0, "paper: they meet", vertical=True),),
+    ),
+    Figure(
+        "9b",
+        "Rebuilding time of patrols, complex class",
+        "overshoot",
+        lines(("proxy", "prefetch-delayed"), ("complex",)),
+        "rebuild_ms",
+        TIME,
+        OVERSHOOT,
+        ("A-fig9-overshoot-computed",),
+        marks=(Mark(1.0, "paper: about equal", vertical=True),),
+    ),
+    Figure(
+        "10a",
+        "Message cost over publication locality, no computations",
+        "locality",
+        lines((*FOUR, "proxy+delayed"), ("none",)),
+        "messages_per_min",
+        COST,
+        LOCALITY,
+        ("A-fig10-locality",),
+        log=True,
+    ),
+    Figure(
+        "10b",
+        "Rebuilding time over publication locality, no computations",
+        "locality",
+        lines((*FOUR, "proxy+delayed"), ("none",)),
+        "rebuild_ms",
+        TIME,
+        LOCALITY,
+        ("A-fig10-locality",),
+        marks=(Mark(0.9, "paper: proxy fastest", vertical=True),),
+    ),
+    Figure(
+        "10c",
+        "Rebuilding time over publication locality, complex class",
+        "locality",
+        lines((*FOUR, "proxy+delayed"), ("complex",)),
+        "rebuild_ms",
+        SECONDS,
+        LOCALITY,
+        ("A-fig10-locality",),
+        divisor=1000.0,
+        log=True,
+    ),
+    Figure(
+        "11",
+        "Delivery ratio of standard, one event every two seconds",
+        "delivery",
+        lines(("standard",), EVERY),
+        "delivery_ratio",
+        "delivered / expected",
+        PUBLISHERS,
+        ("A-fig11-delivery",),
+        marks=(Mark(1.0, "paper: about 100% without computations"),),
+    ),
+)
+
+
+def draw(figure: Figure, table: Table) -> go.Figure:
+    """One figure with its intervals and marks."""
+    chart = go.Figure()
+    several_models = len({line.computations for line in figure.lines}) > 1
+    several_protocols = len({line.protocol for line in figure.lines}) > 1
+    for line in figure.lines:
+        wanted = (figure.experiment, line.protocol, line.computations, figure.measure)
+        points, halves = table.points(*wanted), table.intervals(*wanted)
+        name = " ".join(
+            word
+            for word, shown in ((line.protocol, several_protocols), (line.computations, several_models))
+            if shown
+        )
+        chart.add_scatter(
+            x=list(points),
+            y=[value / figure.divisor for value in points.values()],
+            error_y={
+                "type": "data",
+                "array": [half / figure.divisor for half in halves.values()],
+                "thickness": 1,
+            },
+            name=name or line.protocol,
+            mode="lines+markers",
+            line={
+                "color": COLOURS[line.protocol],
+                "dash": DASHES[line.computations] if several_models else "solid",
+            },
+            marker={"symbol": SYMBOLS[line.computations] if several_models else "circle", "size": 7},
+        )
+    for mark in figure.marks:
+        _add_mark(chart, mark)
+    chart.update_layout(
+        title=f"Figure {figure.number}: {figure.title}",
+        xaxis_title=figure.x_title,
+        yaxis_title=figure.y_title,
+        template="plotly_white",
+        legend={"orientation": "h", "y": -0.25},
+        margin={"l": 60, "r": 20, "t": 60, "b": 60},
+    )
+    if figure.log:
+        chart.update_yaxes(type="log")
+    else:
+        chart.update_yaxes(rangemode="tozero")
+    return chart
+
+
+def _add_mark(chart: go.Figure, mark: Mark) -> None:
+    style = {"line_dash": "dot", "line_color": "#888888", "annotation_text": mark.label}
+    if mark.vertical:
+        chart.add_vline(x=mark.value, annotation_position="top left", **style)
+    else:
+        chart.add_hline(y=mark.value, annotation_position="bottom right", **style)

@@ -1,0 +1,194 @@
+"""The grid of the publisher-mobility study: every run that some figure or claim of paper 000 needs.
+
+An experiment is one axis, the lines drawn over it, and what it changes in the scenario. Two experiments
+that need the same run share it, because a run is named by a digest of its scenario. Seeds are 1, 2, 3, …
+and the same in every configuration, so that all protocols see the same publishers on the same paths.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sojourn.sim.scenario import Scenario, scenario_from
+from sojourn.studies.publisher_mobility import parameters
+from sojourn.studies.publisher_mobility.parameters import Scale
+from sojourn.studies.runner import RunSpec
+
+FOUR = ("standard", "proxy", "delayed", "prefetch-delayed")
+"""The protocols of the paper's figures."""
+
+
+class Line(NamedTuple):
+    """One line of a figure: a protocol under a class of routing computations."""
+
+    protocol: str
+    computations: str
+
+
+class Experiment(NamedTuple):
+    """One axis of the evaluation and the lines measured along it."""
+
+    name: str
+    axis: str
+    values: tuple[float, ...]
+    lines: tuple[Line, ...]
+    changes: dict[str, Any]
+
+
+def lines(protocols: tuple[str, ...], computations: tuple[str, ...]) -> tuple[Line, ...]:
+    """Every protocol under every class of computations."""
+    return tuple(Line(protocol, model) for model in computations for protocol in protocols)
+
+
+def experiments(scale: Scale) -> list[Experiment]:
+    """All experiments of the study at a scale."""
+    every = ("none", "fast", "complex")
+    publishers = tuple(float(count) for count in scale.publishers)
+    overshoots = tuple(float(count) for count in scale.overshoots)
+    extremes = tuple(sorted({publishers[0], publishers[len(publishers) // 2 - 1], publishers[-1]}))
+    return [
+        # Figures 4 and 5; prefetching is in the text only, proxy+delayed a suggestion (section 4.6).
+        Experiment(
+            "publishers",
+            "publishers",
+            publishers,
+            (*lines((*FOUR, "proxy+delayed"), every), Line("prefetching", "none")),
+            {},
+        ),
+        # Figures 6 and 7.
+        Experiment(
+            "speed",
+            "speed_kmh",
+            scale.speeds_kmh,
+            (*lines(FOUR, ("none", "complex")), Line("standard", "fast")),
+            {},
+        ),
+        # Figures 8 and 9.
+        Experiment(
+            "overshoot",
+            "overshoot",
+            overshoots,
+            (
+                *lines((*FOUR, "proxy+delayed"), ("none",)),
+                *lines(("proxy", "prefetch-delayed"), ("fast", "complex")),
+            ),
+            {"movement": "patrol"},
+        ),
+        # Figure 10.
+        Experiment(
+            "locality",
+            "publication_locality",
+            scale.localities,
+            lines((*FOUR, "proxy+delayed"), ("none", "complex")),
+            {},
+        ),
+        # Figure 11.
+        Experiment(
+            "delivery",
+            "publishers",
+            publishers,
+            lines(("standard",), every),
+            {
+                "publish_interval_s": parameters.PUBLISH_INTERVAL_S,
+                "duration_s": scale.duration_s * parameters.DELIVERY_SHARE,
+            },
+        ),
+        # The remark of section 5.2.4 on a delay shorter than the disconnection.
+        Experiment(
+            "short-delay",
+            "publishers",
+            publishers[:1],
+            lines(("standard", "delayed"), ("none",)),
+            {"unadvertise_delay_s": parameters.SHORT_DELAY_S},
+        ),
+        # Whether the collapse of Figure 5(b) is steady: the same runs, watched for longer.
+        *(
+            Experiment(
+                f"collapse-x{times}",
+                "publishers",
+                extremes,
+                lines(("standard",), ("complex",)),
+                {"duration_s": scale.duration_s * times},
+            )
+            for times in parameters.TREND
+        ),
+        # The other reading of "randomly move at speeds of": a speed drawn anew at every move. It makes
+        # moves four times rarer, since a publisher then spends most of its time on slow stretches.
+        Experiment(
+            "speed-each-move",
+            "publishers",
+            publishers,
+            lines(("standard", "delayed"), ("complex",)),
+            {"speed_drawn": "move"},
+        ),
+    ]
+
+
+def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
+    """Every run specification of the study; a run wanted by two experiments appears in both."""
+    return [
+        _spec(experiment, line, x, _scenario(experiment, line, x, scale, seed))
+        for experiment in experiments(scale)
+        for line in experiment.lines
+        for x in experiment.values
+        for seed in range(1, (seeds or scale.seeds) + 1)
+    ]
+
+
+def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: int) -> Scenario:
+    values: dict[str, Any] = {
+        "seed": seed,
+        "warmup_s": scale.warmup_s,
+        "duration_s": scale.duration_s,
+        "protocol": line.protocol,
+        "computations": line.computations,
+        "control_bytes": parameters.CONTROL_BYTES,
+        "event_bytes": parameters.EVENT_BYTES,
+        **experiment.changes,
+    }
+    if experiment.axis == "speed_kmh":
+        values["speeds_kmh"] = (x,)
+    else:
+        values[experiment.axis] = x if experiment.axis == "publication_locality" else int(x)
+    return scenario_from(values)
+
+
+def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> RunSpec:
+    text = msgspec.json.encode(scenario, order="sorted").decode()
+    return RunSpec(
+        run_id=hashlib.sha256(text.encode()).hexdigest()[:16],
+        experiment=experiment.name,
+        series=line.protocol,
+        computations=line.computations,
+        axis=experiment.axis,
+        x=x,
+        seed=scenario.seed,
+        cost=estimated_hops(scenario),
+        spec_json=text,
+    )
+
+
+def estimated_hops(scenario: Scenario) -> float:
+    """About how many message-hops a run takes; good enough to order runs and to tell the time left."""
+    crossings = [scenario.broker_width_km / speed * 3600 for speed in scenario.speeds_kmh]
+    if scenario.speed_drawn == "move":
+        rate = len(crossings) / sum(crossings)
+    else:
+        rate = sum(1 / crossing for crossing in crossings) / len(crossings)
+    seconds = scenario.warmup_s + scenario.duration_s
+    moves = scenario.publishers * rate * seconds
+    # A full flood visits each of 84 links, out and back, and each subscription some six hops both ways.
+    asked = scenario.subscribers / scenario.publishers
+    full = 2 * 84 + 12 * asked
+    per_move = full if not scenario.policies & {"proxy", "delayed"} else 12 + 2 * asked
+    events = (
+        scenario.publishers * seconds / scenario.publish_interval_s if scenario.publish_interval_s else 0.0
+    )
+    return moves * per_move + events * (3 + 3 * asked) + 20 * scenario.publishers * scenario.proxies
+
+
+def rows_of(specs: list[RunSpec]) -> Iterator[dict[str, Any]]:
+    """Specifications as flat rows."""
+    return (msgspec.structs.asdict(spec) for spec in specs)

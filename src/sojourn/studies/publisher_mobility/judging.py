@@ -1,0 +1,52 @@
+"""Judges every claim of the study from one table of means."""
+
+from sojourn.studies.claims import Claim, Verdict, claims_of, judge
+from sojourn.studies.publisher_mobility import checks, checks_locality, checks_tables
+from sojourn.studies.publisher_mobility.checks import Check
+from sojourn.studies.publisher_mobility.parameters import Scale
+from sojourn.studies.publisher_mobility.table import Table
+
+CHECKS: dict[str, Check] = {
+    "A-table1": checks_tables.table1,
+    "A-table2": checks_tables.table2,
+    "A-fig4a-linear": checks.fig4a_linear,
+    "A-fig4a-tenfold": checks.fig4a_tenfold,
+    "A-fig4a-prefetching": checks.fig4a_prefetching,
+    "A-fig4a-order": checks.fig4a_order,
+    "A-fig4b-order": checks.fig4b_order,
+    "A-fig4b-flat": checks.fig4b_flat,
+    "A-fig5a-order-of-magnitude": checks.fig5a,
+    "A-fig5b-collapse": checks.fig5b,
+    "A-fig5c-even-the-best": checks.fig5c,
+    "A-fig6a-speed-cost": checks.fig6a,
+    "A-fig6b-speed-time-flat": checks.fig6b_flat,
+    "A-fig7-speed-complex": checks.fig7,
+    "A-fig8-overshoot": checks_locality.fig8,
+    "A-fig9-overshoot-computed": checks_locality.fig9,
+    "A-fig10-locality": checks_locality.fig10,
+    "A-fig11-delivery": checks_locality.fig11,
+    "A-delay-too-short": checks.delay_too_short,
+    "A-combination": checks.combination,
+}
+"""One check a claim, in the ledger's order."""
+
+NEEDS_NO_RUNS = frozenset({"A-table1", "A-table2"})
+
+
+def judge_all(table: Table, scale: Scale) -> list[Verdict]:
+    """A verdict on every claim of the study, in the ledger's order."""
+    return [_judge_one(claim, table, scale) for claim in claims_of("publisher-mobility").values()]
+
+
+def _judge_one(claim: Claim, table: Table, scale: Scale) -> Verdict:
+    try:
+        verdict = CHECKS[claim.id](claim, table)
+    except (KeyError, ValueError, ZeroDivisionError) as error:
+        # Failed runs leave holes in the table; a claim that needs them is open, the others are not.
+        return judge(
+            claim, holds=None, measured={}, evidence=f"Runs are missing that this claim needs ({error!r})."
+        )
+    if scale.judges or claim.id in NEEDS_NO_RUNS:
+        return verdict
+    note = f"Measured at the {scale.name} scale, which judges nothing. "
+    return judge(claim, holds=None, measured=verdict.measured, evidence=note + verdict.evidence)

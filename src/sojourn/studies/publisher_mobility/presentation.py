@@ -1,0 +1,55 @@
+"""What a person is shown of the study: its figures and the constants behind them."""
+
+import plotly.graph_objects as go
+
+from sojourn.studies.publisher_mobility import parameters
+from sojourn.studies.publisher_mobility.figures import FIGURES, Figure, draw
+from sojourn.studies.publisher_mobility.study import Outcome
+
+REBUILDING = (
+    "from the new broker's first act for a move until the move's last advertisement or subscription is "
+    "processed, averaged over all moves; 0 where nothing has to be sent"
+)
+
+TITLE = "Publishers that move over a content-based network (paper 000)"
+
+
+def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
+    """Every figure that the outcome has points for."""
+    return [(figure, draw(figure, outcome.table)) for figure in FIGURES]
+
+
+def summary(outcome: Outcome) -> str:
+    """One sentence on what was found."""
+    counts = {
+        name: sum(verdict.verdict == name for verdict in outcome.verdicts)
+        for name in ("holds", "differs", "not yet")
+    }
+    return (
+        f"{outcome.distinct_runs} simulated runs, {outcome.failed} failed. Of {len(outcome.verdicts)} claims "
+        f"{counts['holds']} hold, {counts['differs']} differ and {counts['not yet']} are not judged yet. "
+        "Bars are 95% Student-t intervals over seeds."
+    )
+
+
+def facts(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study and how long it took."""
+    scale = outcome.scale
+    return [
+        ("scale", f"{scale.name}: seeds 1 to {outcome.seeds}"),
+        (
+            "time",
+            f"{scale.warmup_s:g} s of warm-up discarded, then {scale.duration_s:g} s measured, then drained",
+        ),
+        ("network", "tree of 85 brokers, 64 leaves of 0.5 km; 10 Mb/s and 2 ms between brokers (Table 4)"),
+        ("clients", "50 publishers and 500 subscribers unless the axis says otherwise; 128 kb/s and 2 ms"),
+        (
+            "movement",
+            "5, 50 or 100 km/h drawn a publisher, east or west, 3 s disconnected, turning at the ends",
+        ),
+        ("control message", f"{parameters.CONTROL_BYTES} bytes (the paper gives none)"),
+        ("event", f"{parameters.EVENT_BYTES} bytes (the paper gives none)"),
+        ("cost", "hops of advertisements, subscriptions, their withdrawals and prefetch notices a minute"),
+        ("rebuilding time", REBUILDING),
+        ("wall time", f"{outcome.seconds:.0f} s"),
+    ]

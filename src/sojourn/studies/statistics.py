@@ -1,0 +1,58 @@
+"""Means over seeds with 95% Student-t intervals, and the two small fits that claims ask for.
+
+Every function takes plain numbers or one pandas table of runs (one row a run) and returns new ones.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+def interval95(values: Sequence[float]) -> float:
+    """Half the width of the 95% interval of the mean; not a number when one value cannot tell."""
+    count = len(values)
+    if count < 2:
+        return math.nan
+    spread = float(np.std(np.asarray(values, dtype=float), ddof=1))
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * spread / math.sqrt(count)
+
+
+def with_intervals(runs: pd.DataFrame, by: list[str], measures: list[str]) -> pd.DataFrame:
+    """One row a configuration and measure: mean, half-width of the interval, number of runs."""
+    long = runs.melt(id_vars=by, value_vars=measures, var_name="measure", value_name="value").dropna(
+        subset=["value"]
+    )
+    grouped = long.groupby([*by, "measure"], sort=True, dropna=False)["value"]
+    return grouped.agg(
+        mean="mean", interval=lambda values: interval95(values.to_list()), runs="count"
+    ).reset_index()
+
+
+def r_squared(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """How much of the variation of ys a straight line over xs explains."""
+    if len(xs) < 3:
+        return math.nan
+    return float(stats.linregress(xs, ys).rvalue ** 2)
+
+
+def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Spearman's rank correlation; 1 when ys rise strictly with xs."""
+    if len(xs) < 2:
+        return math.nan
+    return float(stats.spearmanr(xs, ys).statistic)
+
+
+def crossing(xs: Sequence[float], ratios: Sequence[float], level: float = 1.0) -> float:
+    """The first x, by straight lines between points, where the ratio reaches the level; or infinity."""
+    for at, (x, ratio) in enumerate(zip(xs, ratios, strict=True)):
+        if ratio >= level:
+            if at == 0:
+                return float(x)
+            before_x, before = xs[at - 1], ratios[at - 1]
+            return float(before_x + (level - before) / (ratio - before) * (x - before_x))
+    return math.inf
