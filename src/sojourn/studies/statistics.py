@@ -41,8 +41,8 @@ def r_squared(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Spearman's rank correlation; 1 when ys rise strictly with xs."""
-    if len(xs) < 2:
+    """Spearman's rank correlation; 1 when ys rise strictly with xs, undefined when they do not change."""
+    if len(set(xs)) < 2 or len(set(ys)) < 2:
         return math.nan
     return float(stats.spearmanr(xs, ys).statistic)
 

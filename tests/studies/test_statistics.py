@@ -1,0 +1,37 @@
+import math
+
+import pandas as pd
+import pytest
+
+from sojourn.studies.statistics import crossing, interval95, r_squared, rank_correlation, with_intervals
+
+
+def test_student_interval() -> None:
+    """Five values have the half-width that t with four degrees of freedom gives; one value has none."""
+    # s = sqrt(2.5), t(0.975, 4) = 2.776, divided by sqrt(5)
+    assert interval95([1, 2, 3, 4, 5]) == pytest.approx(2.7764 * math.sqrt(2.5) / math.sqrt(5), rel=1e-4)
+    assert math.isnan(interval95([3.0]))
+
+
+def test_means_by_configuration() -> None:
+    """Each configuration and measure gets its own mean over the runs that have a value."""
+    runs = pd.DataFrame({"x": [1, 1, 2], "a": [1.0, 3.0, 5.0], "b": [None, 4.0, None]})
+    table = with_intervals(runs, ["x"], ["a", "b"]).set_index(["x", "measure"])
+    assert table.loc[(1, "a"), "mean"] == 2
+    assert table.loc[(1, "a"), "runs"] == 2
+    assert table.loc[(1, "b"), "mean"] == 4
+    assert (2, "b") not in table.index
+
+
+def test_fits() -> None:
+    """A straight line has R2 of 1; a rise has rank correlation 1."""
+    assert r_squared([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+    assert rank_correlation([1, 2, 3], [1, 10, 11]) == pytest.approx(1)
+    assert rank_correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+
+
+def test_crossing() -> None:
+    """The crossing lies on the straight line between the points around it."""
+    assert crossing([0, 1, 2], [0.0, 0.5, 1.5]) == pytest.approx(1.5)
+    assert crossing([0, 1], [2.0, 3.0]) == 0
+    assert crossing([0, 1], [0.1, 0.2]) == math.inf
