@@ -1,0 +1,25 @@
+"""An index over filters: which of a million subscriptions does an event match?
+
+`FilterIndex` is the way in; `layout.py` tells how it is built.
+"""
+
+from sojourn.interest.index.bulk import ColumnFilters, ColumnFiltersError
+from sojourn.interest.index.columns import ColumnError
+from sojourn.interest.index.filter_index import (
+    BadKeyError,
+    BatchMatches,
+    FilterIndex,
+    KeyTakenError,
+    UnknownKeyError,
+)
+
+__all__ = [
+    "BadKeyError",
+    "BatchMatches",
+    "ColumnError",
+    "ColumnFilters",
+    "ColumnFiltersError",
+    "FilterIndex",
+    "KeyTakenError",
+    "UnknownKeyError",
+]
