@@ -1,0 +1,59 @@
+"""What a broker asks its driver to do.
+
+One `Effects` object belongs to a broker and is reused: the driver carries out what is in it and clears it
+before the next fact. Neighbours stand in it as a mask with one bit a neighbour (see `neighbours.py`), so
+that telling a hundred neighbours is one entry.
+"""
+
+from typing import NamedTuple
+
+from sojourn.routing.messages import Message, Publish
+
+
+class Send(NamedTuple):
+    """Send one message to every neighbour of a mask."""
+
+    to: int
+    message: Message
+
+
+class Deliver(NamedTuple):
+    """Hand an event to local clients, once each."""
+
+    clients: tuple[int, ...]
+    publication: Publish
+
+
+class SetTimer(NamedTuple):
+    """Feed `TimerFired(client, token)` back after `delay_s`."""
+
+    client: int
+    token: int
+    delay_s: float
+
+
+class CancelTimer(NamedTuple):
+    """Forget that timer; a broker also survives one that fires all the same."""
+
+    client: int
+    token: int
+
+
+class Effects:
+    """The reused lists of what is to be done, in order within each list."""
+
+    __slots__ = ("cancels", "deliveries", "sends", "timers")
+
+    def __init__(self) -> None:
+        self.sends: list[tuple[int, Message]] = []
+        """`Send`s as plain pairs, since they are built a hundred thousand times a second."""
+        self.deliveries: list[Deliver] = []
+        self.timers: list[SetTimer] = []
+        self.cancels: list[CancelTimer] = []
+
+    def clear(self) -> None:
+        """Empty every list, after the driver has done what they say."""
+        self.sends.clear()
+        self.deliveries.clear()
+        self.timers.clear()
+        self.cancels.clear()

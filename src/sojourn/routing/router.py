@@ -1,0 +1,328 @@
+"""A broker's tables, and what it does with advertisements, subscriptions and publications.
+
+Paper 000, Table 3 names four tables. Here `ads` and `subs` are inAds and inSubs: by interest, the mask of
+neighbours it was heard from. outAds and outSubs follow from them, since whether an entry exists is a rule
+and only its flag `sent` is history (`covering.py`):
+
+- an advertisement has an entry for each neighbour that would hear it from somebody else;
+- a subscription has one for each such neighbour that also sent an advertisement intersecting it. In
+  Figure 2 line 13 and Figure 3 line 6 the covering subscription must have been sent to that neighbour, the
+  one the subscription would go to; section 2.2.2 says so, the pseudo-code names another.
+
+From the first rule all else falls out. A second source of an identical interest changes nothing but for
+the first source, which now hears it too: that is the graft of section 4.4, which travels only towards the
+old root. When one of two sources leaves, the other takes its place, and only the entry for the other goes.
+
+The neighbours must form an acyclic network (`overlay.py`) with FIFO links. A link's messages then leave the
+receiver's table equal to the sender's entries, whatever crosses on other links, and each entry rests on a
+client in the end. Nothing here knows clients' moves, time or messages' cost.
+"""
+
+from collections.abc import Callable, Iterable
+
+from sojourn.routing.covering import Covering
+from sojourn.routing.effects import Deliver, Effects
+from sojourn.routing.interests import Interests
+from sojourn.routing.messages import (
+    NO_CAUSE,
+    Advertise,
+    Publish,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+from sojourn.routing.neighbours import LOCAL, Neighbours, bits, targets
+
+
+class Router:
+    """The routing half of one broker; effects go to the `Effects` it was given."""
+
+    __slots__ = (
+        "_ad_covering",
+        "_ad_kin",
+        "_ads_of",
+        "_everyone",
+        "_sends",
+        "_sub_covering",
+        "_sub_kin",
+        "_subs_of",
+        "ads",
+        "effects",
+        "interests",
+        "local_ads",
+        "local_subs",
+        "neighbours",
+        "subs",
+    )
+
+    def __init__(self, neighbours: Neighbours, interests: Interests, effects: Effects) -> None:
+        self.neighbours = neighbours
+        self.interests = interests
+        self.effects = effects
+        self.ads: dict[int, int] = {}
+        """inAds: by advertisement, the mask of neighbours that sent it."""
+        self.subs: dict[int, int] = {}
+        """inSubs: by subscription, the mask of neighbours that sent it."""
+        self.local_ads: dict[int, dict[int, None]] = {}
+        """By advertisement, the local clients it is held for."""
+        self.local_subs: dict[int, dict[int, None]] = {}
+        """By subscription, the local clients that made it."""
+        self._everyone = neighbours.everyone
+        self._sends = effects.sends
+        self._ads_of, self._subs_of = interests.ads_of, interests.subs_of
+        self._ad_kin, self._sub_kin = interests.ad_kin, interests.sub_kin
+        self._ad_covering = Covering(interests.ad_kin, self._ad_out)
+        self._sub_covering = Covering(interests.sub_kin, self._sub_out)
+
+    # What clients do -------------------------------------------------------------------------------
+
+    def client_advertises(self, client: int, ad: int, cause: int = NO_CAUSE) -> bool:
+        """Hold an advertisement for a client; say whether that was new."""
+        holders = self.local_ads.setdefault(ad, {})
+        if client in holders:
+            return False
+        holders[client] = None
+        if len(holders) == 1:
+            self.advertise(Advertise(ad, cause), LOCAL)
+        return True
+
+    def client_unadvertises(self, client: int, ad: int, cause: int = NO_CAUSE) -> bool:
+        """No longer hold an advertisement for a client; say whether it was held."""
+        holders = self.local_ads.get(ad, {})
+        if client not in holders:
+            return False
+        del holders[client]
+        if not holders:
+            del self.local_ads[ad]
+            self.unadvertise(Unadvertise(ad, cause), LOCAL)
+        return True
+
+    def client_subscribes(self, client: int, sub: int, cause: int = NO_CAUSE) -> bool:
+        """Enter a local client's subscription; say whether that was new."""
+        holders = self.local_subs.setdefault(sub, {})
+        if client in holders:
+            return False
+        holders[client] = None
+        if len(holders) == 1:
+            self.subscribe(Subscribe(sub, cause), LOCAL)
+        return True
+
+    def client_unsubscribes(self, client: int, sub: int, cause: int = NO_CAUSE) -> bool:
+        """Remove a local client's subscription; say whether there was one."""
+        holders = self.local_subs.get(sub, {})
+        if client not in holders:
+            return False
+        del holders[client]
+        if not holders:
+            del self.local_subs[sub]
+            self.unsubscribe(Unsubscribe(sub, cause), LOCAL)
+        return True
+
+    # What neighbours send (Figures 2 and 3) --------------------------------------------------------
+
+    def advertise(self, message: Advertise, bit: int) -> None:
+        """Figure 2: store, forward, and send back the subscriptions that want it."""
+        ad = message.interest
+        ads = self.ads
+        before = ads.get(ad, 0)
+        if before & bit:
+            return
+        ads[ad] = before | bit
+        # The new targets: everybody else if nobody was told yet, or the one source so far.
+        if not before:
+            mask = self._everyone & ~bit
+        elif before & (before - 1):
+            mask = 0
+        else:
+            mask = before & self._everyone
+        if mask:
+            kin = self._ad_kin[ad]
+            if kin is not None:
+                mask = self._ad_covering.enter(ad, mask, kin)
+            if mask:
+                self._sends.append((mask, message))
+        if bit != LOCAL and self._subs_of[ad]:
+            self._answer(ad, bit, message.cause)
+
+    def _answer(self, ad: int, bit: int, cause: int) -> None:
+        """Figure 2, lines 11 to 18: send the subscriptions that intersect an advertisement towards it."""
+        subs = self.subs
+        related: list[int] = []
+        for sub in self._candidates(ad):
+            if subs.get(sub, 0) & ~bit and not self._wanted_otherwise(sub, ad, bit):
+                if self._sub_kin[sub] is None:
+                    self._sends.append((bit, Subscribe(sub, cause)))
+                else:
+                    related.append(sub)
+        if related:
+            sent = self._sub_covering.enter_all(related, bit)
+            self._sends += [(bit, Subscribe(sub, cause)) for sub in sent]
+
+    def unadvertise(self, message: Unadvertise, bit: int) -> None:
+        """Undo Figure 2, sending first what a withdrawn advertisement had covered."""
+        ad = message.interest
+        ads = self.ads
+        before = ads.get(ad, 0)
+        if not before & bit:
+            return
+        left = before ^ bit
+        if left:
+            ads[ad] = left
+            mask = 0 if left & (left - 1) else left & self._everyone
+        else:
+            del ads[ad]
+            mask = self._everyone & ~bit
+        if mask:
+            kin = self._ad_kin[ad]
+            if kin is not None:
+                mask, uncovered = self._ad_covering.leave(ad, mask, kin)
+                self._sends += [(to, Advertise(other, message.cause)) for to, other in uncovered]
+            if mask:
+                self._sends.append((mask, message))
+        if bit == LOCAL:
+            return
+        subs = self.subs
+        for sub in self._candidates(ad):
+            if subs.get(sub, 0) & ~bit and not self._wanted_otherwise(sub, ad, bit):
+                self._withdraw(Unsubscribe(sub, message.cause), bit)
+
+    def subscribe(self, message: Subscribe, bit: int) -> None:
+        """Figure 3: store, and forward towards the advertisements that intersect it."""
+        sub = message.interest
+        before = self.subs.get(sub, 0)
+        if before & bit:
+            return
+        self.subs[sub] = before | bit
+        wanted = self._wanted(sub)
+        mask = targets(before | bit, wanted) & ~targets(before, wanted)
+        if mask:
+            kin = self._sub_kin[sub]
+            if kin is not None:
+                mask = self._sub_covering.enter(sub, mask, kin)
+            if mask:
+                self._sends.append((mask, message))
+
+    def unsubscribe(self, message: Unsubscribe, bit: int) -> None:
+        """Undo Figure 3, sending first what a withdrawn subscription had covered."""
+        sub = message.interest
+        before = self.subs.get(sub, 0)
+        if not before & bit:
+            return
+        left = before ^ bit
+        if left:
+            self.subs[sub] = left
+        else:
+            del self.subs[sub]
+        wanted = self._wanted(sub)
+        mask = targets(before, wanted) & ~targets(left, wanted)
+        if mask:
+            self._withdraw(message, mask)
+
+    def publish(self, message: Publish, bit: int) -> None:
+        """Section 2.2.3: forward an event to whoever sent a subscription that matches it."""
+        if message.version != self.interests.version:
+            message.matched = self.interests.match(message.event)
+            message.version = self.interests.version
+        subs = self.subs
+        mask = 0
+        for sub in message.matched:
+            mask |= subs.get(sub, 0)
+        towards = mask & ~bit & ~LOCAL
+        if towards:
+            self._sends.append((towards, message))
+        if mask & LOCAL:
+            local = self.local_subs
+            holders = [local[sub] for sub in message.matched if sub in local]
+            clients = tuple(holders[0]) if len(holders) == 1 else tuple(dict.fromkeys(_each(holders)))
+            self.effects.deliveries.append(Deliver(clients, message))
+
+    # What the network does -------------------------------------------------------------------------
+
+    def neighbour_lost(self, broker: int, cause: int = NO_CAUSE) -> None:
+        """Forget a neighbour and all it had sent; nothing is sent to it any more."""
+        bit = self.neighbours.bit(broker)
+        start = len(self._sends)
+        for sub in [sub for sub, sources in self.subs.items() if sources & bit]:
+            self.unsubscribe(Unsubscribe(sub, cause), bit)
+        for ad in [ad for ad, sources in self.ads.items() if sources & bit]:
+            self.unadvertise(Unadvertise(ad, cause), bit)
+        self.neighbours.remove(broker)
+        self._everyone = self.neighbours.everyone
+        self._ad_covering.held.pop(bit, None)
+        self._sub_covering.held.pop(bit, None)
+        self._sends[start:] = [(to & ~bit, message) for to, message in self._sends[start:] if to & ~bit]
+
+    def neighbour_gained(self, broker: int, cause: int = NO_CAUSE) -> None:
+        """Greet a new neighbour with the advertisements it is to know; subscriptions follow its own."""
+        bit = self.neighbours.add(broker)
+        self._everyone = self.neighbours.everyone
+        sent = self._ad_covering.enter_all(list(self.ads), bit)
+        self._sends += [(bit, Advertise(ad, cause)) for ad in sent]
+
+    # Table 3 as the paper writes it ----------------------------------------------------------------
+
+    def out_ads(self) -> list[tuple[int, int, bool]]:
+        """outAds: (advertisement, neighbour's bit, sent)."""
+        return _entries(self.ads, self._ad_out, self._ad_covering)
+
+    def out_subs(self) -> list[tuple[int, int, bool]]:
+        """outSubs: (subscription, neighbour's bit, sent)."""
+        return _entries(self.subs, self._sub_out, self._sub_covering)
+
+    def is_empty(self) -> bool:
+        """Whether no table holds anything."""
+        tables = (self.ads, self.subs, self.local_ads, self.local_subs)
+        return not any((*tables, self._ad_covering.held, self._sub_covering.held))
+
+    # The rules -------------------------------------------------------------------------------------
+
+    def _ad_out(self, ad: int) -> int:
+        return targets(self.ads.get(ad, 0), self._everyone)
+
+    def _sub_out(self, sub: int) -> int:
+        return targets(self.subs.get(sub, 0), self._wanted(sub))
+
+    def _wanted(self, sub: int) -> int:
+        """The neighbours that sent an advertisement which intersects the subscription."""
+        ads = self.ads
+        wanted = 0
+        for ad in self._ads_of[sub]:
+            wanted |= ads.get(ad, 0)
+        return wanted
+
+    def _wanted_otherwise(self, sub: int, ad: int, bit: int) -> bool:
+        """Whether the neighbour wants a subscription for the sake of another advertisement too."""
+        others = self._ads_of[sub]
+        if len(others) == 1:
+            return False
+        ads = self.ads
+        return any(ads.get(other, 0) & bit for other in others if other != ad)
+
+    def _candidates(self, ad: int) -> Iterable[int]:
+        """A superset of the subscriptions here that intersect an advertisement, the shorter of two lists."""
+        intersecting = self._subs_of[ad]
+        if len(intersecting) <= len(self.subs):
+            return intersecting
+        return [sub for sub in self.subs if sub in intersecting]
+
+    def _withdraw(self, message: Unsubscribe, mask: int) -> None:
+        kin = self._sub_kin[message.interest]
+        if kin is not None:
+            mask, uncovered = self._sub_covering.leave(message.interest, mask, kin)
+            self._sends += [(to, Subscribe(other, message.cause)) for to, other in uncovered]
+        if mask:
+            self._sends.append((mask, message))
+
+
+def _each(holders: list[dict[int, None]]) -> Iterable[int]:
+    return (client for clients in holders for client in clients)
+
+
+def _entries(
+    heard: dict[int, int], out: Callable[[int], int], covering: Covering
+) -> list[tuple[int, int, bool]]:
+    return [
+        (interest, bit, interest not in covering.held.get(bit, ()))
+        for interest in sorted(heard)
+        for bit in bits(out(interest))
+    ]

@@ -1,0 +1,85 @@
+"""Where interests stand by the values they ask for, so that only those that could be related are compared.
+
+An interest is filed under an attribute and the set of values it allows there. One single value (`brand =
+'IBM'`, by far the most frequent) has a place of its own, numbers also in ascending order so that a range
+finds those inside it; any other set stands in the attribute's loose pile, which every search of that
+attribute looks through. Nested attributes share the pile of the object they lie in, since one may speak of
+`p` and another of `p.q`. A search gives a superset of what overlaps, never less.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+
+from sojourn.interest.values import Scalar, ValueSet
+
+
+class _Shelf:
+    """The interests filed under one attribute."""
+
+    __slots__ = ("loose", "numbers", "single")
+
+    def __init__(self) -> None:
+        self.single: dict[Scalar, list[int]] = {}
+        self.numbers: list[float] = []
+        self.loose: list[int] = []
+
+
+class Shelves:
+    """Interests by attribute and value."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[str, _Shelf] = {}
+
+    def file(self, interest: int, path: str, allowed: ValueSet) -> None:
+        """Put an interest where a search for these values finds it."""
+        top, _, below = path.partition(".")
+        shelf = self._shelves.get(top)
+        if shelf is None:
+            shelf = self._shelves[top] = _Shelf()
+        value = allowed.only_value
+        if below or value is None or isinstance(value, bool):
+            shelf.loose.append(interest)
+            return
+        place = shelf.single.get(value)
+        if place is None:
+            place = shelf.single[value] = []
+            if not isinstance(value, str):
+                insort(shelf.numbers, value)
+        place.append(interest)
+
+    def find(self, path: str, allowed: ValueSet) -> Iterator[int]:
+        """The interests filed under an attribute whose values may overlap these; some may not."""
+        top, _, below = path.partition(".")
+        shelf = self._shelves.get(top)
+        if shelf is None:
+            return
+        yield from shelf.loose
+        if below or allowed.objects:
+            for place in shelf.single.values():
+                yield from place
+            return
+        value = allowed.only_value
+        if value is not None:
+            yield from shelf.single.get(value, ())
+            return
+        for low, high in allowed.numbers.ranges:
+            first, last = bisect_left(shelf.numbers, low), bisect_right(shelf.numbers, high)
+            for number in shelf.numbers[first:last]:
+                yield from shelf.single[number]
+        if allowed.strings:
+            for text, place in shelf.single.items():
+                if isinstance(text, str) and text in allowed.strings:
+                    yield from place
+
+    def holding(self, path: str, value: Scalar) -> Iterator[int]:
+        """The interests filed under an attribute that may allow this value."""
+        top, _, below = path.partition(".")
+        shelf = self._shelves.get(top)
+        if shelf is None:
+            return
+        yield from shelf.loose
+        if below:
+            for place in shelf.single.values():
+                yield from place
+        else:
+            yield from shelf.single.get(value, ())
