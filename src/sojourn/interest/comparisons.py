@@ -141,12 +141,13 @@ def one_of(path: str, values: list[Scalar]) -> Meaning:
 
 
 def _one_of_topics(values: list[Scalar]) -> Meaning:
-    chosen = TopicSet.none()
+    patterns: list[TopicPattern] = []
     for value in values:
         if not isinstance(value, str):
             raise ComparisonError(f"a topic is a string, not a {kind_of(value)}")
         check_topic(value)
-        chosen = chosen | TopicSet.of(TopicPattern(tuple(value.split("/"))))
+        patterns.append(TopicPattern(tuple(value.split("/"))))
+    chosen = TopicSet.of(*patterns)
     return ValueSet(strings=chosen), ValueSet(strings=~chosen)
 
 

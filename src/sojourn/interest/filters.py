@@ -78,6 +78,8 @@ class Conjunction:
 
     def covers(self, other: Conjunction) -> bool:
         """Whether every event that meets the other meets this one, judged attribute by attribute."""
+        if len(self.constraints) > len(other.constraints):
+            return False
         theirs = dict(other.constraints)
         for path, allowed in self.constraints:
             narrower = theirs.get(path)
@@ -212,7 +214,8 @@ def _all_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
                 if all(both[path] for path, _ in right.constraints):
                     longer.append(both)
         product = longer
-    distinct = {conjunction: None for both in product if (conjunction := conjunction_of(both)) is not None}
+    # What is met by both sides is still no constraint that allows everything, so these are in normal form.
+    distinct = {Conjunction(tuple(sorted(both.items()))): None for both in product if is_consistent(both)}
     return list(distinct)
 
 
@@ -226,8 +229,10 @@ def _check_count(count: int) -> None:
 
 def simplify(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
     """Drop what another conjunction covers, and join two that differ in one attribute."""
+    texts = _Texts()
     kept: list[Conjunction] = []
-    waiting = sorted(set(conjunctions), key=_simplify_order, reverse=True)
+    # Those with few constraints cover most: looking at them first leaves less to compare.
+    waiting = sorted(set(conjunctions), key=lambda c: (len(c.constraints), texts.of(c)), reverse=True)
     while waiting:
         new = waiting.pop()
         if any(old.covers(new) for old in kept):
@@ -241,12 +246,23 @@ def simplify(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
                 break
         else:
             kept.append(new)
-    return tuple(sorted(kept, key=str))
+    return tuple(sorted(kept, key=texts.of)) if len(kept) > 1 else tuple(kept)
 
 
-def _simplify_order(conjunction: Conjunction) -> tuple[int, str]:
-    # Those with few constraints cover most: looking at them first leaves less to compare.
-    return len(conjunction.constraints), str(conjunction)
+class _Texts:
+    """Writes conjunctions that share most of their constraints, each constraint once."""
+
+    def __init__(self) -> None:
+        self.written: dict[tuple[str, int], tuple[ValueSet, tuple[str, bool]]] = {}
+
+    def of(self, conjunction: Conjunction) -> str:
+        texts = []
+        for path, allowed in conjunction.constraints:
+            known = self.written.get((path, id(allowed)))
+            if known is None:  # the set is kept beside its text, so that its id stays its own
+                known = self.written[path, id(allowed)] = allowed, constraint_text(path, allowed)
+            texts.append(known[1])
+        return join_texts(texts)
 
 
 def _join(one: Conjunction, other: Conjunction) -> Conjunction | None:

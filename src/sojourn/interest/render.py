@@ -202,7 +202,6 @@ def _pattern_escape(text: str) -> str:
 def _topic_choices(
     name: str, topics: TopicSet, tests: Callable[[str, TopicPattern, bool], list[str]]
 ) -> list[str]:
-    assert topics.terms is not None, "only what was written is written back"
     plain = [t for t in topics.terms if t.pattern.is_exact and not t.without]
     choices = [_list_tests(name, [string_text(str(t.pattern)) for t in plain])] if plain else []
     choices += [_topic_term(name, t, tests) for t in topics.terms if not t.pattern.is_exact or t.without]

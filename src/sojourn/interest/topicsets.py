@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from sojourn.errors import SojournError
@@ -201,91 +201,110 @@ class Term:
     def node(self) -> Node:
         """Return the decision diagram of the term."""
         root = _pattern_node(self.pattern)
-        for pattern in self.without:
-            root = _combine(root, _complement(_pattern_node(pattern)), _both)
+        if self.without:
+            root = _combine(root, _complement(_union([_pattern_node(p) for p in self.without])), _both)
         return root
 
 
 _EVERY_TOPIC = TopicPattern.starting_with("")
 
 
-@dataclass(frozen=True, slots=True)
 class TopicSet:
-    """Any Boolean combination of topic patterns."""
+    """Any Boolean combination of topic patterns; equal when the topics are."""
+
+    __slots__ = ("_simplified", "_terms", "root")
 
     root: Node
-    terms: tuple[Term, ...] | None = field(default=None, compare=False)
-    """The same set as written; None for the complement of several terms, which is only reasoned about."""
+    _terms: tuple[Term, ...] | None
+    """The set as written, not yet simplified; None for what is only reasoned about and never written."""
+    _simplified: bool
+
+    def __init__(self, root: Node, terms: tuple[Term, ...] | None = None) -> None:
+        self.root = root
+        self._terms = terms
+        self._simplified = terms is None or len(terms) == 0
 
     @classmethod
-    def of(cls, pattern: TopicPattern) -> TopicSet:
-        """Make the set of the topics that meet a pattern."""
-        return cls(_pattern_node(pattern), (Term(pattern),))
+    def of(cls, *patterns: TopicPattern) -> TopicSet:
+        """Make the set of the topics that meet any of the patterns."""
+        return cls(_union([_pattern_node(pattern) for pattern in patterns]), tuple(map(Term, patterns)))
 
     @classmethod
     def none(cls) -> TopicSet:
         """Make the empty set."""
-        return cls(_NONE, ())
+        return _NO_TOPICS
 
     @classmethod
     def every(cls) -> TopicSet:
         """Make the set of all topics."""
-        return cls(_FULL, (Term(_EVERY_TOPIC),))
-
-    def __reduce__(self) -> tuple[Callable[..., TopicSet], tuple[tuple[Term, ...]]]:
-        """Pickle what is written: nodes are one object each and must be looked up again."""
-        assert self.terms is not None
-        return TopicSet.of_terms, (self.terms,)
+        return _ALL_TOPICS
 
     @classmethod
     def of_terms(cls, terms: tuple[Term, ...]) -> TopicSet:
         """Make the union of terms."""
-        root = _NONE
-        for term in terms:
-            root = _combine(root, term.node(), _either)
-        return cls(root, terms)
+        return cls(_union([term.node() for term in terms]), terms)
+
+    def __reduce__(self) -> tuple[Callable[..., TopicSet], tuple[tuple[Term, ...]]]:
+        """Pickle what is written: nodes are one object each and must be looked up again."""
+        return TopicSet.of_terms, (self.terms,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopicSet) and self.root is other.root
+
+    def __hash__(self) -> int:
+        return hash(self.root)
+
+    def __repr__(self) -> str:
+        return f"TopicSet({self._terms})"
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The set as a union of patterns each less some patterns, simplified when first asked for."""
+        assert self._terms is not None, "only what was written is written back"
+        if not self._simplified:
+            self._terms = _simplify(self._terms)
+            self._simplified = True
+        return self._terms
 
     def __bool__(self) -> bool:
         return self.root is not _NONE
 
     def __contains__(self, topic: str) -> bool:
-        node = self.root
-        for level in topic.split("/"):
-            if node is _ALL or node is _NONE:
-                break
-            node = node.follow(level)
-        return node.ends
+        return _is_member(self.root, topic)
 
     def __invert__(self) -> TopicSet:
-        terms: tuple[Term, ...] | None = None
-        if self.terms is not None and not self.terms:
-            terms = (Term(_EVERY_TOPIC),)
-        elif self.terms is not None and all(not term.without for term in self.terms):
-            terms = _simplify([Term(_EVERY_TOPIC, tuple(term.pattern for term in self.terms))])
-        return TopicSet(_complement(self.root), terms)
+        root = _complement(self.root)
+        if self._terms is None or any(term.without for term in self._terms):
+            return TopicSet(root)
+        return TopicSet(root, (Term(_EVERY_TOPIC, tuple(term.pattern for term in self._terms)),))
 
     def __and__(self, other: TopicSet) -> TopicSet:
         root = _combine(self.root, other.root, _both)
-        if self.terms is None or other.terms is None:
+        if self._terms is None or other._terms is None:
             return TopicSet(root)
-        met = (
+        if root is _NONE:
+            return _NO_TOPICS
+        mine, theirs = self._terms, other._terms
+        if len(mine) * len(theirs) > TERMS_MAX:
+            mine, theirs = self.terms, other.terms
+        met = [
             Term(both, (*a.without, *b.without))
-            for a in self.terms
-            for b in other.terms
+            for a in mine
+            for b in theirs
             if (both := a.pattern.meet(b.pattern)) is not None
-        )
-        return TopicSet(root, _simplify(met))
+        ]
+        return TopicSet(root, _checked(met))
 
     def __or__(self, other: TopicSet) -> TopicSet:
         root = _combine(self.root, other.root, _either)
-        if self.terms is None or other.terms is None:
+        if self._terms is None or other._terms is None:
             return TopicSet(root)
-        return TopicSet(root, _simplify([*self.terms, *other.terms]))
+        return TopicSet(root, _checked([*self._terms, *other._terms]))
 
     @property
     def only_value(self) -> str | None:
         """The one topic in it, or None when there are none or several."""
-        if self.terms is not None and len(self.terms) == 1 and self.terms[0].pattern.is_exact:
+        if self._terms is not None and len(self.terms) == 1 and self.terms[0].pattern.is_exact:
             return str(self.terms[0].pattern)
         return None
 
@@ -304,44 +323,62 @@ class TopicSet:
             paths = longer
 
 
+_NO_TOPICS = TopicSet(_NONE, ())
+_ALL_TOPICS = TopicSet(_FULL, (Term(_EVERY_TOPIC),))
+
+
+def _is_member(node: Node, topic: str) -> bool:
+    for level in topic.split("/"):
+        if node is _ALL or node is _NONE:
+            break
+        node = node.follow(level)
+    return node.ends
+
+
+def _union(nodes: list[Node]) -> Node:
+    """Unite many diagrams in pairs, so that no large one is walked for each small one."""
+    while len(nodes) > 1:
+        pairs = zip(nodes[::2], nodes[1::2], strict=False)
+        nodes = [_combine(one, other, _either) for one, other in pairs] + nodes[len(nodes) & ~1 :]
+    return nodes[0] if nodes else _NONE
+
+
+def _checked(terms: list[Term]) -> tuple[Term, ...]:
+    if len(terms) > TERMS_MAX:
+        terms = list(_simplify(terms))
+    if len(terms) > TERMS_MAX:
+        raise TopicsTooComplexError(f"A filter may combine at most {TERMS_MAX} topic patterns.")
+    return tuple(terms)
+
+
 def _simplify(terms: Iterable[Term]) -> tuple[Term, ...]:
     """Drop exclusions that exclude nothing or too little, and terms that are empty or inside another."""
-    result: list[tuple[Term, Node]] = []
-    seen: set[Term] = set()
-    for raw in terms:
-        term = Term(raw.pattern, _simplify_exclusions(raw))
-        if term in seen:
-            continue
-        seen.add(term)
-        node = term.node()
-        if node is not _NONE:
-            result.append((term, node))
-        if len(result) > TERMS_MAX:
-            raise TopicsTooComplexError(f"A filter may combine at most {TERMS_MAX} topic patterns.")
-    result.sort(key=lambda item: _term_key(item[0]))
-    return tuple(term for term, node in result if not _is_inside_another(term, node, result))
+    distinct = {Term(raw.pattern, _simplify_exclusions(raw)) for raw in terms}
+    # Most sets are lists of single topics. These need no diagram: each is kept unless a wider term has it.
+    wide = {term: term.node() for term in distinct if not term.pattern.is_exact}
+    kept = [term for term in distinct if term.pattern.is_exact and not term.without]
+    kept = [t for t in kept if not any(_is_member(node, str(t.pattern)) for node in wide.values())]
+    for term, node in wide.items():
+        if node is not _NONE and not _is_inside_another(term, node, wide):
+            kept.append(term)
+    return tuple(sorted(kept, key=_term_key))
 
 
-def _is_inside_another(term: Term, node: Node, terms: list[tuple[Term, Node]]) -> bool:
-    exact = str(term.pattern) if term.pattern.is_exact else None
-    for other_term, other in terms:
-        if other_term == term:
-            continue
-        if exact is not None:  # by far the commonest case, and cheap: is the one topic in the other set?
-            if not other_term.pattern.is_exact and exact in TopicSet(other):
-                return True
-        elif (
-            not other_term.pattern.is_exact
-            and _combine(node, other, _either) is other
-            and (node is not other or _term_key(other_term) < _term_key(term))
-        ):
-            return True
-    return False
+def _is_inside_another(term: Term, node: Node, terms: dict[Term, Node]) -> bool:
+    return any(
+        _combine(node, other, _either) is other
+        and (node is not other or _term_key(other_term) < _term_key(term))
+        for other_term, other in terms.items()
+        if other_term is not term
+    )
 
 
 def _simplify_exclusions(term: Term) -> tuple[TopicPattern, ...]:
+    if not term.without:
+        return ()
     met = {both for pattern in term.without if (both := term.pattern.meet(pattern)) is not None}
-    maximal = [p for p in met if not any(p != other and other.meet(p) == p for other in met)]
+    wide = [pattern for pattern in met if not pattern.is_exact]
+    maximal = [p for p in met if not any(other is not p and other.contains(p) for other in wide)]
     return tuple(sorted(maximal, key=str))
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import sys
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -210,6 +210,17 @@ class ValueSet:
     strings: StringRanges | TopicSet = NO_STRINGS
     booleans: int = 0
     """A bit for FALSE and a bit for TRUE."""
+    _hash: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        if not self._hash:  # filters are looked up by their sets, over and over
+            parts = (self.missing, self.objects, self.numbers, self.strings, self.booleans)
+            object.__setattr__(self, "_hash", hash(parts) or 1)
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[ValueSet], tuple[object, ...]]:
+        # Hashes of strings differ from process to process: the cached one must not travel.
+        return ValueSet, (self.missing, self.objects, self.numbers, self.strings, self.booleans)
 
     def __bool__(self) -> bool:
         return self.missing or self.objects or bool(self.numbers or self.strings or self.booleans)
