@@ -1,0 +1,139 @@
+"""Every StructType of the pipeline, and no other place has one.
+
+`TRACE` holds the tables that simulated and live runs write (see `sojourn.trace` for the writer, which knows
+the same columns as Arrow types; a test holds the two together). Times are seconds since the run's start, ids
+are strings. On disk a table is DIR/<table>/run_id=<id>/part-….parquet: `run_id` is in the path, not in the
+files, so that one run can be read alone. The other schemas are those of intermediate and final results.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_TEXT, _COUNT, _SECONDS = StringType(), LongType(), DoubleType()
+
+
+def _table(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+TRACE: dict[str, StructType] = {
+    "runs": _table(
+        run_id=_TEXT,
+        world=_TEXT,  # sim or live
+        study=_TEXT,
+        seed=_COUNT,
+        spec_json=_TEXT,
+        started_at=TimestampType(),
+        duration_s=_SECONDS,  # null while the run goes on
+        warmup_s=_SECONDS,
+        error=_TEXT,
+    ),
+    "publications": _table(
+        run_id=_TEXT,
+        source=_TEXT,
+        sequence=_COUNT,
+        time_s=_SECONDS,
+        broker=_TEXT,
+        topic=_TEXT,
+        attributes_json=_TEXT,
+        policy=_TEXT,
+        bytes=_COUNT,
+    ),
+    # `to_s` is null while in force. A live process tells an interest or a sojourn twice: when it begins, and
+    # again with `to_s` when it ends; the second row replaces the first.
+    "interests": _table(
+        run_id=_TEXT, client=_TEXT, interest=_TEXT, filter=_TEXT, from_s=_SECONDS, to_s=_SECONDS
+    ),
+    "clients": _table(run_id=_TEXT, client=_TEXT, attributes_json=_TEXT),
+    "sojourns": _table(run_id=_TEXT, client=_TEXT, broker=_TEXT, from_s=_SECONDS, to_s=_SECONDS),
+    "handoffs": _table(
+        run_id=_TEXT,
+        client=_TEXT,
+        from_broker=_TEXT,
+        to_broker=_TEXT,
+        left_s=_SECONDS,
+        arrived_s=_SECONDS,
+        ready_s=_SECONDS,  # when all was rebuilt or handed over
+        cause=_TEXT,
+    ),
+    "deliveries": _table(
+        run_id=_TEXT, client=_TEXT, source=_TEXT, sequence=_COUNT, time_s=_SECONDS, broker=_TEXT
+    ),
+    "drops": _table(
+        run_id=_TEXT,
+        client=_TEXT,
+        source=_TEXT,
+        sequence=_COUNT,
+        time_s=_SECONDS,
+        broker=_TEXT,
+        reason=_TEXT,  # queue_full, expired, …
+    ),
+    "messages": _table(
+        run_id=_TEXT,
+        time_s=_SECONDS,
+        sender=_TEXT,
+        receiver=_TEXT,
+        kind=_TEXT,
+        bytes=_COUNT,
+        cause=_TEXT,
+    ),
+    "message_counts": _table(run_id=_TEXT, kind=_TEXT, cause=_TEXT, hops=_COUNT, bytes=_COUNT),
+    "broker_load": _table(
+        run_id=_TEXT,
+        broker=_TEXT,
+        handled=_COUNT,
+        busy_s=_SECONDS,
+        queue_max=_COUNT,
+        queue_mean=_SECONDS,
+    ),
+}
+
+PARTITION = "run_id"
+"""The column that is in the path and not in the files."""
+
+
+def file_schema(table: str) -> StructType:
+    """Return the columns that the files of a table hold."""
+    return StructType([field for field in TRACE[table] if field.name != PARTITION])
+
+
+CHUNKS = _table(bucket=IntegerType(), side=IntegerType(), payload=BinaryType())
+"""Many rows of one kind for one bucket of clients, as Arrow bytes (see `audit_chunks.py`)."""
+
+PARSED_FILTERS = _table(filter=_TEXT, parsed=BinaryType(), error=_TEXT)
+"""A filter's text, and the pickled filter or what is wrong with it."""
+
+FILTER_PARTS = _table(part=IntegerType(), slice=IntegerType(), compiled=BinaryType())
+"""A compiled part of the interests, for a slice of the publications."""
+
+FINDINGS = _table(
+    run_id=_TEXT,
+    scope=_TEXT,  # incident, client, broker or window
+    key=_TEXT,  # which client, broker or window; for an incident, the client
+    measure=_TEXT,  # a count's or an incident's name, or latency
+    bin=IntegerType(),  # of a latency, see `audit_kernel.py`
+    tally=_COUNT,
+    source=_TEXT,
+    sequence=_COUNT,
+    published_s=_SECONDS,
+    time_s=_SECONDS,
+    broker=_TEXT,
+)
+"""What comparing expected with actual deliveries finds: tallies, and single incidents."""
+
+LIVE_STATE = _table(payload=BinaryType())
+"""What the streaming audit keeps for a bucket of clients between two micro-batches."""
+
+LIVE_ROWS = _table(bucket=IntegerType(), at=TimestampType(), side=IntegerType(), payload=BinaryType())
+"""Rows of a trace on their way into the streaming audit."""
