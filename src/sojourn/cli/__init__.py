@@ -1,0 +1,1 @@
+"""The `sojourn` command line."""

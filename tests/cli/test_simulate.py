@@ -1,0 +1,99 @@
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sojourn.cli.simulate import simulate
+from sojourn.errors import SojournError
+from sojourn.sim.scenario import factors
+
+APP = typer.Typer()
+APP.command()(simulate)
+
+SMALL = [
+    "publisher-mobility",
+    "--publishers=6",
+    "--subscribers=20",
+    "--warmup-s=5",
+    "--duration-s=30",
+    "--speeds-kmh=100",
+]
+
+
+def _run(*arguments: str) -> str:
+    result = CliRunner().invoke(APP, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_list_explains_every_factor() -> None:
+    """--list names each parameter with its default and explanation, for people and for programs."""
+    rows = json.loads(_run("--list", "--json"))
+    assert [row["name"] for row in rows] == [factor.name for factor in factors()]
+    text = _run("--list")
+    assert all(factor.name in text for factor in factors())
+
+
+def test_run_is_repeatable_json() -> None:
+    """The same options give the same measures; only the wall time differs."""
+    one, other = (json.loads(_run(*SMALL, "--json", "--protocol=delayed")) for _ in range(2))
+    one.pop("wall_s"), other.pop("wall_s")
+    assert one == other
+    assert one["moves"] > 0
+    assert one["rebuild_ms"] > 0
+
+
+def test_scenario_file_and_options(tmp_path: Path) -> None:
+    """Options override the file, and the file the defaults."""
+    path = tmp_path / "city.toml"
+    path.write_text(
+        'publishers = 6\nsubscribers = 20\nwarmup_s = 5\nduration_s = 30\nprotocol = "standard"\n'
+    )
+    arguments = ("publisher-mobility", "--scenario", str(path), "--speeds-kmh=100", "--json")
+    standard = json.loads(_run(*arguments))
+    delayed = json.loads(_run(*arguments, "--protocol=delayed"))
+    assert standard["moves"] == delayed["moves"]
+    assert standard["messages_per_min"] > delayed["messages_per_min"]
+
+
+def test_watch_shows_the_city() -> None:
+    """The view counts publishers, lights brokers and lists the latest moves, and the measures follow."""
+    text = _run(*SMALL, "--protocol=delayed", "--watch", "--pace=0")
+    assert "publishers at each leaf, west to east" in text
+    assert "latest moves" in text
+    assert "advertise" in text
+    assert "rebuild ms" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["publisher-mobility", "--protocol=telepathy"], "protocol may be"),
+        (["publisher-mobility", "--topology=chain", "--brokers=0"], "brokers must be 1 or more"),
+        (["publisher-mobility", "--unadvertise-delay-s=-1"], "unadvertise_delay_s must be 0 or more"),
+        (["publisher-mobility", "--speeds-kmh=fast"], "speeds_kmh must be numbers"),
+        (["weather"], "world may be publisher-mobility, not 'weather'"),
+        ([], "world may be publisher-mobility, not nothing"),
+    ],
+)
+def test_bad_parameter_is_one_sentence(arguments: list[str], sentence: str) -> None:
+    """A bad option ends in one sentence that names it."""
+    with pytest.raises(SojournError) as caught:
+        _run(*arguments)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_bad_topology_file(tmp_path: Path) -> None:
+    """A topology with a link from a broker to itself, or to an unknown one, is told in a sentence."""
+    path = tmp_path / "net.toml"
+    for text, sentence in (
+        ('links = [["a", "a"]]', "linked to itself"),
+        ('brokers = ["a", "b"]\nlinks = [["a", "c"]]', "'c' is not one of them"),
+    ):
+        path.write_text(text)
+        with pytest.raises(SojournError, match=sentence):
+            _run("publisher-mobility", "--topology=file", f"--topology-file={path}")
