@@ -8,10 +8,9 @@ form back as SQL. How filters relate to each other is `algebra.py`'s business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
+from operator import and_, or_
 
 from sojourn.errors import SojournError
 from sojourn.interest import syntax
@@ -78,14 +77,18 @@ class Conjunction:
 
     def covers(self, other: Conjunction) -> bool:
         """Whether every event that meets the other meets this one, judged attribute by attribute."""
-        if len(self.constraints) > len(other.constraints):
+        return covers_box(self, dict(other.constraints))
+
+
+def covers_box(wide: Conjunction, narrow: dict[str, ValueSet]) -> bool:
+    """Whether constraints, given by attribute, lie inside those of a conjunction."""
+    if len(wide.constraints) > len(narrow):
+        return False
+    for path, allowed in wide.constraints:
+        narrower = narrow.get(path)
+        if narrower is None or not (narrower is allowed or narrower.issubset(allowed)):
             return False
-        theirs = dict(other.constraints)
-        for path, allowed in self.constraints:
-            narrower = theirs.get(path)
-            if narrower is None or not (narrower is allowed or narrower.issubset(allowed)):
-                return False
-        return True
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +195,7 @@ def _any_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
             else:
                 several[conjunction] = None
     for path, sets in about_one.items():
-        united = conjunction_of({path: reduce(or_, sets)})
+        united = conjunction_of({path: _balanced(or_, sets)})
         assert united is not None, "a union of sets that are not empty is not empty"
         several[united] = None
     _check_count(len(several))
@@ -201,9 +204,16 @@ def _any_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
 
 def _all_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
     """Distribute AND over the alternatives of each part."""
-    product: list[dict[str, ValueSet]] = [{}]
     # What has one alternative multiplies nothing, so it goes first and narrows the rest early.
-    for part in sorted(parts, key=len):
+    certain: dict[str, list[ValueSet]] = {}
+    for part in parts:
+        if len(part) == 1:
+            for path, allowed in part[0].constraints:
+                certain.setdefault(path, []).append(allowed)
+    product: list[dict[str, ValueSet]] = [{path: _balanced(and_, sets) for path, sets in certain.items()}]
+    if not all(product[0].values()):
+        return []
+    for part in sorted((part for part in parts if len(part) != 1), key=len):
         _check_count(len(product) * len(part))
         longer: list[dict[str, ValueSet]] = []
         for left in product:
@@ -219,6 +229,14 @@ def _all_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
     return list(distinct)
 
 
+def _balanced(join: Callable[[ValueSet, ValueSet], ValueSet], sets: list[ValueSet]) -> ValueSet:
+    """Join sets in pairs, so that no large one is walked again for each small one."""
+    while len(sets) > 1:
+        pairs = zip(sets[::2], sets[1::2], strict=False)
+        sets = [join(one, other) for one, other in pairs] + sets[len(sets) & ~1 :]
+    return sets[0]
+
+
 def _check_count(count: int) -> None:
     if count > CONJUNCTIONS_MAX:
         raise FilterTooComplexError(
@@ -229,24 +247,28 @@ def _check_count(count: int) -> None:
 
 def simplify(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
     """Drop what another conjunction covers, and join two that differ in one attribute."""
+    distinct = list(set(conjunctions))
+    if len(distinct) <= 1:
+        return tuple(distinct)
     texts = _Texts()
-    kept: list[Conjunction] = []
     # Those with few constraints cover most: looking at them first leaves less to compare.
-    waiting = sorted(set(conjunctions), key=lambda c: (len(c.constraints), texts.of(c)), reverse=True)
+    waiting = sorted(distinct, key=lambda c: (len(c.constraints), texts.of(c)), reverse=True)
+    kept: list[tuple[Conjunction, dict[str, ValueSet]]] = []
     while waiting:
         new = waiting.pop()
-        if any(old.covers(new) for old in kept):
+        box = dict(new.constraints)
+        if any(covers_box(old, box) for old, _ in kept):
             continue
-        kept = [old for old in kept if not new.covers(old)]
-        for i, old in enumerate(kept):
+        kept = [(old, old_box) for old, old_box in kept if not covers_box(new, old_box)]
+        for i, (old, _) in enumerate(kept):
             joined = _join(old, new)
             if joined is not None:
                 del kept[i]
                 waiting.append(joined)
                 break
         else:
-            kept.append(new)
-    return tuple(sorted(kept, key=texts.of)) if len(kept) > 1 else tuple(kept)
+            kept.append((new, box))
+    return tuple(sorted((conjunction for conjunction, _ in kept), key=texts.of))
 
 
 class _Texts:

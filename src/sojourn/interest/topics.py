@@ -126,14 +126,16 @@ class TopicPattern:
         mine, theirs = self.levels, other.levels
         if len(theirs) < len(mine) or (not self.rest and (other.rest or len(theirs) > len(mine))):
             return False
-        if mine and isinstance(mine[0], str) and mine[0] not in (ANY, theirs[0]):
-            return False  # the quick way out of most comparisons
-        if not mine and theirs and _within_any(theirs[0], first=True) != theirs[0]:
-            return False  # the pattern # stands for no hidden topic
-        return all(
-            _meet_levels(level, narrower, first=i == 0) == narrower
-            for i, (level, narrower) in enumerate(zip(mine, theirs, strict=False))
-        )
+        if not mine and theirs:  # the pattern # stands for no hidden topic
+            return _within_any(theirs[0], first=True) == theirs[0]
+        for i, (level, narrower) in enumerate(zip(mine, theirs, strict=False)):
+            if level == narrower:
+                continue
+            if isinstance(level, str) and level != ANY:
+                return False  # the quick way out of most comparisons
+            if _meet_levels(level, narrower, first=i == 0) != narrower:
+                return False
+        return True
 
     def meet(self, other: TopicPattern) -> TopicPattern | None:
         """Return the pattern of the topics that meet both, or None when there are none."""

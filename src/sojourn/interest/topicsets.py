@@ -21,7 +21,7 @@ from sojourn.errors import SojournError
 from sojourn.interest.topics import ANY, HIDDEN, WILDCARDS_AND_SLASH, Level, Prefix, TopicPattern
 from sojourn.interest.values import after
 
-TERMS_MAX = 256
+WIDE_TERMS_MAX = 64
 NODES_MAX = 20_000
 
 
@@ -198,6 +198,10 @@ class Term:
     pattern: TopicPattern
     without: tuple[TopicPattern, ...] = ()
 
+    def matches(self, topic: str) -> bool:
+        """Whether a topic is in the term."""
+        return self.pattern.matches(topic) and not any(pattern.matches(topic) for pattern in self.without)
+
     def node(self) -> Node:
         """Return the decision diagram of the term."""
         root = _pattern_node(self.pattern)
@@ -285,7 +289,7 @@ class TopicSet:
         if root is _NONE:
             return _NO_TOPICS
         mine, theirs = self._terms, other._terms
-        if len(mine) * len(theirs) > TERMS_MAX:
+        if len(mine) * len(theirs) > WIDE_TERMS_MAX:
             mine, theirs = self.terms, other.terms
         met = [
             Term(both, (*a.without, *b.without))
@@ -344,10 +348,15 @@ def _union(nodes: list[Node]) -> Node:
 
 
 def _checked(terms: list[Term]) -> tuple[Term, ...]:
-    if len(terms) > TERMS_MAX:
+    """Refuse to carry on with more alternatives than a filter may have; single topics do not count."""
+    wide = {term for term in terms if not term.pattern.is_exact}
+    if WIDE_TERMS_MAX < len(wide) <= 2 * WIDE_TERMS_MAX:  # beyond, simplifying takes longer than it is worth
         terms = list(_simplify(terms))
-    if len(terms) > TERMS_MAX:
-        raise TopicsTooComplexError(f"A filter may combine at most {TERMS_MAX} topic patterns.")
+        wide = {term for term in terms if not term.pattern.is_exact}
+    if len(wide) > WIDE_TERMS_MAX:
+        raise TopicsTooComplexError(
+            f"A filter may offer at most {WIDE_TERMS_MAX} topic patterns to choose from."
+        )
     return tuple(terms)
 
 
@@ -355,21 +364,26 @@ def _simplify(terms: Iterable[Term]) -> tuple[Term, ...]:
     """Drop exclusions that exclude nothing or too little, and terms that are empty or inside another."""
     distinct = {Term(raw.pattern, _simplify_exclusions(raw)) for raw in terms}
     # Most sets are lists of single topics. These need no diagram: each is kept unless a wider term has it.
-    wide = {term: term.node() for term in distinct if not term.pattern.is_exact}
+    wide = [term for term in distinct if not term.pattern.is_exact]
     kept = [term for term in distinct if term.pattern.is_exact and not term.without]
-    kept = [t for t in kept if not any(_is_member(node, str(t.pattern)) for node in wide.values())]
-    for term, node in wide.items():
-        if node is not _NONE and not _is_inside_another(term, node, wide):
-            kept.append(term)
+    kept = [term for term in kept if not any(other.matches(str(term.pattern)) for other in wide)]
+    kept += [term for term in wide if not _is_empty_or_inside(term, wide)]
     return tuple(sorted(kept, key=_term_key))
 
 
-def _is_inside_another(term: Term, node: Node, terms: dict[Term, Node]) -> bool:
-    return any(
-        _combine(node, other, _either) is other
-        and (node is not other or _term_key(other_term) < _term_key(term))
-        for other_term, other in terms.items()
-        if other_term is not term
+def _is_empty_or_inside(term: Term, terms: list[Term]) -> bool:
+    """Whether a term adds nothing to the others; of two that are the same set, the first in order stays."""
+    plain = [other for other in terms if not other.without and other is not term]
+    if any(other.pattern.contains(term.pattern) for other in plain):
+        return True
+    if not term.without and len(plain) == len(terms) - 1:
+        return False
+    node = term.node()
+    return node is _NONE or any(
+        _combine(node, other.node(), _either) is (both := other.node())
+        and (node is not both or _term_key(other) < _term_key(term))
+        for other in terms
+        if other is not term
     )
 
 
