@@ -7,7 +7,7 @@ missing). One of two related interests can always be found by its lead among the
 covering that only a union of alternatives brings about may be overlooked, which costs a message and loses
 nothing.
 
-Events are matched by the same shelves: an event that matches a subscription meets its lead.
+Events are matched by the index of `interest.index`, under the subscriptions' numbers.
 """
 
 from collections.abc import Iterable
@@ -16,6 +16,7 @@ from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.algebra import covers
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Conjunction, Filter
+from sojourn.interest.index import FilterIndex
 from sojourn.interest.values import ValueSet
 from sojourn.routing.interests import Interests
 from sojourn.routing.shelves import Shelves
@@ -35,6 +36,7 @@ class FilterInterests(Interests):
         self._ads_by_all, self._ads_by_lead = Shelves(), Shelves()
         self._subs_by_all, self._subs_by_lead = Shelves(), Shelves()
         self._subs_without_lead: list[int] = []
+        self._index = FilterIndex()
 
     def advertisement(self, ad: Advertisement) -> int:
         """The number of an advertisement, entered if it is new."""
@@ -72,16 +74,14 @@ class FilterInterests(Interests):
         )
         self._sub_numbers[wanted] = number
         self.subs.append(wanted)
+        self._index.add(number, wanted)
         for conjunction in wanted.conjunctions:
             self._file(number, conjunction)
         return number
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order."""
-        found = set(self._subs_without_lead)
-        for path, value in event.flat.items():
-            found.update(self._subs_by_lead.holding(path, value))
-        return tuple(sub for sub in sorted(found) if self.subs[sub].matches(event))
+        return tuple(self._index.match(event))
 
     def _file(self, number: int, conjunction: Conjunction) -> None:
         for path, allowed in conjunction.constraints:

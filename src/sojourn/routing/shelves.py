@@ -70,16 +70,3 @@ class Shelves:
             for text, place in shelf.single.items():
                 if isinstance(text, str) and text in allowed.strings:
                     yield from place
-
-    def holding(self, path: str, value: Scalar) -> Iterator[int]:
-        """The interests filed under an attribute that may allow this value."""
-        top, _, below = path.partition(".")
-        shelf = self._shelves.get(top)
-        if shelf is None:
-            return
-        yield from shelf.loose
-        if below:
-            for place in shelf.single.values():
-                yield from place
-        else:
-            yield from shelf.single.get(value, ())
