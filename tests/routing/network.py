@@ -77,7 +77,12 @@ class Network:
 
     def feed(self, broker: int, fact: facts.Fact) -> None:
         """Give a broker a fact and put what it sends onto the links."""
-        effects = self.brokers[broker].handle(fact, 0.0)
+        self.brokers[broker].handle(fact, 0.0)
+        self.forward(broker)
+
+    def forward(self, broker: int) -> None:
+        """Carry out a broker's effects."""
+        effects = self.brokers[broker].effects
         for mask, message in effects.sends:
             for neighbour in self.brokers[broker].router.neighbours.named(mask):
                 self.links[broker, neighbour].append(message)

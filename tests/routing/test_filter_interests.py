@@ -1,0 +1,124 @@
+"""Relations found by the shelves are those that comparing everything with everything finds."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sojourn.interest.advertisements import Advertisement
+from sojourn.interest.algebra import covers
+from sojourn.interest.events import Event
+from sojourn.interest.filters import Filter
+from sojourn.routing.filter_interests import FilterInterests
+
+TESTS = (
+    "a = 1",
+    "a = 2",
+    "a >= 1",
+    "a BETWEEN 0 AND 3",
+    "a IS NULL",
+    "b = 'x'",
+    "b LIKE 'x%'",
+    "b = 'xy'",
+    "c = TRUE",
+    "c = FALSE",
+    "d.e = 1",
+    "d.e > 0",
+    "d IS NOT NULL",
+    "topic LIKE 'a/%'",
+)
+conjunctions = st.lists(st.sampled_from(TESTS), min_size=1, max_size=3).map(" AND ".join)
+texts = st.lists(conjunctions, min_size=1, max_size=2).map(lambda parts: " OR ".join(f"({p})" for p in parts))
+ads = st.lists(
+    st.sampled_from([test for test in TESTS if "IS NULL" not in test]), min_size=1, max_size=3
+).map(" AND ".join)
+events = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.integers(0, 3),
+        "b": st.sampled_from(["x", "xy", "z"]),
+        "c": st.booleans(),
+        "d": st.fixed_dictionaries({"e": st.integers(0, 2)}),
+    },
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(wanted=st.lists(texts, max_size=7), offered=st.lists(ads, max_size=5), order=st.randoms())
+def test_relations_are_complete(wanted: list[str], offered: list[str], order: object) -> None:
+    """Whatever the order of entering, intersections are exact, and coverings too but for unions."""
+    assert hasattr(order, "shuffle")
+    entries: list[Filter | Advertisement] = [
+        *map(Filter.parse, wanted),
+        *map(Advertisement.parse, offered),
+    ]
+    order.shuffle(entries)
+    interests = FilterInterests()
+    for entry in entries:
+        if isinstance(entry, Filter):
+            interests.subscription(entry)
+        else:
+            interests.advertisement(entry)
+    for ad, advertisement in enumerate(interests.ads):
+        intersecting = {sub for sub, one in enumerate(interests.subs) if advertisement.intersects(one)}
+        assert set(interests.subs_of[ad]) == intersecting
+        assert all(ad in interests.ads_of[sub] for sub in intersecting)
+        family = interests.ad_kin[ad]
+        below = {
+            x for x, one in enumerate(interests.ads) if x != ad and one.allowed and advertisement.covers(one)
+        }
+        assert set(family.below if family else ()) == below
+    for sub, wide in enumerate(interests.subs):
+        family = interests.sub_kin[sub]
+        below = {x for x, narrow in enumerate(interests.subs) if x != sub and covers(wide, narrow)}
+        found = set(family.below if family else ())
+        assert found <= below
+        for missed in below - found:
+            assert len(wide.conjunctions) > 1 or not interests.subs[missed].conjunctions
+
+
+@settings(max_examples=100, deadline=None)
+@given(wanted=st.lists(texts, max_size=8), attributes=events)
+def test_matching_agrees_with_the_filters(wanted: list[str], attributes: dict[str, object]) -> None:
+    """An event matches the subscriptions whose filters say so, in ascending order."""
+    interests = FilterInterests()
+    for text in wanted:
+        interests.subscription(Filter.parse(text))
+    event = Event(attributes)  # type: ignore[arg-type]
+    expected = tuple(sub for sub, one in enumerate(interests.subs) if one.matches(event))
+    assert interests.match(event) == expected
+
+
+def test_equal_interests_share_a_number() -> None:
+    """The same condition written twice is one interest."""
+    interests = FilterInterests()
+    one = interests.subscription(Filter.parse("a >= 1 AND a <= 1"))
+    assert interests.subscription(Filter.parse("a = 1")) == one
+
+
+def test_covering_can_be_turned_off() -> None:
+    """Without covering nobody has relatives, but intersections stand."""
+    interests = FilterInterests(covering=False)
+    wide = interests.subscription(Filter.parse("a >= 1"))
+    narrow = interests.subscription(Filter.parse("a = 2"))
+    ad = interests.advertisement(Advertisement.parse("a = 2"))
+    assert interests.sub_kin == [None, None]
+    assert list(interests.subs_of[ad]) == [wide, narrow]
+
+
+def test_entering_many_unrelated_interests_compares_few() -> None:
+    """The n-th interest looks at those that could be related, not at all n."""
+    calls = 0
+
+    class Counting(Advertisement):
+        def intersects(self, subscription: Filter) -> bool:
+            nonlocal calls
+            calls += 1
+            return super().intersects(subscription)
+
+    interests = FilterInterests()
+    for number in range(300):
+        interests.subscription(Filter.parse(f"publication = {number}"))
+    for number in range(300):
+        interests.advertisement(Counting(Advertisement.parse(f"publication = {number}").allowed))
+    assert calls == 300
