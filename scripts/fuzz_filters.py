@@ -21,11 +21,12 @@ from sojourn.interest import Filter, FilterSyntaxError
 from sojourn.interest.syntax import CHARACTERS_MAX
 
 SLOW_MS = 50.0
-WORDS = (  # noqa: SIM905  (a list of words reads better)
+_WORDS = (
     "AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE ( ) , . = <> != < <= > >= - + * / % ; a b topic a.b "
     "1 0 -3.5 1e5 1e999 99999999999999999999 0x1F 1_000 .5 5. 'x' 'x%' 'a/+/#' 'it''s' N'x' x'ff' ' \" "
     "-- /* */ SELECT CASE CAST f( [ ] { } :: || @ $1 ? :x é ` \\ '\\%' \U0001f600"
-).split() + ["\n", "\t", "TRUE OR", "(a = 1 OR b = 1) AND", "topic NOT LIKE '+/b'"]
+)
+WORDS = [*_WORDS.split(), "\n", "\t", "TRUE OR", "(a = 1 OR b = 1) AND", "topic NOT LIKE '+/b'"]
 SEEDS = [
     "price <= 1600 AND brand = 'IBM' AND product = 'computer'",
     "a IN (1, 2, 3) OR NOT (b BETWEEN 'x' AND 'y' OR c LIKE 'p%')",

@@ -32,9 +32,8 @@ from sojourn.interest.values import (
 
 SPARK_SETTINGS = {
     "spark.sql.caseSensitive": "true",
-    "spark.sql.parser.escapedStringLiterals": "true",
 }
-"""With these Spark reads a filter's text as we do: names differ by case, a backslash is a character."""
+"""With these Spark reads a filter's text as we do: names that differ in case differ."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _REGEX_SPECIAL = re.compile(r"([\\.^$|?*+()\[\]{}])")
@@ -57,7 +56,7 @@ def number_text(value: float) -> str:
 
 def string_text(value: str) -> str:
     """Write a string literal."""
-    return "'" + value.replace("'", "''") + "'"
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def constraint_text(path: str, allowed: ValueSet) -> tuple[str, bool]:
@@ -172,7 +171,7 @@ def _string_choices(name: str, strings: StringRanges) -> list[str]:
 
 def _string_range(name: str, low: str, high: str | None) -> str:
     if high == after_prefix(low) and (high is not None or not low):
-        return f"{name} LIKE {string_text(like_escape(low) + '%')}"
+        return f"{name} LIKE {_prefix_text(low)}"
     closed_low = not low.endswith("\x01")
     closed_high = high is not None and high.endswith("\x01")
     if low and closed_low and closed_high and high is not None:
@@ -187,13 +186,17 @@ def _string_range(name: str, low: str, high: str | None) -> str:
     return " AND ".join(tests)
 
 
-def like_escape(text: str) -> str:
-    """Write text so that LIKE takes every character for itself."""
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+def _prefix_text(prefix: str) -> str:
+    """Write a LIKE pattern: a backslash is escaped once for LIKE and once for the string."""
+    return "'" + _pattern_escape(prefix).replace("_", "\\_") + "%'"
 
 
 def _pattern_escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%")
+    return text.replace("\\", "\\" * 4).replace("'", "''").replace("%", "\\%")
+
+
+def _pattern_text(pattern: str) -> str:
+    return f"'{_pattern_escape(pattern)}'"
 
 
 # -------------------------------------------------------------------------- topics
@@ -229,16 +232,15 @@ def _mqtt_tests(name: str, pattern: TopicPattern, negated: bool) -> list[str]:  
     like = "NOT LIKE" if negated else "LIKE"
     at = pattern.prefix_at
     if at is None:
-        return [f"{name} {like} {string_text(_pattern_escape(str(pattern)))}"]
+        return [f"{name} {like} {_pattern_text(str(pattern))}"]
     levels = [level.text if isinstance(level, Prefix) else level for level in pattern.levels]
     # A pattern with a prefix inside is the topics that start so and have that shape.
-    start = like_escape("/".join(levels[: at + 1])) + "%"
-    tests = [f"{name} {like} {string_text(start)}"]
+    tests = [f"{name} {like} {_prefix_text('/'.join(levels[: at + 1]))}"]
     if at != len(levels) - 1 or not pattern.rest:
         shape = "/".join(
             [ANY if i == at else level for i, level in enumerate(levels)] + [REST] * pattern.rest
         )
-        tests.append(f"{name} {like} {string_text(_pattern_escape(shape))}")
+        tests.append(f"{name} {like} {_pattern_text(shape)}")
     return tests
 
 

@@ -1,8 +1,8 @@
 """From the text of a filter to a tree of tests.
 
-The words are cut by sqlglot's tokenizer, set to standard SQL: strings in single quotes with '' for a
-quote, unusual names in backticks, no comments. The grammar below reads the subset of SQL that filters are
-written in, and nothing else:
+The words are cut by sqlglot's tokenizer, set to what Spark SQL reads: strings in single quotes with '' for
+a quote and two backslashes for one, unusual names in backticks, no comments. The grammar below reads the
+subset of SQL that filters are written in, and nothing else:
 
     either   := both (OR both)*
     both     := negation (AND negation)*
@@ -101,7 +101,7 @@ class _Words(Tokenizer):
 
     QUOTES: ClassVar = ["'"]
     IDENTIFIERS: ClassVar = ["`"]
-    STRING_ESCAPES: ClassVar = ["'"]
+    STRING_ESCAPES: ClassVar = ["'", "\\"]
     COMMENTS: ClassVar = []
     KEYWORDS: ClassVar = {
         "AND": TokenType.AND,
@@ -157,11 +157,14 @@ def _cut(text: str) -> list[Token]:
         pass
     # sqlglot says that a quote is open, not which: it is the one that an odd count leaves.
     quote, start = "", 0
-    for at, character in enumerate(text):
+    characters = iter(enumerate(text))
+    for at, character in characters:
         if not quote and character in "'`":
             quote, start = character, at
         elif character == quote:
             quote = ""
+        elif quote == "'" and character == "\\":
+            next(characters, None)
     what = "name" if quote == "`" else "string"
     raise FilterSyntaxError(f"The {what} that starts here is never closed", text, start)
 
@@ -339,8 +342,21 @@ class _Reader:
         return -exact if negative else exact
 
     def string(self, word: Token) -> str:
+        """Read a string as Spark does: a backslash stays before % and _, where LIKE needs it."""
+        text: list[str] = []
+        characters = iter(range(word.start + 1, word.end))
+        for at in characters:
+            character = self.text[at]
+            if character == "'":
+                next(characters)  # the second of two quotes
+            elif character == "\\":
+                escaped = self.text[next(characters)]
+                if escaped not in "\\'%_":
+                    raise FilterSyntaxError(r"Write \\ for a backslash in a string", self.text, at)
+                character = escaped if escaped in "\\'" else character + escaped
+            text.append(character)
         try:
-            return str(check_scalar("this place", word.text))
+            return str(check_scalar("this place", "".join(text)))
         except EventError as error:
             self.fail(str(error).rstrip("."), self.next - 1)
 
