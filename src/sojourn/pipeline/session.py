@@ -45,6 +45,9 @@ SQL_SETTINGS = {
 }
 """What every session has, also one that lives elsewhere and is reached by Spark Connect."""
 
+TASK_FAILURES_MAX = 4
+"""Failures of one task before its job fails; Spark's own default on a cluster."""
+
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
@@ -66,7 +69,7 @@ def spark_session(
     """
     if master is None and os.environ.get("SPARK_REMOTE"):
         return _remote_session(settings or {})
-    wanted = master or "local[*]"
+    wanted = _with_retries(master or "local[*]")
     active = SparkSession.getActiveSession()
     if active is not None:
         if active.sparkContext.master == wanted:
@@ -155,6 +158,15 @@ def _static_settings(master: str, memory_gib: float | None) -> dict[str, str]:
     if _is_loopback(master):
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return chosen
+
+
+def _with_retries(master: str) -> str:
+    """Let a local Spark try a failed task again, as a cluster does; by itself it gives up at once.
+
+    A run that takes its Python process down with it is then told from the others (see `sweep`).
+    """
+    plain = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
+    return f"local[{plain[1] or 1},{TASK_FAILURES_MAX}]" if plain else master
 
 
 def _cores(master: str) -> int:
