@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -137,3 +138,27 @@ LIVE_STATE = _table(payload=BinaryType())
 
 LIVE_ROWS = _table(bucket=IntegerType(), at=TimestampType(), side=IntegerType(), payload=BinaryType())
 """Rows of a trace on their way into the streaming audit."""
+
+GRID = _table(run_id=_TEXT, seed=_COUNT, cost=_SECONDS, spec_json=_TEXT)
+"""The run specifications of a sweep; `cost` is an estimate in any unit, to start the dearest first."""
+
+RESULTS = _table(
+    run_id=_TEXT,
+    key=_TEXT,  # digest of the specification and the code
+    seed=_COUNT,
+    spec_json=_TEXT,
+    code=_TEXT,
+    error=_TEXT,
+    wall_s=_SECONDS,
+    numbers=MapType(_TEXT, _SECONDS),
+    texts=MapType(_TEXT, _TEXT),
+)
+"""One row a run of a sweep: its measures by name, or its error."""
+
+STORE = StructType(
+    [StructField("kind", _TEXT), *RESULTS, *(StructField(name, TRACE[name]) for name in TRACE)]
+)
+"""A sweep's file of one run: a row of kind `result`, and rows of its trace, each in the column of its table.
+
+All of a run in one file is what lets it appear in one rename; columns that are not asked for cost nothing to
+read."""

@@ -1,0 +1,90 @@
+"""How far a sweep is: the numbers, and the Spark listener that keeps them up to date.
+
+The numbers are for a person's eye. A run that Spark had to start again may be counted twice for a moment;
+results never depend on them.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+from pyspark import SparkContext
+from pyspark.accumulators import Accumulator
+
+PERIOD_S = 0.5
+
+
+class Progress(NamedTuple):
+    """How far a sweep is."""
+
+    total: int
+    done: int
+    running: int
+    failed: int
+    share: float
+    """Of the estimated cost that is done."""
+    elapsed_s: float
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimated seconds until the end, or None before the first run finished."""
+        return self.elapsed_s * (1 - self.share) / self.share if self.share > 0 else None
+
+
+Listener = Callable[[Progress], None]
+
+
+class Counters(NamedTuple):
+    """What tasks add to as they finish."""
+
+    done: Accumulator[int]
+    failed: Accumulator[int]
+    cost: Accumulator[float]
+
+
+class Watch:
+    """Tells a listener, while the `with` block runs, how far the jobs of this thread are.
+
+    The context's job group is what ties the status tracker's stages to this sweep.
+    """
+
+    def __init__(self, context: SparkContext, total: int, cost: float, listener: Listener) -> None:
+        self.counters = Counters(context.accumulator(0), context.accumulator(0), context.accumulator(0.0))
+        self._context = context
+        self._total = total
+        self._cost = cost or 1.0
+        self._listener = listener
+        self._group = f"sojourn-sweep-{id(self)}"
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep_telling, daemon=True)
+        self._started = time.perf_counter()
+
+    def __enter__(self) -> Self:
+        self._context.setJobGroup(self._group, "sweep", interruptOnCancel=False)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._tell(running=0)
+
+    def _keep_telling(self) -> None:
+        while not self._over.wait(PERIOD_S):
+            self._tell(running=self._running())
+
+    def _running(self) -> int:
+        tracker = self._context.statusTracker()
+        stages = [
+            tracker.getStageInfo(stage)
+            for job in tracker.getJobIdsForGroup(self._group)
+            for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
+        ]
+        return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+    def _tell(self, running: int) -> None:
+        done, failed = min(self._total, self.counters.done.value), self.counters.failed.value
+        share = min(1.0, self.counters.cost.value / self._cost)
+        elapsed_s = time.perf_counter() - self._started
+        self._listener(Progress(self._total, done, running, failed, share, elapsed_s))
