@@ -1,15 +1,28 @@
-"""One HTML file a study: what was run, each figure, and the claims it bears on with their evidence.
+"""One HTML file a study: what was found, each figure, and the claims it bears on with their evidence.
 
-The page carries its own script and style, so that it opens from a disk without a network, prints, and reads
-on a phone. It is given plain data and knows no study.
+A page carries its own script, style and data, so that it opens from a disk without a network, prints, follows
+the reader's light or dark theme, and reads on a phone. A content security policy forbids it any request.
+
+Rules: pages are given plain data and know no study; all text is escaped; the same data give the same bytes.
+Not here: how figures are drawn from measures (each study's own business), where pages are written to.
 """
 
 import html
+import json
 from collections.abc import Iterable, Sequence
+from importlib import resources
 from typing import NamedTuple
 
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
+
+from sojourn.report.numbers import number_table, short
+
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:"
+)
+VERDICTS = ("holds", "differs", "not yet")
 
 
 class ClaimRow(NamedTuple):
@@ -29,6 +42,7 @@ class Chart(NamedTuple):
     anchor: str
     figure: go.Figure
     claims: tuple[str, ...]
+    caption: str = ""
 
 
 class Page(NamedTuple):
@@ -39,85 +53,169 @@ class Page(NamedTuple):
     facts: Sequence[tuple[str, str]]
     charts: Sequence[Chart]
     claims: Sequence[ClaimRow]
+    command: str = ""
+    """What repeats the study."""
 
 
-_STYLE = """
-:root { --ink: #1d2733; --pale: #f4f6f8; --line: #d5dbe1; }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0 auto; max-width: 76rem;
-  padding: 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-.facts { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .92rem; }
-.facts dt { font-weight: 600; } .facts dd { margin: 0; overflow-wrap: anywhere; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1rem; }
-.chart { border: 1px solid var(--line); border-radius: 6px; padding: .4rem; break-inside: avoid;
-  min-width: 0; }
-.bears { font-size: .82rem; padding: 0 .6rem .4rem; } .bears a { margin-right: .6rem; white-space: nowrap; }
-.claim { border-left: 5px solid var(--line); background: var(--pale); margin: .8rem 0; padding: .5rem .9rem;
-  break-inside: avoid; overflow-wrap: anywhere; }
-.claim.holds { border-color: #1e8449; } .claim.differs { border-color: #c0392b; }
-.claim.notyet { border-color: #b7950b; }
-.claim h3 { font-size: 1rem; margin: 0; }
-.verdict { font-weight: 700; text-transform: uppercase; font-size: .8rem; }
-.holds .verdict { color: #1e8449; } .differs .verdict { color: #c0392b; } .notyet .verdict { color: #8a6d00; }
-.claim p { margin: .25rem 0; } details table { font-size: .85rem; border-collapse: collapse; }
-details td { border-bottom: 1px solid var(--line); padding: .1rem .8rem .1rem 0; }
-@media print { body { max-width: none; } .charts { display: block; } .chart { margin-bottom: 1rem; } }
-@media (max-width: 34rem) { body { padding: .5rem; font-size: 15px; } .facts { grid-template-columns: 1fr; } }
-"""
+class Entry(NamedTuple):
+    """One study in the index."""
+
+    title: str
+    href: str
+    summary: str
+    verdicts: Sequence[str]
 
 
 def render(page: Page) -> str:
-    """The whole page as text."""
+    """The whole page of a study as text."""
     verdicts = {claim.id: claim.verdict for claim in page.claims}
+    contents = [("#figures-of", "Figures")] if page.charts else []
+    contents += [("#claims", "Claims"), ("#facts", "How it was measured")]
+    body = [
+        _header(page.title, page.summary, [claim.verdict for claim in page.claims], contents),
+        "<main>",
+        _charts(page.charts, verdicts),
+        _claims(page.claims),
+        _facts(page.facts, page.command),
+        "</main>",
+        "<footer>Everything on this page is in this one file: it needs no network.</footer>",
+    ]
+    return _document(page.title, body, _figure_data(page.charts))
+
+
+def render_index(title: str, summary: str, entries: Sequence[Entry]) -> str:
+    """The page that leads to every study's report."""
+    every = [verdict for entry in entries for verdict in entry.verdicts]
+    cards = [
+        f'<section class="study"><h3><a href="{_text(entry.href)}">{_text(entry.title)}</a></h3>'
+        f"<p>{_text(entry.summary)}</p>{_tally(entry.verdicts)}</section>"
+        for entry in entries
+    ]
+    start = '<main><h2>Studies</h2><div class="studies">'
+    return _document(title, [_header(title, summary, every, []), start, *cards, "</div></main>"], None)
+
+
+# ------------------------------------------------------------------------------ parts
+
+
+def _document(title: str, body: Iterable[str], figures: str | None) -> str:
+    files = resources.files("sojourn.report")
+    style = files.joinpath("style.css").read_text(encoding="utf-8")
+    scripts = []
+    if figures is not None:
+        script = files.joinpath("script.js").read_text(encoding="utf-8")
+        scripts = [
+            f'<script type="application/json" id="figures">{figures}</script>',
+            f"<script>{get_plotlyjs()}</script>",
+            f"<script>{script}</script>",
+        ]
     parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<link rel="icon" href="data:,">',
-        f"<title>{_text(page.title)}</title><style>{_STYLE}</style>",
-        f"<script>{get_plotlyjs()}</script></head><body>",
-        f"<h1>{_text(page.title)}</h1><p>{_text(page.summary)}</p>",
-        _facts(page.facts),
-        '<h2>Figures</h2><div class="charts">',
-        *(_chart(chart, verdicts) for chart in page.charts),
-        "</div><h2>Claims</h2>",
-        *(_claim(claim) for claim in page.claims),
+        f"<title>{_text(title)}</title>\n<style>\n{style}</style></head>\n<body>",
+        *body,
+        *scripts,
         "</body></html>\n",
     ]
     return "\n".join(parts)
 
 
-def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
-    return f'<dl class="facts">{rows}</dl>'
+def _header(title: str, summary: str, verdicts: Sequence[str], contents: Sequence[tuple[str, str]]) -> str:
+    links = "".join(f'<a href="{href}">{_text(name)}</a>' for href, name in contents)
+    nav = f'<nav class="contents" aria-label="Contents">{links}</nav>' if links else ""
+    button = '<button class="theme" type="button" hidden>light / dark</button>' if links else ""
+    return (
+        f'<header><div class="top"><p class="eyebrow">Sojourn report</p>{button}</div>'
+        f'<h1>{_text(title)}</h1><p class="lede">{_text(summary)}</p>{_tally(verdicts)}{nav}</header>'
+    )
+
+
+def _tally(verdicts: Sequence[str]) -> str:
+    """How many claims hold, differ and are open: as a bar and in words."""
+    counts = [(name, sum(verdict == name for verdict in verdicts)) for name in VERDICTS]
+    bar = "".join(
+        f'<span class="{_kind(name)}" style="flex:{share}"></span>' for name, share in counts if share
+    )
+    words = "".join(
+        f'<li><span class="verdict {_kind(name)}">{name}</span> <b>{count}</b></li>' for name, count in counts
+    )
+    return f'<div class="tally" aria-hidden="true">{bar}</div><ul class="counts">{words}</ul>'
+
+
+def _charts(charts: Sequence[Chart], verdicts: dict[str, str]) -> str:
+    if not charts:
+        return ""
+    drawn = "".join(_chart(chart, verdicts) for chart in charts)
+    return f'<h2 id="figures-of">Figures</h2><div class="charts">{drawn}</div>'
 
 
 def _chart(chart: Chart, verdicts: dict[str, str]) -> str:
-    drawn = chart.figure.to_html(
-        full_html=False,
-        include_plotlyjs=False,
-        div_id=f"figure-{chart.anchor}",
-        default_height="420px",
-        config={"responsive": True, "displaylogo": False},
-    )
-    bears = " ".join(
-        f'<a href="#{_text(claim)}">{_text(claim)}: {_text(verdicts.get(claim, "not yet"))}</a>'
+    number, title = _title(chart)
+    badges = "".join(
+        f'<a class="badge {_kind(verdicts.get(claim, "not yet"))}" href="#{_text(claim)}">{_text(claim)}</a>'
         for claim in chart.claims
     )
-    return f'<div class="chart">{drawn}<div class="bears">{bears}</div></div>'
+    caption = f"<div>{_text(chart.caption)}</div>" if chart.caption else ""
+    return (
+        f'<figure class="chart"><span class="number">{_text(number)}</span><h3>{_text(title)}</h3>'
+        f'<div class="plot" id="figure-{_text(chart.anchor)}" role="img" aria-label="{_text(title)}"></div>'
+        f'<figcaption>{caption}<div class="badges">{badges}</div>{number_table(chart.figure)}</figcaption>'
+        "</figure>"
+    )
+
+
+def _title(chart: Chart) -> tuple[str, str]:
+    """A figure's number and its title; the title may hold both, with a colon between."""
+    whole = str(chart.figure.layout.title.text or f"Figure {chart.anchor}")
+    number, colon, title = whole.partition(": ")
+    return (number, title) if colon else (f"Figure {chart.anchor}", whole)
+
+
+def _claims(claims: Sequence[ClaimRow]) -> str:
+    names = ("Claim", "Verdict", "What the paper says", "What we measured")
+    head = f"<thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>"
+    rows = "".join(map(_claim, claims))
+    return f'<h2 id="claims">Claims</h2><table class="claims">{head}<tbody>{rows}</tbody></table>'
 
 
 def _claim(claim: ClaimRow) -> str:
-    kind = claim.verdict.replace(" ", "")
     rows = "".join(
-        f"<tr><td>{_text(name)}</td><td>{_text(value)}</td></tr>" for name, value in claim.measured
+        f"<tr><td>{_text(name)}</td><td>{_text(short(value))}</td></tr>" for name, value in claim.measured
     )
-    numbers = f"<details><summary>Measured</summary><table>{rows}</table></details>" if rows else ""
+    numbers = (
+        f'<details><summary>{len(claim.measured)} numbers</summary><div class="scroll">'
+        f'<table class="numbers pairs">{rows}</table></div></details>'
+        if rows
+        else ""
+    )
     return (
-        f'<section class="claim {kind}" id="{_text(claim.id)}">'
-        f'<h3>{_text(claim.id)} <span class="verdict">{_text(claim.verdict)}</span></h3>'
-        f"<p>{_text(claim.says)}</p><p><em>Check:</em> {_text(claim.check)}</p>"
-        f"<p><em>Evidence:</em> {_text(claim.evidence)}</p>{numbers}</section>"
+        f'<tr id="{_text(claim.id)}"><td class="id"><b>{_text(claim.id)}</b></td>'
+        f'<td class="judged"><span class="verdict {_kind(claim.verdict)}">{_text(claim.verdict)}</span></td>'
+        f'<td class="says"><p>{_text(claim.says)}</p><p class="check">Check: {_text(claim.check)}</p></td>'
+        f"<td><p>{_text(claim.evidence)}</p>{numbers}</td></tr>"
     )
+
+
+def _facts(facts: Iterable[tuple[str, str]], command: str) -> str:
+    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
+    if command:
+        rows += f"<dt>to repeat</dt><dd><code>{_text(command)}</code></dd>"
+    return f'<h2 id="facts">How it was measured</h2><dl class="facts">{rows}</dl>'
+
+
+def _figure_data(charts: Sequence[Chart]) -> str:
+    """Every figure's data as JSON that can stand inside a script element."""
+    figures = {f"figure-{chart.anchor}": json.loads(chart.figure.to_json()) for chart in charts}
+    for figure in figures.values():
+        figure["layout"].pop("template", None)
+    # "</script" or "<!--" in a label would end the element early.
+    return json.dumps(figures, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _kind(verdict: str) -> str:
+    return verdict.replace(" ", "") if verdict in VERDICTS else "notyet"
 
 
 def _text(value: str) -> str:

@@ -4,6 +4,7 @@ A figure is a row of data here; one function draws them all. What the paper prin
 number is not copied: only numbers that its text or axes state are marked.
 """
 
+import math
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -281,7 +282,7 @@ def draw(figure: Figure, table: Table) -> go.Figure:
             marker={"symbol": SYMBOLS[line.computations] if several_models else "circle", "size": 7},
         )
     for mark in figure.marks:
-        _add_mark(chart, mark)
+        _add_mark(chart, mark, log=figure.log)
     chart.update_layout(
         title=f"Figure {figure.number}: {figure.title}",
         xaxis_title=figure.x_title,
@@ -297,9 +298,19 @@ def draw(figure: Figure, table: Table) -> go.Figure:
     return chart
 
 
-def _add_mark(chart: go.Figure, mark: Mark) -> None:
-    style = {"line_dash": "dot", "line_color": "#888888", "annotation_text": mark.label}
+def _add_mark(chart: go.Figure, mark: Mark, *, log: bool) -> None:
+    style = {"line_dash": "dot", "line_color": "#888888"}
     if mark.vertical:
-        chart.add_vline(x=mark.value, annotation_position="top left", **style)
-    else:
-        chart.add_hline(y=mark.value, annotation_position="bottom right", **style)
+        chart.add_vline(x=mark.value, annotation_text=mark.label, annotation_position="top right", **style)
+        return
+    chart.add_hline(y=mark.value, **style)
+    # On a logarithmic axis Plotly places shapes by value but annotations by exponent.
+    chart.add_annotation(
+        text=mark.label,
+        x=0,
+        xref="x domain",
+        xanchor="left",
+        y=math.log10(mark.value) if log else mark.value,
+        yanchor="top",
+        showarrow=False,
+    )
