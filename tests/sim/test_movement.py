@@ -122,3 +122,23 @@ def test_one_leaf_has_nowhere_to_go() -> None:
     movement, _ = _city(publishers=2, topology="chain", brokers=1)
     assert _moves(movement, 0) == []
     assert movement.proxies(1) == (0,)
+
+
+def test_under_way_is_the_same_road_seen_later() -> None:
+    """Publishers under way for an hour are where an hour's moves bring them, with proxies where they set out."""
+    fresh, _ = _city(publishers=10)
+    later, _ = _city(publishers=10, under_way_s=3600)
+    for publisher in range(10):
+        gone = [move for move in _moves(fresh, publisher) if move.left_s >= 3600]
+        moves = _moves(later, publisher, 20)
+        assert [move[2:] for move in moves] == [move[2:] for move in gone[:20]]
+        assert moves[0].left_s == pytest.approx(gone[0].left_s - 3600)
+        assert later.start(publisher) == moves[0].from_broker
+        assert later.proxies(publisher) == fresh.proxies(publisher)
+        assert later.home(publisher) == fresh.start(publisher)
+
+
+def test_in_step() -> None:
+    """Without spread, publishers of one speed cross borders at the same instants."""
+    movement, _ = _city(publishers=10, speeds_kmh=[50], start_spread=0.0)
+    assert {_moves(movement, publisher, 1)[0].left_s for publisher in range(10)} == {36.0}

@@ -40,11 +40,18 @@ class Movement:
         self._scenario = scenario
         self._leaves = topology.leaves
         self._streams = streams
-        self._starts = [self._draw_start(publisher) for publisher in range(scenario.publishers)]
+        self._homes = [self._draw_home(publisher) for publisher in range(scenario.publishers)]
+
+    def home(self, publisher: int) -> int:
+        """The broker a publisher first connected to, `under_way_s` before time 0."""
+        return self._leaves[self._homes[publisher]]
 
     def start(self, publisher: int) -> int:
-        """The broker a publisher first connects to."""
-        return self._leaves[self._starts[publisher]]
+        """The broker a publisher is connected to at time 0."""
+        if self._scenario.under_way_s > 0:
+            for move in self.moves(publisher):
+                return move.from_broker
+        return self.home(publisher)
 
     def proxies(self, publisher: int) -> tuple[int, ...]:
         """The leaves closest to the publisher's first one, itself included (section 5.2.1)."""
@@ -52,7 +59,10 @@ class Movement:
         return tuple(self._leaves[low:high])
 
     def moves(self, publisher: int) -> Iterator[Move]:
-        """The publisher's moves in the order of time, without end; none if there is nowhere to go."""
+        """The publisher's moves from time 0 on, without end; none if there is nowhere to go."""
+        return (move for move in self._all_moves(publisher) if move.left_s >= 0)
+
+    def _all_moves(self, publisher: int) -> Iterator[Move]:
         step = self._stepper(publisher)
         if step is None:
             return
@@ -61,8 +71,9 @@ class Movement:
         predict = self._predictor(publisher)
         speed = speeds[int(draw.integers(len(speeds)))]
         # The first stay is what is left of the leaf's street from a random point on it.
-        now = float(draw.random()) * self._crossing_s(speed) + self._trailing_s(publisher)
-        at = self._starts[publisher]
+        left = 1.0 - scenario.start_spread * float(draw.random())
+        now = left * self._crossing_s(speed) + self._trailing_s(publisher) - scenario.under_way_s
+        at = self._homes[publisher]
         while True:
             to = step(at)
             yield Move(now, now + scenario.disconnection_s, leaves[at], leaves[to], leaves[predict(at, to)])
@@ -84,13 +95,13 @@ class Movement:
         """A group moves together, yet no two radios switch in the same instant: a tenth of a second apart."""
         return 0.1 * (publisher - self._leader(publisher))
 
-    def _draw_start(self, publisher: int) -> int:
+    def _draw_home(self, publisher: int) -> int:
         leader = self._leader(publisher)
         return int(self._streams.fresh("movement.start", leader).integers(len(self._leaves)))
 
     def _proxy_span(self, publisher: int) -> tuple[int, int]:
         count = min(self._scenario.proxies, len(self._leaves))
-        low = min(max(self._starts[publisher] - (count - 1) // 2, 0), len(self._leaves) - count)
+        low = min(max(self._homes[publisher] - (count - 1) // 2, 0), len(self._leaves) - count)
         return low, low + count
 
     def _span(self, publisher: int) -> tuple[int, int]:
@@ -102,7 +113,7 @@ class Movement:
             return max(low - self._scenario.overshoot, 0), min(high - 1 + self._scenario.overshoot, last)
         if movement == "route":
             length = min(self._scenario.route_brokers, last + 1)
-            start = self._starts[publisher]
+            start = self._homes[publisher]
             offset = int(self._streams.fresh("movement.route", publisher).integers(length))
             low = min(max(start - offset, 0), last + 1 - length)
             return low, low + length - 1

@@ -116,6 +116,22 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     disconnection_s: Annotated[
         float, _factor("mobility", "s", "Time without a broker between two brokers.")
     ] = 3.0
+    start_spread: Annotated[
+        float,
+        _factor(
+            "mobility",
+            "share",
+            "Part of a broker's street over which starting points are spread; 0: all cross borders in step.",
+        ),
+    ] = 1.0
+    under_way_s: Annotated[
+        float,
+        _factor(
+            "mobility",
+            "s",
+            "How long publishers have moved before time 0; their proxies lie where they set out.",
+        ),
+    ] = 0.0
     overshoot: Annotated[int, _factor("mobility", "brokers", "How far a patrol goes past its proxies.")] = 0
     route_brokers: Annotated[int, _factor("mobility", "brokers", "Leaves of a repeated route.")] = 8
     group_size: Annotated[int, _factor("mobility", "publishers", "Publishers that move as one group.")] = 10
@@ -128,6 +144,14 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "advertisement; complex: N/1000 + 40 ms, twice and once that; measured: the calibration file's.",
         ),
     ] = "none"
+    withdrawals_charged: Annotated[
+        bool,
+        _factor(
+            "application",
+            "",
+            "Whether an unadvertisement or unsubscription is charged like what it withdraws, or is free.",
+        ),
+    ] = True
     total_subscriptions: Annotated[
         int,
         _factor(
@@ -268,6 +292,7 @@ _NOT_NEGATIVE = (
     "link_latency_ms",
     "client_latency_ms",
     "disconnection_s",
+    "under_way_s",
     "overshoot",
     "total_subscriptions",
     "subscribers",
@@ -277,6 +302,7 @@ _NOT_NEGATIVE = (
 )
 _SHARES = (
     "prediction",
+    "start_spread",
     "publication_locality",
     "subscriber_locality",
     "interest_locality",

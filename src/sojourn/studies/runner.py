@@ -11,13 +11,20 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple
 
 import msgspec
 
+from sojourn.errors import SojournError
+
 Row = dict[str, float | int | str | None]
 Simulate = Callable[[str], Row]
 """From a scenario's JSON text to the run's measures; importable by name, since it is sent to a process."""
+
+
+class RunnerError(SojournError):
+    """The processes that simulate cannot go on."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,5 +148,14 @@ def _in_pool(
                 return rows
             for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
                 spec = running.pop(future)
-                rows.append(future.result())
+                rows.append(_result(future))
                 meter.finished(spec, rows[-1])
+
+
+def _result(future: Future[Row]) -> Row:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise RunnerError(
+            "A simulating process ended abruptly, for want of memory most likely; try fewer --workers."
+        ) from None
