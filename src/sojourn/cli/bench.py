@@ -1,0 +1,80 @@
+"""`sojourn bench`: the measurements behind the figures we state."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sojourn.errors import SojournError
+
+BENCHMARKS = {
+    "match": ("sojourn.cli.bench_match:run", "matching events against up to a million filters"),
+    "simulate": ("sojourn.cli.bench_simulate:run", "simulated message hops a second, and a large network"),
+}
+"""Each benchmark: the function that measures it, and what it measures."""
+
+
+class UnknownBenchmarkError(SojournError):
+    """There is no benchmark of that name."""
+
+
+def bench(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(BENCHMARKS)}, all.")],
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a benchmark, nothing else.")
+    ] = False,
+) -> None:
+    """Measure how fast the system is on this machine, beside peers in the same run.
+
+    Figures are ratios worth comparing within one run; on a busy machine all of them fall together.
+    """
+    names = list(BENCHMARKS) if name == "all" else [name]
+    if names[0] not in BENCHMARKS:
+        raise UnknownBenchmarkError(
+            f"There is no benchmark {name!r}; there are {', '.join(BENCHMARKS)} and all."
+        )
+    for each in names:
+        rows = _measure(each)
+        if as_json:
+            typer.echo(json.dumps({"benchmark": each, "rows": rows}))
+        else:
+            _show(each, rows)
+
+
+def _measure(name: str) -> list[dict[str, Any]]:
+    module, function = BENCHMARKS[name][0].split(":")
+    console = Console(stderr=True)
+    run = getattr(importlib.import_module(module), function)
+    if not sys.stderr.isatty():
+        rows: list[dict[str, Any]] = run(progress=lambda _: None)
+        return rows
+    with console.status(f"bench {name}: {BENCHMARKS[name][1]}") as status:
+        shown: list[dict[str, Any]] = run(progress=lambda what: status.update(f"bench {name}: {what}"))
+    return shown
+
+
+def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
+    """Print a table with a column a row: there are more figures than rows."""
+    table = Table(title=f"bench {name}: {BENCHMARKS[name][1]}", title_justify="left", show_header=False)
+    for _ in range(len(rows) + 1):
+        table.add_column(justify="right")
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    for key in keys:
+        table.add_row(key, *(_cell(row.get(key)) for row in rows))
+    Console().print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: ""}[value]
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
