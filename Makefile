@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup check test test-slow demo bench clean
+.PHONY: help setup check test test-slow fuzz demo bench clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -21,6 +21,9 @@ test: setup  ## the test suite
 
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+fuzz: setup  ## a million random and mutated filters through the parser
+	$(BIN)/python scripts/fuzz_filters.py --count 1000000
 
 demo: setup  ## see the system at work
 	$(BIN)/sojourn demo
