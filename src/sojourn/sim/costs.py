@@ -2,7 +2,8 @@
 
 Paper 000, sections 3 and 5.2.2. A publication costs one match; a subscription a covering test and an
 insertion, twice a match; an advertisement an intersection test, once a match. The paper leaves open what
-withdrawals cost; they search the same tables and are charged like what they withdraw.
+withdrawals cost; they search the same tables and are charged like what they withdraw, or with
+`withdrawals_charged` off not at all (fast and complex; `measured` knows what ours cost).
 
 - none: nothing.
 - fast: a match takes 2 ms.
@@ -59,6 +60,8 @@ def service_times(scenario: Scenario) -> ServiceTime | None:
         match_s = complex_match_s(scenario.total_subscriptions)
     seconds = {"publication": match_s, "subscription": 2 * match_s, "advertisement": match_s}
     by_kind = [seconds[_WORK_OF[Kind(kind)]] for kind in range(Kind.PUBLISH + 1)]
+    if not scenario.withdrawals_charged:
+        by_kind[Kind.UNADVERTISE] = by_kind[Kind.UNSUBSCRIBE] = 0.0
     return lambda work, _size: by_kind[work]
 
 

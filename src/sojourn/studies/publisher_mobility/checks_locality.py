@@ -41,7 +41,7 @@ def fig9(claim: Claim, table: Table) -> Verdict:
     text = ", ".join(f"{at:.2f} with {model}" for model, at in where.items())
     return judge(
         claim,
-        holds=where["complex"] <= where["fast"] <= where["none"] < math.inf,
+        holds=where["complex"] <= where["fast"] <= where["none"] and where["complex"] < math.inf,
         measured={f"crossing {model}": at for model, at in where.items()},
         evidence=f"Proxy's time passes prefetch-delayed's at an overshoot of {text}.",
     )

@@ -47,7 +47,7 @@ def experiments(scale: Scale) -> list[Experiment]:
     every = ("none", "fast", "complex")
     publishers = tuple(float(count) for count in scale.publishers)
     overshoots = tuple(float(count) for count in scale.overshoots)
-    extremes = tuple(sorted({publishers[0], publishers[len(publishers) // 2 - 1], publishers[-1]}))
+    extremes = (publishers[0], publishers[-1])
     return [
         # Figures 4 and 5; prefetching is in the text only, proxy+delayed a suggestion (section 4.6).
         Experiment(
@@ -114,15 +114,36 @@ def experiments(scale: Scale) -> list[Experiment]:
             )
             for times in parameters.TREND
         ),
-        # The other reading of "randomly move at speeds of": a speed drawn anew at every move. It makes
-        # moves four times rarer, since a publisher then spends most of its time on slow stretches.
+        # The proxy protocol while publishers are still near their proxies.
         Experiment(
-            "speed-each-move",
+            "just-set-out",
             "publishers",
-            publishers,
-            lines(("standard", "delayed"), ("complex",)),
-            {"speed_drawn": "move"},
+            publishers[:1],
+            lines(("proxy", "delayed"), ("none",)),
+            {"under_way_s": 0.0},
         ),
+        *_readings(scale, publishers),
+    ]
+
+
+def _readings(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
+    """What the paper leaves open and Figure 5 turns on, read the other way.
+
+    Speeds may be drawn anew at every move instead of once a publisher, which makes moves four times rarer,
+    since a publisher then spends most of its time on slow stretches. Withdrawals may be free, since section
+    5.2.2 gives no time for them. And publishers may cross the borders of brokers in step, all at once.
+    """
+    complex_only = lines(("standard",), ("complex",))
+    readings: dict[str, tuple[tuple[Line, ...], dict[str, Any]]] = {
+        "speed-each-move": (complex_only, {"speed_drawn": "move"}),
+        "free-withdrawals": (complex_only, {"withdrawals_charged": False}),
+        "both": (complex_only, {"speed_drawn": "move", "withdrawals_charged": False}),
+        "in-step": (lines(("standard",), ("fast", "complex")), {"start_spread": 0.0}),
+    }
+    duration_s = scale.duration_s * parameters.READING_SHARE
+    return [
+        Experiment(name, "publishers", publishers, wanted, {"duration_s": duration_s, **changes})
+        for name, (wanted, changes) in readings.items()
     ]
 
 
@@ -146,6 +167,7 @@ def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: 
         "computations": line.computations,
         "control_bytes": parameters.CONTROL_BYTES,
         "event_bytes": parameters.EVENT_BYTES,
+        "under_way_s": parameters.UNDER_WAY_S,
         **experiment.changes,
     }
     if experiment.axis == "speed_kmh":
@@ -181,7 +203,7 @@ def estimated_hops(scenario: Scenario) -> float:
     moves = scenario.publishers * rate * seconds
     # A full flood visits each of 84 links, out and back, and each subscription some six hops both ways.
     asked = scenario.subscribers / scenario.publishers
-    full = 2 * 84 + 12 * asked
+    full = 2 * 84 + 6 * asked
     per_move = full if not scenario.policies & {"proxy", "delayed"} else 12 + 2 * asked
     events = (
         scenario.publishers * seconds / scenario.publish_interval_s if scenario.publish_interval_s else 0.0

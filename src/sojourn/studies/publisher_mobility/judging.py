@@ -1,7 +1,7 @@
 """Judges every claim of the study from one table of means."""
 
 from sojourn.studies.claims import Claim, Verdict, claims_of, judge
-from sojourn.studies.publisher_mobility import checks, checks_locality, checks_tables
+from sojourn.studies.publisher_mobility import checks, checks_load, checks_locality, checks_tables
 from sojourn.studies.publisher_mobility.checks import Check
 from sojourn.studies.publisher_mobility.parameters import Scale
 from sojourn.studies.publisher_mobility.table import Table
@@ -15,8 +15,8 @@ CHECKS: dict[str, Check] = {
     "A-fig4a-order": checks.fig4a_order,
     "A-fig4b-order": checks.fig4b_order,
     "A-fig4b-flat": checks.fig4b_flat,
-    "A-fig5a-order-of-magnitude": checks.fig5a,
-    "A-fig5b-collapse": checks.fig5b,
+    "A-fig5a-order-of-magnitude": checks_load.fig5a,
+    "A-fig5b-collapse": checks_load.fig5b,
     "A-fig5c-even-the-best": checks.fig5c,
     "A-fig6a-speed-cost": checks.fig6a,
     "A-fig6b-speed-time-flat": checks.fig6b_flat,

@@ -45,6 +45,7 @@ def measure(result: RunResult, scenario: Scenario) -> Row:
         "queue_max": max(load.queue_max for load in result.load),
         "hops_total": result.hops_total,
         "drained_s": result.drained_s,
+        "worked_off_ratio": result.drained_s / (scenario.warmup_s + scenario.duration_s),
     }
     return row | {f"hops_{kind}": hops for kind, hops in result.hops_by_kind.items()}
 

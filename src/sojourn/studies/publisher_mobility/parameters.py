@@ -35,6 +35,15 @@ OVERSHOOTS = (0, 1, 2, 3, 4, 5)
 SHORT_DELAY_S = 1.0
 """An unadvertisement delay below the three seconds of disconnection (section 5.2.4)."""
 
+UNDER_WAY_S = 3600.0
+"""How long publishers have been moving when a run begins. Only the proxy protocol remembers where a publisher
+set out; right after that it looks better than it is, and at any fixed length of run a slow publisher is
+nearer its proxies than a fast one. An hour under way stands in place of an hour of simulated warm-up and
+takes the measures near their steady state. `just-set-out` is the same without it, for comparison."""
+
+READING_SHARE = 0.5
+"""Runs of another reading of the paper are half as long as the study's own."""
+
 TREND = (1, 2)
 """Durations, as multiples of the scale's, at which the collapse is looked at: a steady collapse does not
 shrink when it is watched for twice as long."""
@@ -80,8 +89,8 @@ SCALES = {
     "quick": Scale(
         name="quick",
         seeds=2,
-        warmup_s=30.0,
-        duration_s=90.0,
+        warmup_s=60.0,
+        duration_s=120.0,
         publishers=(50, 100, 250),
         speeds_kmh=(25.0, 75.0, 125.0),
         localities=(0.0, 0.45, 0.9),

@@ -46,8 +46,14 @@ class Outcome(NamedTuple):
         return int(self.runs["run_id"].nunique())
 
 
-def run(scale: Scale, *, sweep: Sweep, seeds: int | None = None) -> Outcome:
-    """Simulate the grid at a scale and judge every claim."""
+def run(
+    scale: Scale,
+    *,
+    sweep: Sweep,
+    seeds: int | None = None,
+    summarise: Callable[[pd.DataFrame], Table] = summarise,
+) -> Outcome:
+    """Simulate the grid at a scale and judge every claim; `summarise` makes means and intervals of runs."""
     started = time.perf_counter()
     specs = grid(scale, seeds)
     runs = runs_table(specs, sweep(specs))

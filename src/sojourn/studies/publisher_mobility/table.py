@@ -22,6 +22,7 @@ MEASURES = [
     "utilisation_max",
     "utilisation_mean",
     "queue_max",
+    "worked_off_ratio",
 ]
 """What is averaged over seeds; each is one number a run."""
 
@@ -76,7 +77,7 @@ def summarise(runs: pd.DataFrame) -> Table:
 
 def ratios(above: Mapping[float, float], below: Mapping[float, float]) -> Points:
     """One line divided by another, point by point."""
-    return {x: _ratio(above[x], below[x]) for x in sorted(above.keys() & below.keys())}
+    return {x: ratio(above[x], below[x]) for x in sorted(above.keys() & below.keys())}
 
 
 def flat(name: str, points: Mapping[float, Any]) -> dict[str, Any]:
@@ -107,7 +108,8 @@ def last(points: Points) -> float:
     return points[max(points)]
 
 
-def _ratio(above: float, below: float) -> float:
+def ratio(above: float, below: float) -> float:
+    """One number divided by another; infinite over nothing, undefined for nothing over nothing."""
     if below == 0:
         return float(np.nan if above == 0 else np.inf)
     return above / below
