@@ -1,20 +1,21 @@
 """`sojourn reproduce`: measure a study's claims and write figures, verdicts and a report.
 
-This file only joins parts: the study says what to run and what it means, the runner runs it, the report
-package makes the page.
+This file only joins parts: the study says what to run and what it means, the sweep runs it on Spark (or in
+plain processes), the report package makes the page. A study that was interrupted goes on where it stopped:
+the finished runs stand in the directory `store` of its output.
 """
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from sojourn.cli.sweep_bar import sweep_bar
 from sojourn.errors import SojournError
-from sojourn.report.page import Chart, ClaimRow, Page, render
+from sojourn.pipeline.progress import Listener
+from sojourn.report.page import Chart, ClaimRow, Entry, Page, render, render_index
 from sojourn.studies import runner
 from sojourn.studies.claims import Verdict, claims_of
 from sojourn.studies.publisher_mobility import measures, presentation, study
@@ -22,6 +23,8 @@ from sojourn.studies.publisher_mobility.parameters import Scale, scale_named
 from sojourn.studies.publisher_mobility.study import Outcome
 
 STUDIES = (study.NAME,)
+
+INDEX = "Each study measures what one paper claims, on the code that ships."
 
 _COLOURS = {"holds": "green", "differs": "red", "not yet": "yellow"}
 
@@ -31,7 +34,7 @@ class ReproduceError(SojournError):
 
 
 def reproduce(
-    study_name: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of: {', '.join(STUDIES)}.")],
+    study_name: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of: {', '.join(STUDIES)}, all.")],
     scale: Annotated[
         str, typer.Option(help="How much to run: smoke (seconds), quick (minutes) or paper (half an hour).")
     ] = "quick",
@@ -39,73 +42,82 @@ def reproduce(
         int | None, typer.Option(min=1, help="Seeds a configuration; the scale's own if left out.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; as many as cores if left out.")
+        int | None, typer.Option(min=1, help="Use this many plain processes instead of Spark.")
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark master URL; local processes if left out.")] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master URL; all cores of this machine if left out.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Directory for tables, figures, verdicts and report.")] = Path(
         "results"
     ),
 ) -> None:
     """Measure every claim of a study and write figures, verdicts and report.html."""
-    if study_name not in STUDIES:
-        raise ReproduceError(f"study may be {', '.join(STUDIES)}, not {study_name!r}.")
-    if master is not None:
-        raise ReproduceError("master is not served by this version; leave it out to run in local processes.")
+    if study_name not in (*STUDIES, "all"):
+        raise ReproduceError(f"study may be {', '.join(STUDIES)} or all, not {study_name!r}.")
+    if master is not None and workers is not None:
+        raise ReproduceError("workers and master exclude each other: plain processes, or Spark.")
     chosen = scale_named(scale)
     console = Console(stderr=True)
-    slots = workers or os.cpu_count() or 1
-    console.print(
-        f"{study_name} at scale {scale}: seeds 1 to {seeds or chosen.seeds}, {chosen.warmup_s:g} s warm-up, "
-        f"{chosen.duration_s:g} s measured, {slots} processes."
-    )
-    outcome = _run(chosen, seeds, slots, console)
-    written = study.write_results(outcome, out)
-    written += _write_figures(outcome, out)
-    _show(outcome, Console())
+    engine = f"{workers} plain processes" if workers else f"Spark on {master or 'local[*]'}"
     again = f"sojourn reproduce {study_name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
-    console.print(f"Wrote {', '.join(path.name for path in written)} into {out} in {outcome.seconds:.0f} s.")
+    entries, failures = [], []
+    for name in STUDIES if study_name == "all" else (study_name,):
+        folder = out / name if study_name == "all" else out
+        console.print(
+            f"{name} at scale {scale}: seeds 1 to {seeds or chosen.seeds}, {chosen.warmup_s:g} s warm-up, "
+            f"{chosen.duration_s:g} s measured; {engine}."
+        )
+        outcome = _run(chosen, seeds, workers, master, folder, console)
+        written = [*study.write_results(outcome, folder), *_write_figures(outcome, folder, again)]
+        _show(outcome, Console())
+        console.print(
+            f"Wrote {', '.join(path.name for path in written)} into {folder} in {outcome.seconds:.0f} s."
+        )
+        entries.append(_entry(name, outcome))
+        if outcome.failed:
+            failures.append(
+                f"{outcome.failed} of {outcome.distinct_runs} runs failed; their errors and seeds stand in "
+                f"{folder / 'runs.parquet'}."
+            )
+    if study_name == "all":
+        (out / "index.html").write_text(
+            render_index("Sojourn: all studies", INDEX, entries), encoding="utf-8"
+        )
     console.print(f"To repeat: {again}")
-    if outcome.failed:
-        raise ReproduceError(
-            f"{outcome.failed} of {outcome.distinct_runs} runs failed; their errors and seeds stand in "
-            f"{out / 'runs.parquet'}."
+    if failures:
+        raise ReproduceError(" ".join(failures))
+
+
+def _run(
+    chosen: Scale, seeds: int | None, workers: int | None, master: str | None, folder: Path, console: Console
+) -> Outcome:
+    with sweep_bar(console) as listener:
+        if workers is None:
+            return _run_on_spark(chosen, seeds, master, folder, listener)
+        return study.run(
+            chosen,
+            sweep=lambda specs: runner.run_grid(specs, measures.simulate, workers=workers, progress=listener),
+            seeds=seeds,
         )
 
 
-def _run(chosen: Scale, seeds: int | None, slots: int, console: Console) -> Outcome:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[done]}/{task.fields[all]} runs"),
-        TextColumn("{task.fields[running]} running, {task.fields[failed]} failed"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("simulating", total=1.0, done=0, all="?", running=0, failed=0, left="")
+def _run_on_spark(
+    chosen: Scale, seeds: int | None, master: str | None, folder: Path, listener: Listener
+) -> Outcome:
+    # Imported here because plain processes need neither Spark nor Java.
+    from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+    from sojourn.studies.spark_runner import run_grid_on_spark  # noqa: PLC0415
 
-        def sweep(specs: list[runner.RunSpec]) -> list[runner.Row]:
-            return runner.run_grid(
-                specs, measures.simulate, workers=slots, progress=lambda now: _advance(bar, task, now)
-            )
-
-        return study.run(chosen, sweep=sweep, seeds=seeds)
-
-
-def _advance(bar: Progress, task: TaskID, now: runner.Progress) -> None:
-    left = "" if now.left_s is None else f"{now.left_s // 60:.0f} min {now.left_s % 60:02.0f} s left"
-    bar.update(
-        task,
-        completed=now.share,
-        done=now.done,
-        all=now.total,
-        running=now.running,
-        failed=now.failed,
-        left=left,
+    spark = spark_session(master)
+    store = (folder / "store").resolve().as_uri()
+    return study.run(
+        chosen,
+        sweep=lambda specs: run_grid_on_spark(spark, specs, measures.simulate, store, progress=listener),
+        seeds=seeds,
     )
 
 
-def _write_figures(outcome: Outcome, out: Path) -> list[Path]:
+def _write_figures(outcome: Outcome, out: Path, command: str) -> list[Path]:
     """Each figure as a page of its own beside one copy of the script, and all of them in the report."""
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
@@ -119,10 +131,16 @@ def _write_figures(outcome: Outcome, out: Path) -> list[Path]:
         facts=presentation.facts(outcome),
         charts=charts,
         claims=claim_rows(study.NAME, outcome.verdicts),
+        command=command,
     )
     report = out / "report.html"
     report.write_text(render(page), encoding="utf-8")
     return [folder, report]
+
+
+def _entry(name: str, outcome: Outcome) -> Entry:
+    verdicts = [verdict.verdict for verdict in outcome.verdicts]
+    return Entry(presentation.TITLE, f"{name}/report.html", presentation.summary(outcome), verdicts)
 
 
 def claim_rows(study_name: str, verdicts: list[Verdict]) -> list[ClaimRow]:

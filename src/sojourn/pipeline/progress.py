@@ -1,16 +1,19 @@
 """How far a sweep is: the numbers, and the Spark listener that keeps them up to date.
 
 The numbers are for a person's eye. A run that Spark had to start again may be counted twice for a moment;
-results never depend on them.
+results never depend on them. Spark is needed by those only who watch a sweep on it.
 """
+
+from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from pyspark import SparkContext
-from pyspark.accumulators import Accumulator
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.accumulators import Accumulator
 
 PERIOD_S = 0.5
 

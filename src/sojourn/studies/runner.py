@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import NamedTuple
 
 import msgspec
 
 from sojourn.errors import SojournError
+from sojourn.pipeline.progress import Listener, Progress
 
 Row = dict[str, float | int | str | None]
 Simulate = Callable[[str], Row]
@@ -44,29 +44,12 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     spec_json: str
 
 
-class Progress(NamedTuple):
-    """How far a grid is."""
-
-    total: int
-    done: int
-    running: int
-    failed: int
-    share: float
-    """Of the estimated cost that is done."""
-    elapsed_s: float
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end, or None before the first run finished."""
-        return self.elapsed_s * (1 - self.share) / self.share if self.share > 0 else None
-
-
 def run_grid(
     specs: Iterable[RunSpec],
     simulate: Simulate,
     *,
     workers: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Listener | None = None,
 ) -> list[Row]:
     """Simulate every distinct run of a grid and return its measures by ascending run_id."""
     distinct = {spec.run_id: spec for spec in specs}
@@ -96,7 +79,7 @@ def run_one(spec: RunSpec, simulate: Simulate) -> Row:
 class _Meter:
     """Counts runs and tells the listener."""
 
-    def __init__(self, queue: list[RunSpec], progress: Callable[[Progress], None] | None) -> None:
+    def __init__(self, queue: list[RunSpec], progress: Listener | None) -> None:
         self._progress = progress
         self._total = len(queue)
         self._cost = sum(spec.cost for spec in queue) or 1.0
@@ -116,9 +99,7 @@ class _Meter:
             self._progress(Progress(self._total, self._done, running, self._failed, share, elapsed))
 
 
-def _in_this_process(
-    queue: list[RunSpec], simulate: Simulate, progress: Callable[[Progress], None] | None
-) -> list[Row]:
+def _in_this_process(queue: list[RunSpec], simulate: Simulate, progress: Listener | None) -> list[Row]:
     meter = _Meter(queue, progress)
     rows = []
     for spec in queue:
@@ -129,9 +110,7 @@ def _in_this_process(
     return rows
 
 
-def _in_pool(
-    queue: list[RunSpec], simulate: Simulate, slots: int, progress: Callable[[Progress], None] | None
-) -> list[Row]:
+def _in_pool(queue: list[RunSpec], simulate: Simulate, slots: int, progress: Listener | None) -> list[Row]:
     meter = _Meter(queue, progress)
     rows: list[Row] = []
     # Fresh interpreters: a fork would copy the parent's threads' locks in whatever state they are.
