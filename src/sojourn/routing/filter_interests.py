@@ -3,12 +3,15 @@
 Candidates for a relation come from `shelves.py`. Whatever covers or intersects must agree with the other on
 some attribute, so each interest stands on two sets of shelves: under every attribute it constrains, and
 under one of them alone, its lead (one that allows a single value if there is any, never one that may be
-missing). One of two related interests can always be found by its lead among the other's attributes. A
-covering that only a union of alternatives brings about may be overlooked, which costs a message and loses
-nothing.
+missing). One of two related interests can always be found by its lead among the other's attributes. Of the
+candidates, those that speak of the wrong attributes are dropped by comparing sets of names, which is far
+cheaper than comparing sets of values. A covering that only a union of alternatives brings about may be
+overlooked, which costs a message and loses nothing.
 
 Events are matched by the index of `interest.index`, under the subscriptions' numbers.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 
@@ -22,6 +25,37 @@ from sojourn.routing.interests import Interests
 from sojourn.routing.shelves import Shelves
 
 Constraint = tuple[str, ValueSet]
+Names = frozenset[str]
+
+
+class _Tops:
+    """The top-level attributes a filter speaks of: enough to see that most candidates are no relatives."""
+
+    __slots__ = ("_needed", "_of_all", "_of_one")
+
+    def __init__(self, wanted: Filter) -> None:
+        each = [_tops(conjunction.constraints) for conjunction in wanted.conjunctions]
+        self._of_one = each[0] if len(each) == 1 else None
+        """The attributes of a single conjunction; a union may cover in ways that names do not show."""
+        self._of_all = frozenset.intersection(*each) if each else frozenset()
+        """The attributes that every conjunction constrains."""
+        self._needed = [
+            _tops((path, allowed) for path, allowed in conjunction.constraints if not allowed.missing)
+            for conjunction in wanted.conjunctions
+        ]
+        """By conjunction: the attributes that must occur."""
+
+    def can_cover(self, narrow: _Tops) -> bool:
+        """Whether the names leave it open that this filter covers the other."""
+        return self._of_one is None or self._of_one <= narrow._of_all
+
+    def can_meet(self, announced: Names) -> bool:
+        """Whether the names leave it open that events with these attributes match."""
+        return any(needed <= announced for needed in self._needed)
+
+
+def _tops(constraints: Iterable[Constraint]) -> Names:
+    return frozenset(path.partition(".")[0] for path, _ in constraints)
 
 
 class FilterInterests(Interests):
@@ -36,6 +70,8 @@ class FilterInterests(Interests):
         self._ads_by_all, self._ads_by_lead = Shelves(), Shelves()
         self._subs_by_all, self._subs_by_lead = Shelves(), Shelves()
         self._subs_without_lead: list[int] = []
+        self._ad_tops: list[Names] = []
+        self._sub_tops: list[_Tops] = []
         self._index = FilterIndex()
 
     def advertisement(self, ad: Advertisement) -> int:
@@ -43,15 +79,18 @@ class FilterInterests(Interests):
         number = self._ad_numbers.get(ad)
         if number is not None:
             return number
-        subs = set(self._subs_without_lead)
+        candidates = set(self._subs_without_lead)
         for path, allowed in ad.allowed:
-            subs.update(self._subs_by_lead.find(path, allowed))
+            candidates.update(self._subs_by_lead.find(path, allowed))
+        tops = _tops(ad.allowed)
+        subs = [sub for sub in candidates if self._sub_tops[sub].can_meet(tops)]
         above, below = self._ad_relatives(ad) if self.covering else ([], [])
         number = self.enter_ad(
             above=above, below=below, subs=[sub for sub in subs if ad.intersects(self.subs[sub])]
         )
         self._ad_numbers[ad] = number
         self.ads.append(ad)
+        self._ad_tops.append(tops)
         for path, allowed in ad.allowed:
             self._ads_by_all.file(number, path, allowed)
         lead = _lead(ad.allowed)
@@ -64,16 +103,19 @@ class FilterInterests(Interests):
         number = self._sub_numbers.get(wanted)
         if number is not None:
             return number
-        ads: set[int] = set()
+        candidates: set[int] = set()
         for conjunction in wanted.conjunctions:
             lead = _lead(conjunction.constraints)
-            ads.update(range(len(self.ads)) if lead is None else self._ads_by_all.find(*lead))
-        above, below = self._sub_relatives(wanted) if self.covering else ([], [])
+            candidates.update(range(len(self.ads)) if lead is None else self._ads_by_all.find(*lead))
+        tops = _Tops(wanted)
+        ads = [ad for ad in candidates if tops.can_meet(self._ad_tops[ad])]
+        above, below = self._sub_relatives(wanted, tops) if self.covering else ([], [])
         number = self.enter_sub(
             above=above, below=below, ads=[ad for ad in ads if self.ads[ad].intersects(wanted)]
         )
         self._sub_numbers[wanted] = number
         self.subs.append(wanted)
+        self._sub_tops.append(tops)
         self._index.add(number, wanted)
         for conjunction in wanted.conjunctions:
             self._file(number, conjunction)
@@ -101,7 +143,7 @@ class FilterInterests(Interests):
         above = [other for other in sorted(wider) if self.ads[other].covers(ad)]
         return above, [other for other in sorted(narrower) if ad.covers(self.ads[other])]
 
-    def _sub_relatives(self, wanted: Filter) -> tuple[list[int], list[int]]:
+    def _sub_relatives(self, wanted: Filter, tops: _Tops) -> tuple[list[int], list[int]]:
         wider = set(self._subs_without_lead)
         narrower: set[int] = set()
         for conjunction in wanted.conjunctions:
@@ -109,8 +151,11 @@ class FilterInterests(Interests):
                 wider.update(self._subs_by_lead.find(path, allowed))
             lead = _lead(conjunction.constraints)
             narrower.update(range(len(self.subs)) if lead is None else self._subs_by_all.find(*lead))
-        above = [other for other in sorted(wider) if covers(self.subs[other], wanted)]
-        return above, [other for other in sorted(narrower) if covers(wanted, self.subs[other])]
+        subs, all_tops = self.subs, self._sub_tops
+        wider_fit = sorted(other for other in wider if all_tops[other].can_cover(tops))
+        narrower_fit = sorted(other for other in narrower if tops.can_cover(all_tops[other]))
+        above = [other for other in wider_fit if covers(subs[other], wanted)]
+        return above, [other for other in narrower_fit if covers(wanted, subs[other])]
 
 
 def _lead(constraints: Iterable[Constraint]) -> Constraint | None:

@@ -179,7 +179,7 @@ class Router:
                 self._sends += [(to, Advertise(other, message.cause)) for to, other in uncovered]
             if mask:
                 self._sends.append((mask, message))
-        if bit == LOCAL:
+        if bit == LOCAL or not self._subs_of[ad]:
             return
         subs = self.subs
         for sub in self._candidates(ad):
