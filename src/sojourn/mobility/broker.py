@@ -217,7 +217,9 @@ class Broker:
         if stay.token:
             self.effects.cancels.append(CancelTimer(client, stay.token))
             stay.token = 0
-        delay_s = {Wait.DELAY: self.policy.delay_s, Wait.PATIENCE: self.policy.patience_s}.get(wait, 0.0)
+        if wait is Wait.STOP:
+            return
+        delay_s = self.policy.delay_s if wait is Wait.DELAY else self.policy.patience_s
         if delay_s:
             self._tokens += 1
             stay.token = self._tokens

@@ -19,13 +19,13 @@ and a release can't overtake the enrolment it undoes. So even a client that says
 its tree KEPT until that release comes.
 """
 
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import NamedTuple
 
 from sojourn.errors import SojournError
 
 
-class State(Enum):
+class State(IntEnum):
     """What the broker knows of a client."""
 
     ABSENT = auto()
@@ -36,7 +36,7 @@ class State(Enum):
     HOME = auto()
 
 
-class Turn(Enum):
+class Turn(IntEnum):
     """What happens to a stay."""
 
     ARRIVED = auto()
