@@ -112,6 +112,8 @@ class World:
         self.client_links = Links(
             clients, scenario.client_latency_ms / 1000, scenario.client_bandwidth_bps, scenario
         )
+        self.ads: list[tuple[int, ...]] = []
+        """By publisher: its advertisements' numbers."""
         self.at: list[int | None] = [None] * scenario.publishers
         """By publisher: the broker it is connected to."""
         self.moved: list[tuple[int, float, float, int, int]] = [(-1, 0.0, 0.0, -1, -1)]
@@ -127,7 +129,9 @@ class World:
 
     def run(self, progress: Callable[[float], None] | None = None) -> RunResult:
         """Run the scenario; `progress` is told the share that is done, now and then."""
-        self._set_up()
+        assert not self.quiet, "a world runs once"
+        if not self.ads:
+            self.set_up()
         self._plan_run(progress)
         was_enabled = gc.isenabled()
         gc.collect()
@@ -321,13 +325,12 @@ class World:
 
     # Clients -------------------------------------------------------------------------------------------
 
-    def _set_up(self) -> None:
-        """Connect everybody, untimed, until the network is quiet."""
+    def set_up(self) -> None:
+        """Connect everybody, untimed, until the network is quiet; `run` does it if nobody did before."""
         workload, scenario = self.workload, self.scenario
         ads = [self.interests.advertisement(Advertisement.parse(text)) for text in workload.advertisements]
         subs = [self.interests.subscription(Filter.parse(text)) for text in workload.subscriptions]
         self.ads = [(ads[ad],) for ad in workload.publisher_ad]
-        """By publisher: its advertisements' numbers."""
         waiting: deque[tuple[tuple[Port, ...], Message]] = deque()
         for place, sub in enumerate(workload.subscriber_sub):
             site = self.sites[workload.subscriber_broker[place]]
