@@ -38,7 +38,7 @@ def test_smoke_study_end_to_end(tmp_path: Path) -> None:
     [
         (["weather"], "study may be publisher-mobility"),
         (["publisher-mobility", "--scale=huge"], "scale may be smoke, quick, paper"),
-        (["publisher-mobility", "--master=local"], "master is not served"),
+        (["publisher-mobility", "--master=local", "--workers=2"], "exclude each other"),
     ],
 )
 def test_bad_option_is_one_sentence(arguments: list[str], sentence: str) -> None:
