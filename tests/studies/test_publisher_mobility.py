@@ -55,8 +55,11 @@ def _as_the_paper_says(text: str) -> Row:
         "messages_per_min": messages,
         "tree_messages_per_min": messages,
         "rebuild_ms": time_ms * local + scenario.seed * 1e-9,
+        "rebuild_if_any_ms": time_ms,
+        "rebuilding_share": 1.0,
         "visible_wait_ms": 0.0,
         "utilisation_max": 0.5,
+        "worked_off_ratio": 1.0,
         "delivery_ratio": delivered,
     }
 
@@ -68,8 +71,11 @@ def _as_nobody_says(text: str) -> Row:
         "messages_per_min": 1.0,
         "tree_messages_per_min": 1.0,
         "rebuild_ms": 1.0,
+        "rebuild_if_any_ms": 1.0,
+        "rebuilding_share": 1.0,
         "visible_wait_ms": 1.0,
         "utilisation_max": 0.5,
+        "worked_off_ratio": 1.0,
         "delivery_ratio": 0.5,
     }
 

@@ -86,13 +86,10 @@ def fig4a_order(claim: Claim, table: Table) -> Verdict:
         },
         evidence=(
             f"Proxy costs {span(proxy)} times delayed (publishers an hour under way; {span(early)} times "
-            "while "
-            "they are still near the proxies they set out from). Prefetch-delayed sends the same tree "
-            "messages "
-            f"as delayed ({span(trees)} times), and the old broker's notice to the new one besides, hop by "
-            "hop "
-            f"like any message: {span(prefetched)} times delayed with it. The paper counts that notice for "
-            "prefetching and says nothing of it here; without it the costs are equal."
+            "while they are still near the proxies they set out from). Prefetch-delayed sends the same tree "
+            f"messages as delayed ({span(trees)} times), and the old broker's notice to the new one besides, "
+            f"hop by hop like any message: {span(prefetched)} times delayed with it. The paper counts that "
+            "notice for prefetching and says nothing of it here; without it the costs are equal."
         ),
     )
 
@@ -119,8 +116,7 @@ def fig4b_order(claim: Claim, table: Table) -> Verdict:
         },
         evidence=(
             f"Standard takes {span(slower)} times proxy's time, proxy {span(nearer)} times delayed's "
-            "(publishers "
-            f"an hour under way; {span(early)} times while they are still near their proxies), "
+            f"(publishers an hour under way; {span(early)} times while they are still near their proxies), "
             f"prefetch-delayed {span(same)} times delayed's; its publishers wait {wait:g} ms."
         ),
     )
@@ -207,8 +203,8 @@ def fig7(claim: Claim, table: Table) -> Verdict:
             **flat("busiest broker's load", table.points("speed", "standard", "complex", "utilisation_max")),
         },
         evidence=(
-            f"From the lowest to the highest speed standard's time grows {growth:.1f} times with complex "
-            f"and {flatness:.2f} times without computations."
+            f"From the lowest to the highest speed standard's time grows {growth:.1f} times with complex and "
+            f"{flatness:.2f} times without computations."
         ),
     )
 
@@ -228,8 +224,8 @@ def delay_too_short(claim: Claim, table: Table) -> Verdict:
         holds=all(abs(r - 1) <= 0.1 for r in time.values()) and all(r >= 0.95 for r in cost.values()),
         measured={**flat("delayed / standard time", time), **flat("delayed / standard messages", cost)},
         evidence=(
-            f"With a delay of 1 s delayed takes {span(time)} times standard's time and {span(cost)} "
-            "times its messages."
+            f"With a delay of 1 s delayed takes {span(time)} times standard's time and {span(cost)} times "
+            "its messages."
         ),
     )
 

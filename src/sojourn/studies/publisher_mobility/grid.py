@@ -133,17 +133,20 @@ def _readings(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
     since a publisher then spends most of its time on slow stretches. Withdrawals may be free, since section
     5.2.2 gives no time for them. And publishers may cross the borders of brokers in step, all at once.
     """
-    complex_only = lines(("standard",), ("complex",))
-    readings: dict[str, tuple[tuple[Line, ...], dict[str, Any]]] = {
-        "speed-each-move": (complex_only, {"speed_drawn": "move"}),
-        "free-withdrawals": (complex_only, {"withdrawals_charged": False}),
-        "both": (complex_only, {"speed_drawn": "move", "withdrawals_charged": False}),
-        "in-step": (lines(("standard",), ("fast", "complex")), {"start_spread": 0.0}),
-    }
-    duration_s = scale.duration_s * parameters.READING_SHARE
+    ends = (publishers[0], publishers[-1])
+    shorter = {"duration_s": scale.duration_s * parameters.READING_SHARE}
+    standard = lines(("standard",), ("complex",))
+    both = lines(("standard", "delayed"), ("complex",))
+    rarer = {"speed_drawn": "move"}
+    free = {"withdrawals_charged": False}
+    in_step = {"start_spread": 0.0}
     return [
-        Experiment(name, "publishers", publishers, wanted, {"duration_s": duration_s, **changes})
-        for name, (wanted, changes) in readings.items()
+        Experiment("speed-each-move", "publishers", publishers, both, rarer),
+        Experiment("both", "publishers", publishers, standard, rarer | free),
+        Experiment("free-withdrawals", "publishers", ends, standard, free | shorter),
+        Experiment(
+            "in-step", "publishers", ends, lines(("standard",), ("fast", "complex")), in_step | shorter
+        ),
     ]
 
 

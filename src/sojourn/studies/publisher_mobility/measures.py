@@ -33,6 +33,8 @@ def measure(result: RunResult, scenario: Scenario) -> Row:
         "tree_messages_per_min": tree / minutes,
         "messages_per_move": (tree + notices) / len(moves) if len(moves) else 0.0,
         "rebuild_ms": MS * result.rebuild_mean_s,
+        "rebuild_if_any_ms": MS * _mean_of_some(moves.rebuild_s),
+        "rebuilding_share": sum(seconds > 0 for seconds in moves.rebuild_s) / max(1, len(moves)),
         "teardown_ms": MS * result.teardown_mean_s,
         "visible_wait_ms": MS * result.visible_wait_mean_s,
         "unfinished_moves": result.unfinished,
@@ -48,6 +50,11 @@ def measure(result: RunResult, scenario: Scenario) -> Row:
         "worked_off_ratio": result.drained_s / (scenario.warmup_s + scenario.duration_s),
     }
     return row | {f"hops_{kind}": hops for kind, hops in result.hops_by_kind.items()}
+
+
+def _mean_of_some(values: list[float]) -> float:
+    some = [value for value in values if value > 0]
+    return sum(some) / len(some) if some else 0.0
 
 
 def _in_time(result: RunResult) -> float | None:

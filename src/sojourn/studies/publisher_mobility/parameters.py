@@ -42,7 +42,7 @@ nearer its proxies than a fast one. An hour under way stands in place of an hour
 takes the measures near their steady state. `just-set-out` is the same without it, for comparison."""
 
 READING_SHARE = 0.5
-"""Runs of another reading of the paper are half as long as the study's own."""
+"""Runs of another reading of the paper that are as dear as the study's own are half as long."""
 
 TREND = (1, 2)
 """Durations, as multiples of the scale's, at which the collapse is looked at: a steady collapse does not

@@ -16,6 +16,8 @@ MEASURES = [
     "moves_per_min",
     "messages_per_move",
     "rebuild_ms",
+    "rebuild_if_any_ms",
+    "rebuilding_share",
     "teardown_ms",
     "visible_wait_ms",
     "delivery_ratio",
