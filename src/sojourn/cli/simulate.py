@@ -118,6 +118,8 @@ def _default(value: Any) -> str:
 def _show_row(row: Mapping[str, Any]) -> None:
     table = Table("measure", "value")
     for name, value in row.items():
+        if value is None:
+            continue  # nothing of the kind happened in this run
         table.add_row(name.replace("_", " "), f"{value:,.4g}" if isinstance(value, float) else str(value))
     Console().print(table)
 

@@ -135,7 +135,10 @@ class CityView:
             row = Text()
             for broker in level:
                 kind = self._lit.get(broker, ("", 0))[0]
-                row.append("▁" * width if not kind else " " * width, style=STYLES.get(kind, "dim"))
+                # A gap after each broker, but for the leaves, which are one cell wide.
+                lit, gap = (width - 1, " ") if width > 1 else (1, "")
+                row.append(" " * lit if kind else "▁" * lit, style=STYLES.get(kind, "dim"))
+                row.append(gap)
             rows.append(row)
         return rows
 
@@ -221,7 +224,10 @@ def watch_run(scenario: Scenario, *, pace: float, console: Console | None = None
     view = CityView(scenario, topology)
     movement = Movement(scenario, topology, Streams(scenario.seed))
     view.started([movement.start(publisher) for publisher in range(scenario.publishers)])
-    with Live(console=console or Console(), auto_refresh=False) as live:
+    screen = console or Console()
+    with Live(console=screen, auto_refresh=False) as live:
         result = World(scenario, observer=_Player(view, live, pace)).run()
         live.update(view.frame(), refresh=True)
+    if not screen.is_terminal:
+        screen.print()
     return result
