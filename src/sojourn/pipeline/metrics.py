@@ -73,8 +73,9 @@ def _quantile(freedom: int) -> float:
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
-def _expansion(nu: Column) -> Column:
+def _expansion(freedom: Column) -> Column:
     """Fisher's expansion of Student's quantile around the normal one (Abramowitz and Stegun, 26.7.5)."""
+    nu = freedom.cast("double")  # its cube leaves an integer's range
     z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
