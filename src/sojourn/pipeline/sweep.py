@@ -80,7 +80,8 @@ def code_version(run: RunFunction) -> str:
     module = import_module(getattr(run, "func", run).__module__)
     if module.__file__:
         files.append(Path(module.__file__))
-    digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
+    name = getattr(run, "func", run).__qualname__
+    digest = hashlib.sha256(f"{name} {platform.python_version()} {np.__version__}".encode())
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
@@ -175,6 +176,20 @@ def read_store(spark: SparkSession, store: str) -> DataFrame:
         rows = spark.createDataFrame([], schemas.STORE)
         return rows.withColumn("file", sf.lit(""))
     return rows.withColumn("file", sf.col("_metadata.file_path"))
+
+
+def write_traces(spark: SparkSession, store: str, results: DataFrame, folder: str) -> None:
+    """Write the traces of results as the tables of a trace directory; runs already there are replaced."""
+    rows = read_store(spark, store)
+    for table in schemas.TRACE:
+        (
+            trace_rows(rows, results, table)
+            .repartition(sf.col(schemas.PARTITION))
+            .write.option("partitionOverwriteMode", "dynamic")
+            .mode("overwrite")
+            .partitionBy(schemas.PARTITION)
+            .parquet(f"{folder.rstrip('/')}/{table}")
+        )
 
 
 def _size(missing: DataFrame) -> tuple[int, float]:
