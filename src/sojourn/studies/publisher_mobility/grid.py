@@ -183,7 +183,7 @@ def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: 
 def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> RunSpec:
     text = msgspec.json.encode(scenario, order="sorted").decode()
     return RunSpec(
-        run_id=hashlib.sha256(text.encode()).hexdigest()[:16],
+        run_id=run_id_of(text),
         experiment=experiment.name,
         series=line.protocol,
         computations=line.computations,
@@ -193,6 +193,11 @@ def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> R
         cost=estimated_hops(scenario),
         spec_json=text,
     )
+
+
+def run_id_of(spec_json: str) -> str:
+    """The name of a run: a digest of its scenario."""
+    return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
 
 
 def estimated_hops(scenario: Scenario) -> float:
