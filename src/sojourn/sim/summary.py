@@ -189,6 +189,6 @@ def _record_rest(world: "World", recorder: Recorder, moves: MoveTable, result: R
             "broker_load", names[load.broker], load.handled, load.busy_s, load.queue_max, load.queue_mean
         )
     spec = msgspec.json.encode(scenario).decode()
-    recorder.add(
-        "runs", "sim", recorder.study, scenario.seed, spec, None, scenario.duration_s, scenario.warmup_s, None
-    )
+    # In a trace a run's duration is where its times end, warm-up included: live runs know no other.
+    ends_s = scenario.warmup_s + scenario.duration_s
+    recorder.add("runs", "sim", recorder.study, scenario.seed, spec, None, ends_s, scenario.warmup_s, None)
