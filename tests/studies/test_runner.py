@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from sojourn.studies.runner import Progress, Row, RunSpec, run_grid
@@ -54,3 +56,19 @@ def test_progress_counts() -> None:
     assert (heard[-1].done, heard[-1].failed, heard[-1].running) == (3, 1, 0)
     assert heard[-1].share == pytest.approx(1)
     assert heard[-1].left_s == pytest.approx(0)
+
+
+def sleepy(text: str) -> Row:
+    """A run that outlasts the pool's patience for news."""
+    time.sleep(float(text))
+    return {"text": text}
+
+
+def test_pool_runs_no_more_than_its_slots() -> None:
+    """However long runs take, no more of them are under way than there are slots; rows come back in order."""
+    heard: list[Progress] = []
+    specs = [_spec(text) for text in ("1.5", "0.1", "0.0", "0.2", "0.3")]
+    rows = run_grid(specs, sleepy, workers=2, progress=heard.append)
+    assert [row["text"] for row in rows] == sorted(spec.run_id for spec in specs)
+    assert max(progress.running for progress in heard) == 2
+    assert heard[-1].done == 5

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 
 import msgspec
 
@@ -118,10 +119,9 @@ def _in_pool(queue: list[RunSpec], simulate: Simulate, slots: int, progress: Lis
         waiting = iter(queue)
         running: dict[Future[Row], RunSpec] = {}
         while True:
-            for spec in waiting:
+            # No more than the slots at a time, so that `running` says what runs and not what is queued.
+            for spec in islice(waiting, slots - len(running)):
                 running[pool.submit(run_one, spec, simulate)] = spec
-                if len(running) == slots:
-                    break
             meter.tell(len(running))
             if not running:
                 return rows
