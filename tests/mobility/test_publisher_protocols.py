@@ -213,7 +213,7 @@ def test_names_compose() -> None:
     """Every protocol is a choice of three parts."""
     assert Policy.named("standard") == Policy()
     assert Policy.named("prefetch-delayed") == Policy.named("prefetching+delayed")
-    assert Policy.named("proxy+delayed", delay_s=7, proxies=3) == Policy(delay_s=7, proxies=3, patience_s=7)
+    assert Policy.named("proxy+delayed", delay_s=7, proxies=3) == Policy(delay_s=7, proxies=3)
 
 
 @pytest.mark.parametrize("name", ["", "fast", "standard+delayed", "proxy+", "Proxy"])

@@ -10,7 +10,8 @@ questions, and a `Policy` is the answers:
 3. Do some brokers keep a tree for the publisher all the time (proxy, 4.3)?
 
 A wrong prediction leaves a tree where nobody comes; the broker gives up waiting after `patience_s`. The
-paper assumes perfect prediction and names no such time; by default it is the unadvertisement delay.
+paper assumes perfect prediction and names no such time; here it is the unadvertisement delay, and at least
+the 10 s of Table 4.
 """
 
 import math
@@ -68,6 +69,6 @@ class Policy:
             predicts=PREFETCHING in parts,
             delay_s=delay_s if DELAYED in parts else 0.0,
             proxies=proxies if PROXY in parts else 0,
-            # A patience of nothing would tear a prefetched tree down before anybody could arrive.
-            patience_s=delay_s if delay_s > 0 else DELAY_S,
+            # A short delay must not tear a prefetched tree down before anybody could arrive.
+            patience_s=max(delay_s, DELAY_S),
         )
