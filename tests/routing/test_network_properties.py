@@ -12,9 +12,10 @@ from sojourn.mobility import facts
 from sojourn.mobility.policies import Policy
 from tests.routing.network import Network, Numbers, joined
 
-NUMBERS = range(5)
-CLIENTS = 6
-sets = st.frozensets(st.sampled_from(NUMBERS), min_size=1, max_size=4)
+# Few numbers, clients and brokers, so that interests overlap and coincide most of the time.
+NUMBERS = range(4)
+CLIENTS = 4
+sets = st.frozensets(st.sampled_from(NUMBERS), min_size=1, max_size=3)
 clients = st.integers(0, CLIENTS - 1)
 POLICIES = [
     Policy.named(name)
@@ -25,7 +26,7 @@ POLICIES = [
 @st.composite
 def graphs(draw: st.DrawFn) -> list[list[int]]:
     """A connected graph: a random tree and perhaps more links."""
-    count = draw(st.integers(1, 7))
+    count = draw(st.integers(1, 6))
     links = [(draw(st.integers(0, child - 1)), child) for child in range(1, count)]
     if count > 2 and draw(st.booleans()):
         broker = st.integers(0, count - 1)
@@ -163,6 +164,10 @@ class RestlessNetwork(RuleBasedStateMachine):
                 network.expire(timers[choice % len(timers)])
 
     @rule(choice=st.integers(0, 1000))
+    def check(self, choice: int) -> None:
+        """The network is looked at in the middle of its life too."""
+        self.settle(choice)
+
     def settle(self, choice: int) -> None:
         """Once quiet, every event reaches exactly the subscribers that match, once, covering on or off."""
         for network in self.networks:
@@ -198,6 +203,7 @@ class RestlessNetwork(RuleBasedStateMachine):
         """When everybody has gone and every timer has fired, no table keeps anything."""
         if not hasattr(self, "networks"):
             return
+        self.settle(0)
         for client in list(self.away):
             ads = self.away.pop(client)
             self.publishers[client] = (0, ads)
@@ -220,5 +226,5 @@ class RestlessNetwork(RuleBasedStateMachine):
 
 TestRestlessNetwork = RestlessNetwork.TestCase
 TestRestlessNetwork.settings = settings(
-    max_examples=120, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=250, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

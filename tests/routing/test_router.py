@@ -159,6 +159,23 @@ def test_client_with_two_matching_subscriptions_gets_an_event_once() -> None:
     assert net.publish(1, 1) == [(0, 9, 1)]
 
 
+def test_subscription_stays_while_another_advertisement_wants_it() -> None:
+    """Of two publishers in one direction one goes: the subscription they share is not withdrawn."""
+    net = Network(chain(2))
+    net.feed(1, ClientArrived(1, (net.interests.ad(1, 2),)))
+    net.feed(1, ClientArrived(2, (net.interests.ad(2, 3),)))
+    net.feed(0, ClientSubscribed(9, net.interests.sub(2)))
+    net.settle()
+    assert net.sent_since(0, "Subscribe") == [(0, 1)], "wanted twice, sent once"
+    net.feed(1, ClientGone(1))
+    net.settle()
+    assert net.sent_since(0, "Unsubscribe") == []
+    assert net.publish(1, 2) == [(0, 9, 2)]
+    net.feed(1, ClientGone(2))
+    net.settle()
+    assert net.sent_since(0, "Unsubscribe") == [(0, 1)]
+
+
 def test_subscription_and_unadvertisement_may_cross() -> None:
     """A subscription on its way to a publisher that has just gone leaves nothing behind."""
     net = Network(chain(3))

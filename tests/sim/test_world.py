@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from sojourn.routing.messages import Kind
+from sojourn.routing.neighbours import bits
 from sojourn.sim import world as world_module
 from sojourn.sim.costs import CalibrationError, interpolate, load_calibration, service_times
 from sojourn.sim.recorder import TABLES, Recorder
 from sojourn.sim.results import RunResult
 from sojourn.sim.scenario import Scenario
+from sojourn.sim.servers import Site
 from sojourn.sim.topology import build
 from sojourn.sim.world import World
 
@@ -206,6 +208,20 @@ def test_progress_reaches_the_end() -> None:
     World(scenario()).run(shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
+
+
+def test_one_event_for_several_neighbours_is_only_a_shortcut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning every hop by itself gives the same run to the last byte."""
+    whole = trace(protocol="delayed")
+
+    def emit_one_by_one(world: World, site: Site, now: float) -> None:
+        sends = [(bit, message) for mask, message in site.sends for bit in bits(mask)]
+        site.sends[:] = sends
+        plain(world, site, now)
+
+    plain = World._emit
+    monkeypatch.setattr(World, "_emit", emit_one_by_one)
+    assert trace(protocol="delayed") == whole
 
 
 def test_covering_changes_no_delivery() -> None:
