@@ -2,7 +2,8 @@ import time
 
 import pytest
 
-from sojourn.studies.runner import Progress, Row, RunSpec, run_grid
+from sojourn.pipeline.progress import Progress
+from sojourn.studies.runner import Row, RunSpec, run_grid
 
 
 def _spec(run_id: str, cost: float = 1.0) -> RunSpec:

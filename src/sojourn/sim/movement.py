@@ -43,7 +43,7 @@ class Movement:
         self._homes = [self._draw_home(publisher) for publisher in range(scenario.publishers)]
 
     def home(self, publisher: int) -> int:
-        """The broker a publisher first connected to, `under_way_s` before time 0."""
+        """The broker a publisher first connected to, when it set out."""
         return self._leaves[self._homes[publisher]]
 
     def start(self, publisher: int) -> int:
@@ -72,7 +72,7 @@ class Movement:
         speed = speeds[int(draw.integers(len(speeds)))]
         # The first stay is what is left of the leaf's street from a random point on it.
         left = 1.0 - scenario.start_spread * float(draw.random())
-        now = left * self._crossing_s(speed) + self._trailing_s(publisher) - scenario.under_way_s
+        now = left * self._crossing_s(speed) + self._trailing_s(publisher) - self._set_out_s(publisher)
         at = self._homes[publisher]
         while True:
             to = step(at)
@@ -84,6 +84,11 @@ class Movement:
 
     def _crossing_s(self, speed_kmh: float) -> float:
         return self._scenario.broker_width_km / speed_kmh * SECONDS_AN_HOUR
+
+    def _set_out_s(self, publisher: int) -> float:
+        """How long before time 0 a publisher set out."""
+        draw = self._streams.fresh("movement.set-out", self._leader(publisher))
+        return float(draw.random()) * self._scenario.under_way_s
 
     def _leader(self, publisher: int) -> int:
         """The publisher whose draws this one follows: its group's first, or itself."""

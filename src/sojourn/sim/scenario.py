@@ -129,7 +129,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _factor(
             "mobility",
             "s",
-            "How long publishers have moved before time 0; their proxies lie where they set out.",
+            "Publishers set out at random times up to this long before time 0; proxies lie where they did.",
         ),
     ] = 0.0
     overshoot: Annotated[int, _factor("mobility", "brokers", "How far a patrol goes past its proxies.")] = 0

@@ -85,8 +85,8 @@ def fig4a_order(claim: Claim, table: Table) -> Verdict:
             **flat("prefetch-delayed / delayed without the notice", trees),
         },
         evidence=(
-            f"Proxy costs {span(proxy)} times delayed (publishers an hour under way; {span(early)} times "
-            "while they are still near the proxies they set out from). Prefetch-delayed sends the same tree "
+            f"Proxy costs {span(proxy)} times delayed (publishers long under way; {span(early)} times while "
+            "they are still near the proxies they set out from). Prefetch-delayed sends the same tree "
             f"messages as delayed ({span(trees)} times), and the old broker's notice to the new one besides, "
             f"hop by hop like any message: {span(prefetched)} times delayed with it. The paper counts that "
             "notice for prefetching and says nothing of it here; without it the costs are equal."
@@ -116,7 +116,7 @@ def fig4b_order(claim: Claim, table: Table) -> Verdict:
         },
         evidence=(
             f"Standard takes {span(slower)} times proxy's time, proxy {span(nearer)} times delayed's "
-            f"(publishers an hour under way; {span(early)} times while they are still near their proxies), "
+            f"(publishers long under way; {span(early)} times while they are still near their proxies), "
             f"prefetch-delayed {span(same)} times delayed's; its publishers wait {wait:g} ms."
         ),
     )

@@ -139,7 +139,7 @@ def _readings(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
     both = lines(("standard", "delayed"), ("complex",))
     rarer = {"speed_drawn": "move"}
     free = {"withdrawals_charged": False}
-    in_step = {"start_spread": 0.0}
+    in_step = {"start_spread": 0.0, "under_way_s": 0.0}
     return [
         Experiment("speed-each-move", "publishers", publishers, both, rarer),
         Experiment("both", "publishers", publishers, standard, rarer | free),

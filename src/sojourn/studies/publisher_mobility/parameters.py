@@ -35,11 +35,12 @@ OVERSHOOTS = (0, 1, 2, 3, 4, 5)
 SHORT_DELAY_S = 1.0
 """An unadvertisement delay below the three seconds of disconnection (section 5.2.4)."""
 
-UNDER_WAY_S = 3600.0
-"""How long publishers have been moving when a run begins. Only the proxy protocol remembers where a publisher
-set out; right after that it looks better than it is, and at any fixed length of run a slow publisher is
-nearer its proxies than a fast one. An hour under way stands in place of an hour of simulated warm-up and
-takes the measures near their steady state. `just-set-out` is the same without it, for comparison."""
+UNDER_WAY_S = 7200.0
+"""Publishers set out at random times in the two hours before a run begins. Only the proxy protocol remembers
+where a publisher set out; right after that it looks better than it is, and at any fixed length of run a slow
+publisher is nearer its proxies than a fast one. This stands in place of two hours of simulated warm-up and
+takes the measures near their steady state; at random times, because publishers of one speed would otherwise
+all be equally far away. `just-set-out` is the same without it, for comparison."""
 
 READING_SHARE = 0.5
 """Runs of another reading of the paper that are as dear as the study's own are half as long."""
