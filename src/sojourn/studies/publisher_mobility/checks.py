@@ -89,7 +89,7 @@ def fig4a_order(claim: Claim, table: Table) -> Verdict:
             "they are still near the proxies they set out from). Prefetch-delayed sends the same tree "
             f"messages as delayed ({span(trees)} times), and the old broker's notice to the new one besides, "
             f"hop by hop like any message: {span(prefetched)} times delayed with it. The paper counts that "
-            "notice for prefetching and says nothing of it here; without it the costs are equal."
+            "notice for prefetching and says nothing of it here."
         ),
     )
 

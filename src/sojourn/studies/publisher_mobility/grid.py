@@ -44,10 +44,14 @@ def lines(protocols: tuple[str, ...], computations: tuple[str, ...]) -> tuple[Li
 
 def experiments(scale: Scale) -> list[Experiment]:
     """All experiments of the study at a scale."""
-    every = ("none", "fast", "complex")
     publishers = tuple(float(count) for count in scale.publishers)
+    return [*_figures(scale, publishers), *_remarks(scale, publishers), *_readings(scale, publishers)]
+
+
+def _figures(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
+    """What the paper's Figures 4 to 11 show."""
+    every = ("none", "fast", "complex")
     overshoots = tuple(float(count) for count in scale.overshoots)
-    extremes = (publishers[0], publishers[-1])
     return [
         # Figures 4 and 5; prefetching is in the text only, proxy+delayed a suggestion (section 4.6).
         Experiment(
@@ -95,6 +99,12 @@ def experiments(scale: Scale) -> list[Experiment]:
                 "duration_s": scale.duration_s * parameters.DELIVERY_SHARE,
             },
         ),
+    ]
+
+
+def _remarks(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
+    """What the paper's text, or our own care, asks for beside the figures."""
+    return [
         # The remark of section 5.2.4 on a delay shorter than the disconnection.
         Experiment(
             "short-delay",
@@ -108,7 +118,7 @@ def experiments(scale: Scale) -> list[Experiment]:
             Experiment(
                 f"collapse-x{times}",
                 "publishers",
-                extremes,
+                (publishers[0], publishers[-1]),
                 lines(("standard",), ("complex",)),
                 {"duration_s": scale.duration_s * times},
             )
@@ -122,7 +132,6 @@ def experiments(scale: Scale) -> list[Experiment]:
             lines(("proxy", "delayed"), ("none",)),
             {"under_way_s": 0.0},
         ),
-        *_readings(scale, publishers),
     ]
 
 
