@@ -250,6 +250,10 @@ def test_measured_costs_come_from_the_calibration(tmp_path: Path) -> None:
     assert own is not None
     assert fixed(Kind.PUBLISH, 10) == pytest.approx(0.1)
     assert own(Kind.PUBLISH, 10) == pytest.approx(0.001)
+    spared = service_times(scenario(total_subscriptions=1000, withdrawals_charged=False, **measured))
+    assert spared is not None
+    assert spared(Kind.UNSUBSCRIBE, 10) == 0.0
+    assert spared(Kind.SUBSCRIBE, 10) == pytest.approx(0.1)
     assert run(total_subscriptions=0, **measured).rebuild_mean_s > run().rebuild_mean_s
 
 

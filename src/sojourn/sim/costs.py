@@ -35,6 +35,8 @@ _WORK_OF = {
     Kind.PUBLISH: "publication",
 }
 
+_WITHDRAWALS = (Kind.UNADVERTISE, Kind.UNSUBSCRIBE)
+
 Curve = tuple[list[float], list[float]]
 ServiceTime = Callable[[int, int], float]
 """Seconds for a kind of work at a broker with so many subscriptions."""
@@ -54,7 +56,11 @@ def service_times(scenario: Scenario) -> ServiceTime | None:
     if scenario.computations == "none":
         return None
     if scenario.computations == "measured":
-        return _measured(load_calibration(Path(scenario.calibration_file)), scenario.total_subscriptions)
+        curves = load_calibration(Path(scenario.calibration_file))
+        measured = _measured(curves, scenario.total_subscriptions)
+        if scenario.withdrawals_charged:
+            return measured
+        return lambda work, size: 0.0 if work in _WITHDRAWALS else measured(work, size)
     match_s = FAST_MATCH_S
     if scenario.computations == "complex":
         match_s = complex_match_s(scenario.total_subscriptions)
