@@ -44,7 +44,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Events:
-    """Events as numbers: the value of each c attribute (empty on W2) and of each n attribute, event by event."""
+    """Events as numbers: those of each c attribute (none on W2) and of each n attribute, event by event."""
 
     choices: Ints
     numbers: Floats
@@ -188,7 +188,7 @@ class _NumpyBruteForce:
 
 
 def _rate(act: Callable[[int], object], most: int, seconds: float) -> tuple[float, int]:
-    """Return how often a second something is done, trying at most so often and about so long, and how often it was."""
+    """Do something at most so often and about so long; return how often a second, and how often in all."""
     start = time.perf_counter()
     done = 0
     while done < most and (done < 3 or time.perf_counter() - start < seconds):
@@ -287,7 +287,6 @@ def _measure(workload: str, count: int, seed: int, progress: Progress) -> dict[s
     row["numpy_events_per_s"], _ = _rate(
         lambda i: by_numpy.append(dense.match(events.choices[i], events.numbers[i])), BATCH_EVENTS, 1.5
     )
-    del dense
     arrays = (
         filters.equality_starts,
         filters.equality_tokens,

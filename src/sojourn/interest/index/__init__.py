@@ -1,4 +1,4 @@
-"""An index over filters: which of a million subscriptions does an event match?
+"""An index over filters, to find those of a million that an event matches.
 
 `FilterIndex` is the way in; `layout.py` tells how it is built.
 """

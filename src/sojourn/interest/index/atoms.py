@@ -18,6 +18,7 @@ from sojourn.interest.topicsets import TopicSet
 from sojourn.interest.values import FALSE_BIT, TRUE_BIT, Scalar, StringRanges, ValueSet, after, after_prefix
 
 End = TypeVar("End", float, str)
+Group = TypeVar("Group")
 
 Atoms = tuple[int, ...]
 
@@ -88,7 +89,7 @@ class TopicTrie:
         """Enter a pattern."""
         node = self
         for level in pattern.levels:
-            children, text = node._branch(level)  # noqa: SLF001
+            children, text = node._branch(level)
             node = children.setdefault(text, TopicTrie())
         (node._rests if pattern.rest else node._ends).add(atom)  # noqa: SLF001
 
@@ -109,7 +110,7 @@ class TopicTrie:
             del children[text]
 
     def candidates(self, levels: list[str]) -> set[int]:
-        """Return the atoms with a pattern these levels meet; the rules for $ topics are left to the caller."""
+        """Return the atoms with a pattern these levels meet; the caller sees to $ topics."""
         found: set[int] = set()
         nodes = [self]
         for level in levels:
@@ -191,6 +192,11 @@ class PathAtoms:
             if self.number_intervals:
                 found.extend(self.number_intervals.atoms(float(value)))
         return found
+
+    @property
+    def has_plain_strings_only(self) -> bool:
+        """Whether all that strings can satisfy are equalities, each of which is one atom."""
+        return not (self._members or self._prefix_lengths or self.string_intervals or self._sets)
 
     def _add_string_atoms(self, value: str, found: list[int]) -> None:
         if self._members:
@@ -284,7 +290,7 @@ def _above(number: float) -> float:
     return math.nextafter(number, math.inf)
 
 
-def _discard(groups: dict[End, dict[int, None]], group: End, atom: int) -> None:
+def _discard(groups: dict[Group, dict[int, None]], group: Group, atom: int) -> None:
     del groups[group][atom]
     if not groups[group]:
         del groups[group]
@@ -292,6 +298,4 @@ def _discard(groups: dict[End, dict[int, None]], group: End, atom: int) -> None:
 
 def _patterns(topics: TopicSet) -> Iterable[TopicPattern]:
     """Return patterns that all topics of a set meet; what they allow beyond it is checked afterwards."""
-    if topics.terms is None:
-        return (_EVERY_TOPIC,)
     return dict.fromkeys(term.pattern for term in topics.terms)

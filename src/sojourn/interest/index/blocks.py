@@ -16,12 +16,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sojourn.interest.index.compiling import bit_count, compiled, inlined, lowest_bit
+from sojourn.interest.index.compiling import borrowing, compiled, inlined, lowest_bit
 from sojourn.interest.index.layout import (
     ATTRIBUTE,
     CHILD,
     GAP,
+    HEAD_WORDS,
     HIGH,
+    KEY_MAX,
+    KEY_MIN,
     KIND,
     LEAF,
     LOW,
@@ -37,12 +40,13 @@ from sojourn.interest.index.layout import (
 )
 from sojourn.interest.index.records import atom_at, attribute_at
 from sojourn.interest.index.search import next_node
+from sojourn.interest.index.vectors import LANES, ROW_WORDS, keep_between, keep_row, lanes_inside, take_row
 
 BLOCK_EVENTS = 1_024
-BLOCK_WORDS = 16
+BLOCK_WORDS = ROW_WORDS
 CELLS = 4_096
 """Cells of equal width over the numbers of an attribute; a rank lookup starts at its cell."""
-FEW = 128
+FEW = 64
 """Up to so many events are compared one by one rather than by rank."""
 
 
@@ -54,7 +58,7 @@ class Block(NamedTuple):
     column_of: Ints
     """For every range attribute its row in `values`, or -1."""
     ordered: Floats
-    """Each column sorted, the NaNs last."""
+    """Each column sorted, the NaNs last, at least two of them."""
     prefixes: Words
     """For column c and rank k, in row c * 1025 + k: the set of the first k events in the column's order."""
     cells: npt.NDArray[np.uint16]
@@ -84,7 +88,7 @@ def _cell(value: float, least: float, scale: float) -> int:
 def rank_columns(values: Floats, order: Ints) -> tuple[Floats, Words, npt.NDArray[np.uint16], Floats]:
     """Return the sorted columns, the prefix sets, the cells and the scales of a block."""
     columns = values.shape[0]
-    ordered = np.full((columns, BLOCK_EVENTS), np.nan)
+    ordered = np.full((columns, BLOCK_EVENTS + 2), np.nan)
     prefixes = np.empty((columns * (BLOCK_EVENTS + 1), BLOCK_WORDS), np.uint64)
     cells = np.zeros((columns, CELLS + 1), np.uint16)
     scales = np.zeros((columns, 2))
@@ -113,94 +117,130 @@ def rank_columns(values: Floats, order: Ints) -> tuple[Floats, Words, npt.NDArra
 
 
 @inlined
-def _rank(b: Block, column: int, value: float, with_equal: bool) -> int:  # noqa: FBT001
-    """Return how many events have a number below the value, or up to it."""
+def _rank_below(b: Block, column: int, value: float) -> int:
+    """Return how many events have a number below the value."""
     cell = _cell(value, b.scales[column, 0], b.scales[column, 1])
     low, high = np.int64(b.cells[column, cell]), np.int64(b.cells[column, cell + 1])
-    while high - low > 4:
+    while high - low > 2:  # rare, unless numbers are bunched
         middle = (low + high) >> 1
-        other = b.ordered[column, middle]
-        if other < value or (with_equal and other == value):
+        if b.ordered[column, middle] < value:
             low = middle + 1
         else:
             high = middle
-    while low < high:
-        other = b.ordered[column, low]
-        if not (other < value or (with_equal and other == value)):
-            break
-        low += 1
-    return low
+    # What lies beyond the cell is above the value, so two steps need no test for its end.
+    return int(low + (b.ordered[column, low] < value) + (b.ordered[column, low + 1] < value))
 
 
 @inlined
-def _narrow(b: Block, among: Words, column: int, low: float, high: float) -> bool:
-    """Keep those events of a set whose number lies in a range; False when there can be none."""
-    first = _rank(b, column, low, False)  # noqa: FBT003
-    last = _rank(b, column, high, True)  # noqa: FBT003
-    if first >= last:
-        return False
+def _rank_upto(b: Block, column: int, value: float) -> int:
+    """Return how many events have a number up to the value."""
+    cell = _cell(value, b.scales[column, 0], b.scales[column, 1])
+    low, high = np.int64(b.cells[column, cell]), np.int64(b.cells[column, cell + 1])
+    while high - low > 2:
+        middle = (low + high) >> 1
+        if b.ordered[column, middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low + (b.ordered[column, low] <= value) + (b.ordered[column, low + 1] <= value))
+
+
+@inlined
+def _narrow(b: Block, among: Words, column: int, low: float, high: float) -> np.uint64:
+    """Keep those events of a set whose number lies in a range; return which of its words have any left."""
     row = column * (BLOCK_EVENTS + 1)
-    for w in range(BLOCK_WORDS):
-        among[w] &= b.prefixes[row + first, w] ^ b.prefixes[row + last, w]
-    return True
+    first = row + _rank_below(b, column, low)
+    last = row + _rank_upto(b, column, high)
+    return np.uint64(keep_between(among, b.prefixes, first, last))
 
 
 @inlined
-def _emit(among: Words, slot: int, found: Ints, count: int) -> int:
-    """Add a pair of event and slot for every event of a set."""
-    for w in range(BLOCK_WORDS):
+def _emit(among: Words, filled: np.uint64, mark: int, found: Ints, count: int) -> int:
+    """Add a pair of event and mark for every event of a set, given which of its words aren't empty.
+
+    Which words these are and how many bits they have is anyone's guess, so branching on it would stall at
+    every other word. This loop branches on nothing but its end.
+    """
+    while filled != 0:
+        w = lowest_bit(filled)
         word = among[w]
-        while word != 0:
-            event = (w << 6) + lowest_bit(word)
-            found[count] = (event << 32) | slot
-            count += 1
-            word &= word - np.uint64(1)
+        found[count] = (((w << 6) + lowest_bit(word)) << 32) | mark
+        count += 1
+        word &= word - np.uint64(1)
+        among[w] = word
+        filled ^= np.uint64(word == 0) << np.uint64(w)
     return count
 
 
-@compiled
-def _room_for(found: Ints, count: int, more: int) -> Ints:
-    if count + more <= found.size:
-        return found
-    larger = np.empty(max(2 * found.size, count + more), np.int64)
-    larger[:count] = found[:count]
-    return larger
+@inlined
+def marks_are_keys(s: Store) -> bool:
+    """Whether 32 bits hold the distance of every key from the least one."""
+    least, most = s.counters[KEY_MIN], s.counters[KEY_MAX]
+    return bool(0 <= most - least < SLOT_MASK)  # a difference that overflows is negative
+
+
+@inlined
+def _mark(s: Store, record: int) -> int:
+    return int(s.pool[record + 1] - s.counters[KEY_MIN] if marks_are_keys(s) else s.pool[record] & SLOT_MASK)
 
 
 @compiled
 def match_block(s: Store, b: Block) -> Ints:
-    """Return the matching pairs of a block as event << 32 | slot, in no order."""
+    """Return the matching pairs of a block as event << 32 | mark, in no order.
+
+    The mark is the distance of the filter's key from the least one when all of these fit 32 bits, and else
+    the record's slot (see `marks_are_keys`).
+    """
     found = np.empty(1 << 16, np.int64)
-    count = 0
-    columns = b.values.shape[0]
-    gathered = np.full((columns, FEW), np.nan)
+    gathered = np.full((b.values.shape[0], FEW), np.nan)
     among = np.empty(BLOCK_WORDS, np.uint64)
-    for local in range(b.atoms.size):
+    local, node, count = 0, -1, 0
+    while True:
+        local, node, count = _match_atoms(s, b, gathered, among, found, local, node, count)
+        if local == b.atoms.size:
+            return found[:count]
+        larger = np.empty(2 * found.size + s.nodes[node, RECORDS] * BLOCK_EVENTS, np.int64)
+        larger[:count] = found[:count]
+        found = larger
+
+
+@borrowing
+def _match_atoms(
+    s: Store, b: Block, gathered: Floats, among: Words, found: Ints, local: int, node: int, count: int
+) -> tuple[int, int, int]:
+    """Match from an atom and a node of its tree on (-1: the root), until the end or the room is reached."""
+    while local < b.atoms.size:
         root = s.atoms[b.atoms[local], ROOT]
-        if root < 0:
-            continue
-        events = b.events[b.starts[local] : b.starts[local + 1]]
-        if events.size <= FEW:
-            for c in range(columns):
-                for j in range(events.size):
-                    gathered[c, j] = b.values[c, events[j]]
-                for j in range(events.size, min(FEW, (events.size + 7) & ~7)):
-                    gathered[c, j] = np.nan
-        node = root
+        if node < 0:
+            node = root
+        start, events = b.starts[local], b.starts[local + 1] - b.starts[local]
+        if events <= FEW and node >= 0:
+            _gather(b, start, events, gathered)
         while node >= 0:
-            if events.size <= FEW and _misses_all(s, b, node, gathered, events.size):
+            if events <= FEW and _misses_all(s, b, node, gathered, events):
                 node = next_node(s, node, root)
-                continue
-            if s.nodes[node, KIND] != LEAF:
+            elif s.nodes[node, KIND] != LEAF:
                 node = s.nodes[node, CHILD]
-                continue
-            found = _room_for(found, count, s.nodes[node, RECORDS] * events.size)
-            if events.size <= FEW:
-                count = _leaf_for_few(s, b, node, local, events, gathered, among, found, count)
+            elif count + s.nodes[node, RECORDS] * events > found.size:
+                return local, node, count
             else:
-                count = _leaf_for_many(s, b, node, local, among, found, count)
-            node = next_node(s, node, root)
-    return found[:count]
+                if events <= FEW:
+                    count = _leaf_for_few(s, b, node, local, gathered, among, found, count)
+                else:
+                    count = _leaf_for_many(s, b, node, local, among, found, count)
+                node = next_node(s, node, root)
+        local += 1
+    return local, node, count
+
+
+@borrowing
+def _gather(b: Block, start: int, events: int, gathered: Floats) -> None:
+    """Put the numbers of an atom's events side by side, filled up to whole vectors."""
+    for c in range(gathered.shape[0]):
+        for j in range(events):
+            gathered[c, j] = b.values[c, b.events[start + j]]
+        for j in range(events, (events + LANES - 1) // LANES * LANES):
+            gathered[c, j] = np.nan
 
 
 @inlined
@@ -214,8 +254,7 @@ def _misses_all(s: Store, b: Block, node: int, gathered: Floats, events: int) ->
         return True
     if events > 24:
         return False
-    bounds = s.nodes.view(np.float64)
-    low, high = bounds[node, LOW], bounds[node, HIGH]
+    low, high = s.hulls[node, LOW], s.hulls[node, HIGH]
     inside = 0
     for j in range(events):
         inside += (low <= gathered[column, j]) & (gathered[column, j] <= high)
@@ -223,23 +262,19 @@ def _misses_all(s: Store, b: Block, node: int, gathered: Floats, events: int) ->
 
 
 @inlined
-def _both_sets(s: Store, b: Block, record: int, needs: int, local: int, among: Words) -> int:
-    """Set `among` to the events that satisfy all atoms of a record; return how many these are."""
-    for w in range(BLOCK_WORDS):
-        among[w] = b.atom_bits[local, w]
+def _holding_all(s: Store, b: Block, record: int, needs: int, local: int, among: Words) -> np.uint64:
+    """Set `among` to the events that satisfy all atoms of a record; return which of its words have any."""
+    take_row(among, b.atom_bits, local)
+    filled = keep_row(among, b.atom_bits, local)
     for i in range(needs):
         other = b.local_of[atom_at(s.pool, record, i)]
         if other < 0:
-            return 0
-        for w in range(BLOCK_WORDS):
-            among[w] &= b.atom_bits[other, w]
-    total = 0
-    for w in range(BLOCK_WORDS):
-        total += bit_count(among[w])
-    return total
+            return np.uint64(0)
+        filled = keep_row(among, b.atom_bits, np.int64(other))
+    return np.uint64(filled)
 
 
-@compiled
+@borrowing
 def _leaf_for_many(s: Store, b: Block, leaf: int, local: int, among: Words, found: Ints, count: int) -> int:
     """Match a leaf's records with the events of a frequent atom, by rank."""
     at = s.nodes[leaf, OFFSET]
@@ -247,102 +282,104 @@ def _leaf_for_many(s: Store, b: Block, leaf: int, local: int, among: Words, foun
     while at < end:
         head = s.pool[at]
         ranges, needs = (head >> 32) & 0xFFFF, (head >> 48) & 0xFFFF
-        attributes = at + 1 + ((needs + 1) >> 1)
+        attributes = at + HEAD_WORDS + ((needs + 1) >> 1)
         bounds_at = attributes + ((ranges + 3) >> 2)
-        if head & SLOT_MASK != GAP and _both_sets(s, b, at, needs, local, among) > 0:
-            count = _narrow_and_emit(s, b, head, attributes, bounds_at, among, found, count)
+        filled = _holding_all(s, b, at, needs, local, among)
+        i = 0
+        while filled != 0 and i < ranges:
+            column = b.column_of[attribute_at(s.pool, attributes, i)]
+            if column < 0:
+                filled = np.uint64(0)
+            else:
+                low, high = s.ends[bounds_at + 2 * i], s.ends[bounds_at + 2 * i + 1]
+                filled = _narrow(b, among, column, low, high)
+            i += 1
+        if filled != 0 and head & SLOT_MASK != GAP:
+            count = _emit(among, filled, _mark(s, at), found, count)
         at = bounds_at + 2 * ranges
     return count
 
 
-@compiled
-def _narrow_and_emit(
-    s: Store, b: Block, head: int, attributes: int, bounds_at: int, among: Words, found: Ints, count: int
-) -> int:
-    ends = s.pool.view(np.float64)
-    for i in range((head >> 32) & 0xFFFF):
-        column = b.column_of[attribute_at(s.pool, attributes, i)]
-        if column < 0 or not _narrow(b, among, column, ends[bounds_at + 2 * i], ends[bounds_at + 2 * i + 1]):
-            return count
-    return _emit(among, head & SLOT_MASK, found, count)
-
-
-@compiled
+@borrowing
 def _leaf_for_few(
-    s: Store,
-    b: Block,
-    leaf: int,
-    local: int,
-    events: Ints,
-    gathered: Floats,
-    among: Words,
-    found: Ints,
-    count: int,
+    s: Store, b: Block, leaf: int, local: int, gathered: Floats, among: Words, found: Ints, count: int
 ) -> int:
     """Match a leaf's records with the few events of an atom, whose numbers lie side by side."""
-    ends = s.pool.view(np.float64)
     at = s.nodes[leaf, OFFSET]
     end = at + s.nodes[leaf, USED]
-    lanes = min(FEW, (events.size + 7) & ~7)
-    everyone = np.uint64(0xFFFFFFFFFFFFFFFF)
-    first_all = everyone >> np.uint64(64 - min(events.size, 64))
-    second_all = everyone >> np.uint64(128 - events.size) if events.size > 64 else np.uint64(0)
+    start = b.starts[local]
+    events = b.starts[local + 1] - start
+    everyone = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - events)
     while at < end:
         head = s.pool[at]
         ranges, needs = (head >> 32) & 0xFFFF, (head >> 48) & 0xFFFF
-        attributes = at + 1 + ((needs + 1) >> 1)
+        attributes = at + HEAD_WORDS + ((needs + 1) >> 1)
         bounds_at = attributes + ((ranges + 3) >> 2)
-        slot = head & SLOT_MASK
-        if slot == GAP:
-            at = bounds_at + 2 * ranges
-            continue
+        bits = everyone
         if needs > 0:
-            total = _both_sets(s, b, at, needs, local, among)
-            if total > 0:
-                count = _check_set(s, b, head, attributes, bounds_at, among, found, count)
-            at = bounds_at + 2 * ranges
-            continue
-        first, second = first_all, second_all
-        for i in range(ranges):
-            column = b.column_of[attribute_at(s.pool, attributes, i)]
-            if column < 0:
-                first = second = np.uint64(0)
-                break
-            low, high = ends[bounds_at + 2 * i], ends[bounds_at + 2 * i + 1]
-            first &= _inside(gathered[column], 0, min(lanes, 64), low, high)
-            if lanes > 64:
-                second &= _inside(gathered[column], 64, lanes, low, high)
-            if first | second == 0:
-                break
-        while first != 0:
-            found[count] = (events[lowest_bit(first)] << 32) | slot
-            count += 1
-            first &= first - np.uint64(1)
-        while second != 0:
-            found[count] = (events[64 + lowest_bit(second)] << 32) | slot
-            count += 1
-            second &= second - np.uint64(1)
+            if events <= 16:
+                bits = _few_holding_all(s, b, at, needs, start, events)
+            else:
+                bits = np.uint64(0)
+                if head & SLOT_MASK != GAP and _holding_all(s, b, at, needs, local, among) != 0:
+                    count = _check_set(s, b, at, attributes, bounds_at, among, found, count)
+        if bits != 0:
+            bits = _inside_all(s, b, gathered, attributes, bounds_at, ranges, bits)
+        if bits != 0 and head & SLOT_MASK != GAP:
+            mark = _mark(s, at)
+            while bits != 0:
+                found[count] = (b.events[start + lowest_bit(bits)] << 32) | mark
+                count += 1
+                bits &= bits - np.uint64(1)
         at = bounds_at + 2 * ranges
     return count
 
 
 @inlined
-def _inside(numbers: Floats, start: int, stop: int, low: float, high: float) -> np.uint64:
-    """Return which of at most 64 numbers lie in a range, as bits."""
-    bits = np.uint64(0)
-    for j in range(stop - start):
-        value = numbers[start + j]
-        bits |= np.uint64((low <= value) & (value <= high)) << np.uint64(j)
+def _few_holding_all(s: Store, b: Block, record: int, needs: int, start: int, events: int) -> np.uint64:
+    """Return which of an atom's few events satisfy all further atoms of a record, as bits."""
+    bits = (np.uint64(1) << np.uint64(events)) - np.uint64(1)
+    for i in range(needs):
+        other = b.local_of[atom_at(s.pool, record, i)]
+        if other < 0:
+            return np.uint64(0)
+        holding = np.uint64(0)
+        for j in range(events):
+            event = b.events[start + j]
+            bit = (b.atom_bits[other, event >> 6] >> np.uint64(event & 63)) & np.uint64(1)
+            holding |= bit << np.uint64(j)
+        bits &= holding
     return bits
 
 
-@compiled
+@inlined
+def _inside_all(
+    s: Store, b: Block, gathered: Floats, attributes: int, bounds_at: int, ranges: int, bits: np.uint64
+) -> np.uint64:
+    """Keep those of up to 64 events, given as bits, whose numbers lie in all ranges of a record."""
+    for i in range(ranges):
+        column = b.column_of[attribute_at(s.pool, attributes, i)]
+        if column < 0:
+            return np.uint64(0)
+        low, high = s.ends[bounds_at + 2 * i], s.ends[bounds_at + 2 * i + 1]
+        inside = np.uint64(0)
+        lane = 0
+        while lane < 64 and bits >> np.uint64(lane) != 0:
+            inside |= lanes_inside(gathered, column * FEW + lane, low, high) << np.uint64(lane)
+            lane += LANES
+        bits &= inside
+        if bits == 0:
+            break
+    return bits
+
+
+@inlined
 def _check_set(
-    s: Store, b: Block, head: int, attributes: int, bounds_at: int, among: Words, found: Ints, count: int
+    s: Store, b: Block, at: int, attributes: int, bounds_at: int, among: Words, found: Ints, count: int
 ) -> int:
     """Check the ranges of a record for every event of a small set."""
-    ends = s.pool.view(np.float64)
-    ranges = (head >> 32) & 0xFFFF
+    ends = s.ends
+    ranges = (s.pool[at] >> 32) & 0xFFFF
     for w in range(BLOCK_WORDS):
         word = among[w]
         while word != 0:
@@ -358,6 +395,6 @@ def _check_set(
                     matches = (ends[bounds_at + 2 * i] <= value) & (value <= ends[bounds_at + 2 * i + 1])
                 i += 1
             if matches:
-                found[count] = (event << 32) | (head & SLOT_MASK)
+                found[count] = (event << 32) | _mark(s, at)
                 count += 1
     return count

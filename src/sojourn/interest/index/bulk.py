@@ -1,4 +1,4 @@
-"""Filters as arrays: the quick way in for a million of them, and the form they travel in to other machines."""
+"""Filters as arrays: the quick way in for a million of them, and a form that travels well."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ColumnFilters:
                 )
         if len(self.lows) != len(self.range_paths) or len(self.highs) != len(self.range_paths):
             raise ColumnFiltersError("Give a low and a high end for every range.")
-        if not np.all((-NUMBER_MAX <= self.lows) & (self.lows <= self.highs) & (self.highs <= NUMBER_MAX)):
+        if not np.all((self.lows >= -NUMBER_MAX) & (self.lows <= self.highs) & (self.highs <= NUMBER_MAX)):
             raise ColumnFiltersError(
                 "The ends of ranges must be finite numbers, the low one not above the high one."
             )

@@ -1,7 +1,7 @@
 """From columns to blocks: events given as NumPy or Arrow columns become what the block kernels read.
 
-A column is named by its path. Nulls, and NaN among numbers, are missing attributes. Arrow structs are objects and
-are taken apart; a column `pos.lat` makes `pos` an object wherever it has a value.
+A column is named by its path. Nulls, and NaN among numbers, are missing attributes. Arrow structs are objects
+and are taken apart; a column `pos.lat` makes `pos` an object wherever it has a value.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from sojourn.interest.index.encoding import Encoder, is_number
 from sojourn.interest.index.layout import EVERYTHING, Floats, Ints, Words
 from sojourn.interest.values import INTEGER_MAX, Scalar
 
-Columns = Mapping[str, Any] | pa.RecordBatch | pa.Table
+Columns: TypeAlias = "Mapping[str, Any] | pa.RecordBatch | pa.Table"
 
 
 class ColumnError(SojournError):
@@ -38,8 +38,10 @@ class Column:
     numbers: Floats | None
     """The events' numbers, NaN where there is none; None when there can't be any."""
     codes: npt.NDArray[np.int32] | None
-    """For each event the position of its value in `distinct`, or -1; None for numbers not yet looked at so."""
+    """For each event the position of its value in `distinct`, or -1; None for a column of numbers only."""
     distinct: Sequence[Scalar]
+    only_strings: bool = False
+    """Whether all distinct values are known to be strings."""
 
 
 def read_columns(columns: Columns) -> tuple[int, dict[str, Column]]:
@@ -60,7 +62,7 @@ def read_columns(columns: Columns) -> tuple[int, dict[str, Column]]:
     return max(rows, 0), {path: _read(path, array) for path, array in arrays.items()}
 
 
-def _take_apart(path: str, array: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+def _take_apart(path: str, array: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
         if isinstance(array, pa.ChunkedArray):  # an older Arrow keeps chunks of some types
@@ -72,7 +74,7 @@ def _take_apart(path: str, array: Any) -> Iterator[tuple[str, Any]]:  # noqa: AN
         yield path, array if isinstance(array, pa.Array) else np.asarray(array)
 
 
-def _read(path: str, array: Any) -> Column:  # noqa: ANN401
+def _read(path: str, array: Any) -> Column:
     if isinstance(array, np.ndarray):
         if array.dtype.kind in "fiu":
             return _numbers(path, array)
@@ -89,8 +91,14 @@ def _read(path: str, array: Any) -> Column:  # noqa: ANN401
         if not pa.types.is_dictionary(kind):
             array = array.dictionary_encode()
         codes = np.asarray(array.indices.fill_null(-1), np.int32)
+        if not array.dictionary.null_count and _is_string(array.type.value_type):
+            return Column(codes >= 0, None, codes, array.dictionary.to_pylist(), only_strings=True)
         return _mixed(path, codes, array.dictionary.to_pylist())
     return _from_objects(path, array)
+
+
+def _is_string(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _from_objects(path: str, values: list[object]) -> Column:
@@ -138,7 +146,7 @@ def _check_integers(path: str, array: npt.NDArray[Any]) -> None:
 
 @dataclass(slots=True)
 class _Source:
-    """A column's values, coded, and the atoms of every code: those of code c are atoms[starts[c]:starts[c + 1]]."""
+    """A column's values, coded; the atoms of code c are atoms[starts[c]:starts[c + 1]]."""
 
     codes: npt.NDArray[np.int32]
     starts: Ints
@@ -159,6 +167,12 @@ def _value_source(column: Column, known: PathAtoms) -> _Source:
         values: Sequence[Scalar] = distinct.tolist()
     else:
         codes, values = column.codes, column.distinct
+        if column.only_strings and known.has_plain_strings_only:
+            find = known.by_string.get
+            found = np.array([find(str(value), -1) for value in values], np.int64)
+            starts = np.zeros(len(values) + 1, np.int64)
+            np.cumsum(found >= 0, out=starts[1:])
+            return _Source(codes, starts, found[found >= 0])
     return _source(codes, [known.atoms(value) for value in values])
 
 
@@ -202,8 +216,24 @@ def blocks(rows: int, columns: dict[str, Column], encoder: Encoder) -> Iterator[
         parts = [_expand(source.codes[start:stop], source.starts, source.atoms) for source in sources]
         events = np.concatenate([part[0] for part in parts])
         atoms = np.concatenate([part[1] for part in parts])
-        grouped = _group(events, atoms, len(encoder.owners))
-        yield stop - start, Block(values, column_of, *rank_columns(values, order), *grouped)
+        present, starts, grouped, bits, local_of = _group(events, atoms, len(encoder.owners))
+        ordered, prefixes, cells, scales = rank_columns(values, order)
+        yield (
+            stop - start,
+            Block(
+                values=values,
+                column_of=column_of,
+                ordered=ordered,
+                prefixes=prefixes,
+                cells=cells,
+                scales=scales,
+                atoms=present,
+                starts=starts,
+                events=grouped,
+                atom_bits=bits,
+                local_of=local_of,
+            ),
+        )
 
 
 @compiled
@@ -229,7 +259,7 @@ def _expand(codes: npt.NDArray[np.int32], starts: Ints, atoms: Ints) -> tuple[In
 def _group(
     events: Ints, atoms: Ints, atoms_known: int
 ) -> tuple[Ints, Ints, Ints, Words, npt.NDArray[np.int32]]:
-    """Group pairs of event and atom by atom: the atoms, where each one's events start, the events, bit sets, places."""
+    """Group pairs of event and atom by atom; return the last five fields of a `Block`."""
     local_of = np.full(atoms_known, -1, np.int32)
     distinct = np.empty(atoms.size, np.int64)
     counts = np.zeros(atoms.size + 1, np.int64)

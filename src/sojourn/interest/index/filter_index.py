@@ -96,7 +96,7 @@ class FilterIndex:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, what is reserved for growth included."""
-        return sum(array.nbytes for array in self._store)
+        return sum(array.nbytes for array in self._store if array.base is None)
 
     def add(self, key: int, wanted: Filter) -> None:
         """Add a filter under a key that isn't taken."""
@@ -160,7 +160,7 @@ class FilterIndex:
         return keys
 
     def match_batch(self, columns: Columns) -> BatchMatches:
-        """Return the keys that each event of a batch matches; the events come as columns (see `columns.py`)."""
+        """Return the keys that each event of a batch matches; these come as columns (see `columns.py`)."""
         rows, read = read_columns(columns)
         offsets: list[Ints] = [np.zeros(1, np.int64)]
         keys: list[Ints] = []
@@ -221,14 +221,16 @@ class FilterIndex:
         self._store = store
 
     def _grow(self, conjunctions: int, longest: int) -> None:
-        """Make room for a further filter, and in proportion for more: an eighth, as memory matters more than copying."""
+        """Make room for a further filter and, as memory matters more than copying, an eighth more."""
         store = self._store
         counters = store.counters
         words, nodes = room_needed(store, conjunctions, longest)
         if counters[POOL_TOP] + words > len(store.pool):
-            store = store._replace(pool=_grown(store.pool, int(counters[POOL_TOP]) + words))
+            pool = _grown(store.pool, int(counters[POOL_TOP]) + words)
+            store = store._replace(pool=pool, ends=pool.view(np.float64))
         if counters[NODE_TOP] + nodes > len(store.nodes):
-            store = store._replace(nodes=_grown(store.nodes, int(counters[NODE_TOP]) + nodes))
+            grown = _grown(store.nodes, int(counters[NODE_TOP]) + nodes)
+            store = store._replace(nodes=grown, hulls=grown.view(np.float64))
         if counters[SLOT_TOP] + conjunctions + 1 > len(store.slots):
             store = store._replace(slots=_grown(store.slots, int(counters[SLOT_TOP]) + conjunctions + 1))
         if (counters[FILTERS] + 1) * 10 > len(store.table) * 7:
@@ -254,7 +256,9 @@ class FilterIndex:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._encoder = state.pop("encoder")
         # A pickle may hand out read-only views of its own bytes, which the kernels can't update.
-        self._store = Store(**{name: np.array(array) for name, array in state.items()})
+        arrays = {name: np.array(array) for name, array in state.items()}
+        ends, hulls = arrays["pool"].view(np.float64), arrays["nodes"].view(np.float64)
+        self._store = Store(**arrays, ends=ends, hulls=hulls)
 
 
 def _grown(array: npt.NDArray[Any], least: int) -> npt.NDArray[Any]:

@@ -9,9 +9,9 @@ range (the narrowest), then by cutting that range's low or high end at the media
 below the first split keeps the hull of its lead ranges, so a search enters only nodes whose hull holds the
 event's value. That is the second level that separates a rare equality from a full scan behind it.
 
-A record is a run of 8-byte words in `pool`: a head (slot, number of ranges, number of atoms), the atoms
-two a word, the attributes of the ranges four a word, then the low and high end of every range. Leaves own
-regions of the pool; regions come in size classes with a free list each, so nothing is ever rebuilt:
+A record is a run of 8-byte words in `pool`: a head (slot, number of ranges, number of atoms), the filter's
+key, the atoms two a word, the attributes of the ranges four a word, then the low and high end of every range.
+Leaves own regions of the pool; regions come in size classes with a free list each, so nothing is rebuilt:
 a leaf that grows moves to the next class, a removed record stays as a gap until its leaf is half gaps.
 """
 
@@ -52,12 +52,14 @@ NO_RANGE = -2
 ROOT, NEEDED, BROAD = 0, 1, 2
 ATOM_FIELDS = 3
 
-# Fields of a slot, one for every conjunction: the filter's key, where the record is, the leaf and the next
-# slot of the same filter packed in one word.
-KEY, PLACE, LINKS = 0, 1, 2
-SLOT_FIELDS = 3
+# Fields of a slot, one for every conjunction: where the record is, and the leaf and the next slot of the same
+# filter packed in one word.
+PLACE, LINKS = 0, 1
+SLOT_FIELDS = 2
 NOWHERE = -1
-"""The place of a slot without a record: a filter that matches nothing still has its key."""
+"""The place of a slot without a record, for a filter that matches nothing; its key stands in `LINKS`."""
+HEAD_WORDS = 2
+"""A record starts with its head and its filter's key, where a search that finds it needs it."""
 
 # Counters.
 POOL_TOP, NODE_TOP, NODE_FREE, SLOT_TOP, SLOT_FREE, FILTERS, CONJUNCTIONS, CLASS_MAX = 0, 1, 2, 3, 4, 5, 6, 7
@@ -76,7 +78,11 @@ class Store(NamedTuple):
     """All the arrays the kernels work on. Python grows them, kernels only fill them."""
 
     pool: Ints
+    ends: Floats
+    """The same memory as `pool`, read as numbers."""
     nodes: Ints
+    hulls: Floats
+    """The same memory as `nodes`, read as numbers."""
     atoms: Ints
     slots: Ints
     table: npt.NDArray[np.int32]
@@ -94,9 +100,12 @@ def empty_store() -> Store:
     counters[KEY_MIN], counters[KEY_MAX] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     atoms = np.zeros((16, ATOM_FIELDS), np.int64)
     atoms[:, ROOT] = -1
+    pool, nodes = np.zeros(1024, np.int64), np.zeros((16, NODE_FIELDS), np.int64)
     return Store(
-        pool=np.zeros(1024, np.int64),
-        nodes=np.zeros((16, NODE_FIELDS), np.int64),
+        pool=pool,
+        ends=pool.view(np.float64),
+        nodes=nodes,
+        hulls=nodes.view(np.float64),
         atoms=atoms,
         slots=np.zeros((64, SLOT_FIELDS), np.int64),
         table=np.full(128, -1, np.int32),

@@ -6,15 +6,19 @@ of its region on average and regions given back fit the next leaf that grows.
 
 from __future__ import annotations
 
-from sojourn.interest.index.compiling import compiled, inlined
+import numpy as np
+import numpy.typing as npt
+
+from sojourn.interest.index.compiling import borrowing, inlined
 from sojourn.interest.index.layout import (
     CLASS,
     CLASS_FREE,
     CLASS_MAX,
     GAP,
     GAPS,
-    KEY,
+    HEAD_WORDS,
     LINKS,
+    NOWHERE,
     OFFSET,
     PLACE,
     POOL_TOP,
@@ -32,19 +36,19 @@ def record_words(head: int) -> int:
     """Return the length of a record from its head."""
     ranges = (head >> 32) & 0xFFFF
     needs = (head >> 48) & 0xFFFF
-    return 1 + ((needs + 1) >> 1) + ((ranges + 3) >> 2) + 2 * ranges
+    return HEAD_WORDS + ((needs + 1) >> 1) + ((ranges + 3) >> 2) + 2 * ranges
 
 
 @inlined
 def atom_at(pool: Ints, record: int, i: int) -> int:
     """Return the i-th atom that a record needs besides the one it's filed under."""
-    return (pool[record + 1 + (i >> 1)] >> ((i & 1) << 5)) & 0xFFFFFFFF
+    return int((pool[record + HEAD_WORDS + (i >> 1)] >> ((i & 1) << 5)) & 0xFFFFFFFF)
 
 
 @inlined
 def attribute_at(pool: Ints, attributes: int, i: int) -> int:
     """Return the attribute of the i-th range, given where the attributes of the record start."""
-    return (pool[attributes + (i >> 2)] >> ((i & 3) << 4)) & 0xFFFF
+    return int((pool[attributes + (i >> 2)] >> ((i & 3) << 4)) & 0xFFFF)
 
 
 @inlined
@@ -54,7 +58,7 @@ def class_words(size_class: int) -> int:
     return base + (size_class & 3) * (base >> 2)
 
 
-@compiled
+@borrowing
 def class_for(words: int) -> int:
     """Return the smallest size class that holds so many words."""
     size_class = 0
@@ -65,20 +69,20 @@ def class_for(words: int) -> int:
     return size_class
 
 
-@compiled
+@borrowing
 def take_region(s: Store, size_class: int) -> int:
     """Return the offset of an unused region; the caller of the kernel made sure there is room."""
     head = s.counters[CLASS_FREE + size_class]
     if head >= 0:
         s.counters[CLASS_FREE + size_class] = s.pool[head]
-        return head
+        return int(head)
     head = s.counters[POOL_TOP]
     s.counters[POOL_TOP] = head + class_words(size_class)
     s.counters[CLASS_MAX] = max(s.counters[CLASS_MAX], size_class)
-    return head
+    return int(head)
 
 
-@compiled
+@borrowing
 def give_region(s: Store, leaf: int) -> None:
     """Put a leaf's region, if it has one, on the free list of its size."""
     offset = s.nodes[leaf, OFFSET]
@@ -92,7 +96,7 @@ def give_region(s: Store, leaf: int) -> None:
     s.nodes[leaf, GAPS] = 0
 
 
-@compiled
+@borrowing
 def move_records(s: Store, leaf: int, to: int) -> None:
     """Copy a leaf's records without the gaps to an offset, at or before where they are or far from it."""
     at = s.nodes[leaf, OFFSET]
@@ -111,7 +115,7 @@ def move_records(s: Store, leaf: int, to: int) -> None:
     s.nodes[leaf, GAPS] = 0
 
 
-@compiled
+@borrowing
 def make_room(s: Store, leaf: int, words: int) -> None:
     """See to it that a leaf's region has room for so many more words."""
     offset, used, gaps = s.nodes[leaf, OFFSET], s.nodes[leaf, USED], s.nodes[leaf, GAPS]
@@ -131,7 +135,7 @@ def make_room(s: Store, leaf: int, words: int) -> None:
     s.nodes[leaf, CLASS] = size_class
 
 
-@compiled
+@borrowing
 def append_record(s: Store, leaf: int, source: Ints, at: int) -> None:
     """Copy a record from elsewhere to the end of a leaf and tell its slot."""
     words = record_words(source[at])
@@ -145,27 +149,33 @@ def append_record(s: Store, leaf: int, source: Ints, at: int) -> None:
     s.slots[slot, LINKS] = (s.slots[slot, LINKS] & SLOT_MASK) | (leaf << 32)
 
 
-@compiled
-def take_slot(s: Store, key: int, following: int) -> int:
-    """Return a fresh slot for a conjunction of the filter `key`; `following` is the filter's next slot."""
+@borrowing
+def take_slot(s: Store, following: int) -> int:
+    """Return a fresh slot; `following` is the filter's next slot or, if it has no record, its key."""
     slot = s.counters[SLOT_FREE]
     if slot >= 0:
         s.counters[SLOT_FREE] = s.slots[slot, LINKS]
     else:
         slot = s.counters[SLOT_TOP]
         s.counters[SLOT_TOP] = slot + 1
-    s.slots[slot, KEY] = key
-    s.slots[slot, PLACE] = -1
-    s.slots[slot, LINKS] = following & SLOT_MASK
-    return slot
+    s.slots[slot, PLACE] = NOWHERE
+    s.slots[slot, LINKS] = following
+    return int(slot)
 
 
-@compiled
+@borrowing
 def give_slot(s: Store, slot: int) -> None:
     """Take back a slot."""
-    s.slots[slot, PLACE] = -1
+    s.slots[slot, PLACE] = NOWHERE
     s.slots[slot, LINKS] = s.counters[SLOT_FREE]
     s.counters[SLOT_FREE] = slot
+
+
+@inlined
+def key_of(s: Store, slot: int) -> int:
+    """Return the key of the filter that a slot belongs to."""
+    place = s.slots[slot, PLACE]
+    return int(s.slots[slot, LINKS] if place == NOWHERE else s.pool[place + 1])
 
 
 @inlined
@@ -175,19 +185,19 @@ def _home(key: int, mask: int) -> int:
     return (mixed >> 20) & mask
 
 
-@compiled
+@borrowing
 def find_key(s: Store, key: int) -> int:
     """Return the position of a key in the table, or -1."""
     mask = s.table.size - 1
     at = _home(key, mask)
     while s.table[at] >= 0:
-        if s.slots[s.table[at], KEY] == key:
+        if key_of(s, s.table[at]) == key:
             return at
         at = (at + 1) & mask
     return -1
 
 
-@compiled
+@borrowing
 def put_key(s: Store, key: int, slot: int) -> None:
     """Enter a key that isn't in the table, which has room."""
     mask = s.table.size - 1
@@ -197,13 +207,13 @@ def put_key(s: Store, key: int, slot: int) -> None:
     s.table[at] = slot
 
 
-@compiled
+@borrowing
 def drop_key(s: Store, at: int) -> None:
     """Empty a position of the table and close the gap, so that searches need no tombstones."""
     mask = s.table.size - 1
     follow = (at + 1) & mask
     while s.table[follow] >= 0:
-        home = _home(s.slots[s.table[follow], KEY], mask)
+        home = _home(key_of(s, s.table[follow]), mask)
         if ((follow - home) & mask) >= ((follow - at) & mask):
             s.table[at] = s.table[follow]
             at = follow
@@ -211,9 +221,9 @@ def drop_key(s: Store, at: int) -> None:
     s.table[at] = -1
 
 
-@compiled
-def fill_table(s: Store, old: Ints) -> None:
+@borrowing
+def fill_table(s: Store, old: npt.NDArray[np.int32]) -> None:
     """Enter the first slots of all filters, given as the entries of a smaller table."""
     for slot in old:
         if slot >= 0:
-            put_key(s, s.slots[slot, KEY], slot)
+            put_key(s, key_of(s, slot), slot)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from sojourn.interest.index.compiling import compiled, inlined
+from sojourn.interest.index.compiling import borrowing, compiled, inlined
 from sojourn.interest.index.layout import (
     ATTRIBUTE,
     CHILD,
     GAP,
+    HEAD_WORDS,
     HIGH,
-    KEY,
     KIND,
     LEAF,
     LOW,
     OFFSET,
     PARENT,
+    RECORDS,
     ROOT,
     SIBLING,
     SLOT_MASK,
@@ -32,7 +33,7 @@ def next_node(s: Store, node: int, root: int) -> int:
     """Return the node to visit after everything below `node`, or -1 at the end of the tree."""
     while node != root:
         if s.nodes[node, SIBLING] >= 0:
-            return s.nodes[node, SIBLING]
+            return int(s.nodes[node, SIBLING])
         node = s.nodes[node, PARENT]
     return -1
 
@@ -62,41 +63,53 @@ def match_one(s: Store, atoms: Ints, values: Floats) -> Ints:
     `atoms` are those the event satisfies, sorted; `values` has its number for every range attribute, NaN
     where it has none.
     """
-    found = np.empty(512, np.int64)
-    count = 0
-    bounds = s.nodes.view(np.float64)
-    for atom in atoms:
-        root = s.atoms[atom, ROOT]
-        node = root
+    found = np.empty(1_024, np.int64)
+    atom, node, count = 0, -1, 0
+    while True:
+        atom, node, count = _search(s, atoms, values, found, atom, node, count)
+        if atom == atoms.size:
+            return found[:count]
+        larger = np.empty(2 * found.size + s.nodes[node, RECORDS], np.int64)
+        larger[:count] = found[:count]
+        found = larger
+
+
+@borrowing
+def _search(
+    s: Store, atoms: Ints, values: Floats, found: Ints, atom: int, node: int, count: int
+) -> tuple[int, int, int]:
+    """Search from an atom and a node of its tree on (-1: the root), until the end or the room is reached."""
+    while atom < atoms.size:
+        root = s.atoms[atoms[atom], ROOT]
+        if node < 0:
+            node = root
         while node >= 0:
             attribute = s.nodes[node, ATTRIBUTE]
-            if attribute >= 0:
-                value = values[attribute]
-                if not (bounds[node, LOW] <= value <= bounds[node, HIGH]):
-                    node = next_node(s, node, root)
-                    continue
-            if s.nodes[node, KIND] != LEAF:
+            if attribute >= 0 and not (s.hulls[node, LOW] <= values[attribute] <= s.hulls[node, HIGH]):
+                node = next_node(s, node, root)
+            elif s.nodes[node, KIND] != LEAF:
                 node = s.nodes[node, CHILD]
-                continue
-            found, count = _search_leaf(s, node, atoms, values, found, count)
-            node = next_node(s, node, root)
-    return found[:count]
+            elif count + s.nodes[node, RECORDS] > found.size:
+                return atom, node, count
+            else:
+                count = _search_leaf(s, node, atoms, values, found, count)
+                node = next_node(s, node, root)
+        atom += 1
+    return atom, node, count
 
 
-@compiled
-def _search_leaf(
-    s: Store, leaf: int, atoms: Ints, values: Floats, found: Ints, count: int
-) -> tuple[Ints, int]:
-    """Add the keys of a leaf's matching records to those found; return them, moved if they outgrew their room."""
+@borrowing
+def _search_leaf(s: Store, leaf: int, atoms: Ints, values: Floats, found: Ints, count: int) -> int:
+    """Add the keys of a leaf's matching records to those found; return how many these are now."""
     pool = s.pool
-    ends = s.pool.view(np.float64)
+    ends = s.ends
     at = s.nodes[leaf, OFFSET]
     end = at + s.nodes[leaf, USED]
     while at < end:
         head = pool[at]
         ranges = (head >> 32) & 0xFFFF
         needs = (head >> 48) & 0xFFFF
-        attributes = at + 1 + ((needs + 1) >> 1)
+        attributes = at + HEAD_WORDS + ((needs + 1) >> 1)
         bounds_at = attributes + ((ranges + 3) >> 2)
         matches = needs == 0 or _holds_all(s, atoms, at, needs)
         i = 0
@@ -105,11 +118,7 @@ def _search_leaf(
             matches = (ends[bounds_at + 2 * i] <= value) & (value <= ends[bounds_at + 2 * i + 1])
             i += 1
         if matches and head & SLOT_MASK != GAP:
-            if count == found.size:
-                larger = np.empty(2 * count, np.int64)
-                larger[:count] = found
-                found = larger
-            found[count] = s.slots[head & SLOT_MASK, KEY]
+            found[count] = pool[at + 1]
             count += 1
         at = bounds_at + 2 * ranges
-    return found, count
+    return count

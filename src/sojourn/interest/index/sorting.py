@@ -1,16 +1,20 @@
-"""Kernels that turn pairs of event and slot into sorted keys for each event."""
+"""Kernels that turn pairs of event and mark (see `match_block`) into sorted keys for each event."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from sojourn.interest.index.blocks import marks_are_keys
 from sojourn.interest.index.compiling import compiled, lowest_bit
-from sojourn.interest.index.layout import KEY, SLOT_MASK, Ints, Store
+from sojourn.interest.index.layout import KEY_MIN, SLOT_MASK, Ints, Store
+from sojourn.interest.index.records import key_of
 
 
 @compiled
 def keys_by_event(s: Store, pairs: Ints, events: int) -> tuple[Ints, Ints]:
     """Return where each event's keys start, and the keys, not yet sorted within an event."""
+    least = s.counters[KEY_MIN]
+    as_keys = marks_are_keys(s)
     offsets = np.zeros(events + 1, np.int64)
     for pair in pairs:
         offsets[(pair >> 32) + 1] += 1
@@ -20,7 +24,8 @@ def keys_by_event(s: Store, pairs: Ints, events: int) -> tuple[Ints, Ints]:
     keys = np.empty(pairs.size, np.int64)
     for pair in pairs:
         event = pair >> 32
-        keys[at[event]] = s.slots[pair & SLOT_MASK, KEY]
+        mark = pair & SLOT_MASK
+        keys[at[event]] = least + mark if as_keys else key_of(s, mark)
         at[event] += 1
     return offsets, keys
 

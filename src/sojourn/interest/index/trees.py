@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sojourn.interest.index.compiling import compiled, inlined
+from sojourn.interest.index.compiling import borrowing, inlined
 from sojourn.interest.index.layout import (
     ATOM,
     ATTRIBUTE,
@@ -20,6 +20,7 @@ from sojourn.interest.index.layout import (
     FREE,
     GAP,
     GAPS,
+    HEAD_WORDS,
     HIGH,
     KIND,
     LEAF,
@@ -29,6 +30,7 @@ from sojourn.interest.index.layout import (
     LOW,
     MIXED,
     NO_RANGE,
+    NODE_FIELDS,
     NODE_FREE,
     NODE_TOP,
     OFFSET,
@@ -52,11 +54,14 @@ from sojourn.interest.index.records import (
     record_words,
 )
 
+SAMPLES = LEAF_RECORDS + 2
+"""So many records at most decide where a leaf is cut."""
+
 
 @inlined
 def lead_bounds_at(record: int, head: int) -> int:
     """Return where the bounds of a record start, those of its lead range first."""
-    return record + 1 + ((((head >> 48) & 0xFFFF) + 1) >> 1) + ((((head >> 32) & 0xFFFF) + 3) >> 2)
+    return record + HEAD_WORDS + ((((head >> 48) & 0xFFFF) + 1) >> 1) + ((((head >> 32) & 0xFFFF) + 3) >> 2)
 
 
 @inlined
@@ -65,10 +70,10 @@ def lead_attribute(pool: Ints, record: int) -> int:
     head = pool[record]
     if (head >> 32) & 0xFFFF == 0:
         return NO_RANGE
-    return attribute_at(pool, record + 1 + ((((head >> 48) & 0xFFFF) + 1) >> 1), 0)
+    return attribute_at(pool, record + HEAD_WORDS + ((((head >> 48) & 0xFFFF) + 1) >> 1), 0)
 
 
-@compiled
+@borrowing
 def new_leaf(s: Store, atom: int, attribute: int, parent: int) -> int:
     """Return an empty leaf of an atom's tree."""
     node = s.counters[NODE_FREE]
@@ -86,13 +91,12 @@ def new_leaf(s: Store, atom: int, attribute: int, parent: int) -> int:
     s.nodes[node, SIBLING] = -1
     s.nodes[node, OFFSET] = -1
     s.nodes[node, LIMIT] = LEAF_RECORDS
-    bounds = s.nodes.view(np.float64)
-    bounds[node, LOW] = np.inf
-    bounds[node, HIGH] = -np.inf
-    return node
+    s.hulls[node, LOW] = np.inf
+    s.hulls[node, HIGH] = -np.inf
+    return int(node)
 
 
-@compiled
+@borrowing
 def give_node(s: Store, node: int) -> None:
     """Take back a node and its region."""
     give_region(s, node)
@@ -101,13 +105,13 @@ def give_node(s: Store, node: int) -> None:
     s.counters[NODE_FREE] = node
 
 
-@compiled
+@borrowing
 def child_for_attribute(s: Store, node: int, attribute: int) -> int:
     """Return the child of a `BY_ATTRIBUTE` node for a lead attribute, made if need be."""
     child = s.nodes[node, CHILD]
     while child >= 0:
         if s.nodes[child, ATTRIBUTE] == attribute:
-            return child
+            return int(child)
         child = s.nodes[child, SIBLING]
     child = new_leaf(s, s.nodes[node, ATOM], attribute, node)
     s.nodes[child, SIBLING] = s.nodes[node, CHILD]
@@ -115,16 +119,18 @@ def child_for_attribute(s: Store, node: int, attribute: int) -> int:
     return child
 
 
-@compiled
+@borrowing
 def _widen(s: Store, node: int, low: float, high: float) -> None:
-    bounds = s.nodes.view(np.float64)
-    bounds[node, LOW] = min(bounds[node, LOW], low)
-    bounds[node, HIGH] = max(bounds[node, HIGH], high)
+    s.hulls[node, LOW] = min(s.hulls[node, LOW], low)
+    s.hulls[node, HIGH] = max(s.hulls[node, HIGH], high)
 
 
-@compiled
+@borrowing
 def file_record(s: Store, node: int, source: Ints, at: int) -> None:
-    """Append a record to the leaf it belongs to at or below a node, and split the leaf if it overflows."""
+    """Append a record to the leaf it belongs to at or below a node, and split the leaf if it overflows.
+
+    The source, which has room for `SAMPLES` numbers, is overwritten by a split.
+    """
     attribute = lead_attribute(source, at)
     low, high = 0.0, 0.0
     if attribute >= 0:
@@ -142,33 +148,43 @@ def file_record(s: Store, node: int, source: Ints, at: int) -> None:
         else:
             end = low if kind == BY_LOW else high
             child = s.nodes[node, CHILD]
-            node = child if end < s.nodes.view(np.float64)[node, CUT] else s.nodes[child, SIBLING]
+            node = child if end < s.hulls[node, CUT] else s.nodes[child, SIBLING]
     append_record(s, node, source, at)
     s.nodes[node, RECORDS] += 1
     if s.nodes[node, RECORDS] > s.nodes[node, LIMIT]:
-        split_leaf(s, node)
+        split_leaf(s, node, source)
 
 
-@compiled
-def _lead_ends(s: Store, leaf: int, which: int) -> Floats:
-    """Return the low (0) or high (1) ends of the lead ranges of a leaf's records, sorted."""
-    ends = np.empty(s.nodes[leaf, RECORDS], np.float64)
-    values = s.pool.view(np.float64)
+@borrowing
+def _middle_end(s: Store, leaf: int, which: int, scratch: Floats) -> float:
+    """Return the median of the low (0) or high (1) ends of the lead ranges of a leaf's records, or -inf.
+
+    A cut at -inf would leave one side empty: the ends are all the same. Of a leaf beyond its limit,
+    every so many records stand for all.
+    """
+    values = s.ends
+    step = 1 + s.nodes[leaf, RECORDS] // SAMPLES
     at = s.nodes[leaf, OFFSET]
     end = at + s.nodes[leaf, USED]
-    count = 0
+    seen, count = 0, 0
     while at < end:
         head = s.pool[at]
         if head & SLOT_MASK != GAP:
-            ends[count] = values[lead_bounds_at(at, head) + which]
-            count += 1
+            if seen % step == 0:
+                value = values[lead_bounds_at(at, head) + which]
+                place = count
+                while place > 0 and scratch[place - 1] > value:
+                    scratch[place] = scratch[place - 1]
+                    place -= 1
+                scratch[place] = value
+                count += 1
+            seen += 1
         at += record_words(head)
-    ends.sort()
-    return ends
+    return scratch[count // 2] if scratch[0] < scratch[count // 2] else -np.inf
 
 
-@compiled
-def split_leaf(s: Store, leaf: int) -> None:
+@borrowing
+def split_leaf(s: Store, leaf: int, scratch: Ints) -> None:
     """Turn a leaf into an inner node over smaller leaves; one that can't be told apart may grow instead."""
     attribute = s.nodes[leaf, ATTRIBUTE]
     if attribute == MIXED:
@@ -177,18 +193,17 @@ def split_leaf(s: Store, leaf: int) -> None:
     if attribute >= 0:
         for attempt in range(2):
             which = (s.nodes[leaf, TURN] + attempt) & 1
-            ends = _lead_ends(s, leaf, which)
-            cut = ends[ends.size // 2]
-            if ends[0] < cut:
+            cut = _middle_end(s, leaf, which, scratch.view(np.float64))
+            if cut > -np.inf:
                 _cut(s, leaf, which, cut)
                 return
     s.nodes[leaf, LIMIT] *= 2
 
 
-@compiled
+@borrowing
 def _words_below(s: Store, leaf: int, which: int, cut: float) -> int:
     """Return how many words the records of a leaf take whose low (0) or high (1) end is below a cut."""
-    values = s.pool.view(np.float64)
+    values = s.ends
     at = s.nodes[leaf, OFFSET]
     end = at + s.nodes[leaf, USED]
     below = 0
@@ -201,7 +216,7 @@ def _words_below(s: Store, leaf: int, which: int, cut: float) -> int:
     return below
 
 
-@compiled
+@borrowing
 def _cut(s: Store, leaf: int, which: int, cut: float) -> None:
     atom, attribute = s.nodes[leaf, ATOM], s.nodes[leaf, ATTRIBUTE]
     below = new_leaf(s, atom, attribute, leaf)
@@ -210,19 +225,18 @@ def _cut(s: Store, leaf: int, which: int, cut: float) -> None:
     s.nodes[below, TURN] = which ^ 1
     s.nodes[above, TURN] = which ^ 1
     s.nodes[leaf, CHILD] = below
-    s.nodes.view(np.float64)[leaf, CUT] = cut
+    s.hulls[leaf, CUT] = cut
     words = _words_below(s, leaf, which, cut)
     make_room(s, below, words)
     make_room(s, above, s.nodes[leaf, USED] - s.nodes[leaf, GAPS] - words)
     _deal_out(s, leaf, BY_LOW if which == 0 else BY_HIGH)
 
 
-@compiled
+@borrowing
 def _deal_out(s: Store, leaf: int, kind: int) -> None:
     """Move a leaf's records to its children, the leaf becoming an inner node of the given kind."""
-    bounds = s.nodes.view(np.float64)
-    ends = s.pool.view(np.float64)
-    cut = bounds[leaf, CUT]
+    ends = s.ends
+    cut = s.hulls[leaf, CUT]
     at = s.nodes[leaf, OFFSET]
     end = at + s.nodes[leaf, USED]
     while at < end:
@@ -245,7 +259,7 @@ def _deal_out(s: Store, leaf: int, kind: int) -> None:
     s.nodes[leaf, KIND] = kind
 
 
-@compiled
+@borrowing
 def take_out(s: Store, leaf: int, place: int) -> None:
     """Remove the record at a place of a leaf; close gaps and drop the leaf when that is due."""
     words = record_words(s.pool[place])
@@ -259,7 +273,7 @@ def take_out(s: Store, leaf: int, place: int) -> None:
         move_records(s, leaf, s.nodes[leaf, OFFSET])
 
 
-@compiled
+@borrowing
 def _drop_leaf(s: Store, leaf: int) -> None:
     """Remove an empty leaf; what stays of its family moves up, so that trees shrink as they grew."""
     parent = s.nodes[leaf, PARENT]
@@ -282,12 +296,13 @@ def _drop_leaf(s: Store, leaf: int) -> None:
         give_node(s, parent)
 
 
-@compiled
+@borrowing
 def _replace_by_child(s: Store, node: int) -> None:
     """Let the only child of a node take its place and number."""
     child = s.nodes[node, CHILD]
     parent, sibling = s.nodes[node, PARENT], s.nodes[node, SIBLING]
-    s.nodes[node, :] = s.nodes[child, :]
+    for field in range(NODE_FIELDS):
+        s.nodes[node, field] = s.nodes[child, field]
     s.nodes[node, PARENT] = parent
     s.nodes[node, SIBLING] = sibling
     s.nodes[child, OFFSET] = -1
