@@ -6,7 +6,6 @@ from sojourn.studies.claims import Claim, Verdict, judge
 from sojourn.studies.publisher_mobility.checks import COST, TIME, span
 from sojourn.studies.publisher_mobility.grid import FOUR
 from sojourn.studies.publisher_mobility.table import (
-    Points,
     Table,
     falls,
     first,
@@ -147,16 +146,23 @@ def _share(locality: float) -> str:
 
 def fig11(claim: Claim, table: Table) -> Verdict:
     """Without computations everything seems to arrive; with the complex class it does not."""
-    none: Points = table.points("delivery", "standard", "none", "delivery_ratio")
-    slow: Points = table.points("delivery", "standard", "complex", "delivery_ratio")
-    text = ", ".join(f"{ratio:.1%} at {x:g}" for x, ratio in slow.items())
+    none, fast, slow = (
+        table.points("delivery", "standard", model, "delivery_ratio") for model in ("none", "fast", "complex")
+    )
+    in_time = table.points("delivery", "standard", "complex", "delivered_in_time_ratio")
+    text = ", ".join(f"{share:.1%} at {x:g}" for x, share in slow.items())
+    early = ", ".join(f"{share:.1%} at {x:g}" for x, share in in_time.items())
     return judge(
         claim,
         holds=min(none.values()) >= 0.99 and last(slow) < 0.7 and falls(slow) and last(slow) < first(slow),
         measured={
             **flat("none", none),
-            **flat("fast", table.points("delivery", "standard", "fast", "delivery_ratio")),
+            **flat("fast", fast),
             **flat("complex", slow),
+            **flat("complex, within the run", in_time),
         },
-        evidence=f"Delivered: at least {min(none.values()):.2%} without computations; with complex {text}.",
+        evidence=(
+            f"Delivered without computations: {min(none.values()):.2%} at the least; with complex {text} "
+            f"publishers, counting what arrives until everything is worked off ({early} within the run)."
+        ),
     )

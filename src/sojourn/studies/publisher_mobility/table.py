@@ -21,6 +21,7 @@ MEASURES = [
     "teardown_ms",
     "visible_wait_ms",
     "delivery_ratio",
+    "delivered_in_time_ratio",
     "utilisation_max",
     "utilisation_mean",
     "queue_max",
