@@ -12,6 +12,7 @@ when it has the same master, and replaced otherwise. Not here: reading, writing,
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
@@ -47,6 +48,9 @@ SQL_SETTINGS = {
 
 TASK_FAILURES_MAX = 4
 """Failures of one task before its job fails; Spark's own default on a cluster."""
+
+_CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""These write to standard error what an exception says anyway."""
 
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
@@ -89,6 +93,8 @@ def spark_session(
                 f"Spark did not start on {wanted} ({said[0]}): check --master and Java."
             ) from error
     spark.sparkContext.setLogLevel("ERROR")
+    for name in _CONTEXT_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if not is_local(wanted):
         spark.sparkContext.addPyFile(str(package_zip()))
     return spark

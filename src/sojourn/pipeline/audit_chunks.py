@@ -1,0 +1,145 @@
+"""Rows on their way to the comparison, packed column-wise by bucket of clients.
+
+A shuffle moves row by row, which for tens of millions of narrow rows costs more than the audit itself. So
+rows travel in chunks: a task gathers Arrow batches, splits them by a hash of run and client, and sends each
+part as one binary value, names as dictionaries beside 32-bit codes. A chunk stands alone; whoever gets the
+chunks of a bucket concatenates them and joins the dictionaries.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+EXPECTED, DELIVERED = 0, 1
+"""The sides of the comparison."""
+
+CHUNK_ROWS = 1 << 19
+"""Rows gathered by a task before they are split into chunks: bounds its memory at some 30 MB."""
+
+_NAMES = ("run_id", "client", "source", "broker")
+
+
+def delivered_rows(batch: pa.RecordBatch) -> pa.Table:
+    """Return deliveries with names as dictionaries."""
+    table = pa.Table.from_batches([batch])
+    return pa.table(
+        {
+            name: _coded(table.column(name)) if name in _NAMES else table.column(name)
+            for name in table.column_names
+        }
+    )
+
+
+def packed(tables: Iterable[pa.Table], side: int, buckets: int) -> Iterator[pa.RecordBatch]:
+    """Yield (bucket, side, payload) rows for tables of the same columns."""
+    gathered: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        gathered.append(table)
+        rows += table.num_rows
+        if rows >= CHUNK_ROWS:
+            yield _split(_together(gathered), side, buckets)
+            gathered, rows = [], 0
+    if rows:
+        yield _split(_together(gathered), side, buckets)
+
+
+def unpacked(payloads: Iterable[bytes]) -> pa.Table | None:
+    """Return the rows of chunks as one table, each name column with one dictionary; None without chunks."""
+    tables = []
+    for payload in payloads:
+        with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+            tables.append(reader.read_all())
+    return _together(tables) if tables else None
+
+
+def packer(
+    side: int, buckets: int, rows_of: Callable[[pa.RecordBatch], Iterable[pa.Table]]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for `mapInArrow` that turns batches into chunks."""
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = (table for batch in batches for table in rows_of(batch))
+        return packed(tables, side, buckets)
+
+    return pack
+
+
+def bucket_of(run_id: str, client: str, buckets: int) -> int:
+    """Return the bucket of a client in a run: the same in every process."""
+    return zlib.crc32(f"{run_id}\x00{client}".encode()) % buckets
+
+
+def serialised(table: pa.Table) -> bytes:
+    """Return a table as the bytes of an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def _split(table: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
+    of_row = _buckets(table, buckets)
+    # 16-bit keys are sorted by counting, so this is linear.
+    order = np.argsort(of_row, kind="stable")
+    sizes = np.bincount(of_row, minlength=buckets)
+    ends = np.cumsum(sizes)
+    ordered = table.take(pa.array(order))
+    used = np.flatnonzero(sizes)
+    payloads = [serialised(_trimmed(ordered.slice(ends[b] - sizes[b], sizes[b]))) for b in used]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(used, pa.int32()),
+            pa.array([side] * len(used), pa.int32()),
+            pa.array(payloads, pa.binary()),
+        ],
+        names=["bucket", "side", "payload"],
+    )
+
+
+def _buckets(table: pa.Table, buckets: int) -> npt.NDArray[np.uint16]:
+    runs, clients = (table.column(name).combine_chunks() for name in ("run_id", "client"))
+    run_names, client_names = runs.dictionary.to_pylist(), clients.dictionary.to_pylist()
+    # Few pairs of run and client are hashed, not every row.
+    pair = runs.indices.to_numpy().astype(np.int64) * len(client_names) + clients.indices.to_numpy()
+    if len(run_names) * len(client_names) <= 4 * table.num_rows + 65_536:
+        hashed = np.array([bucket_of(r, c, buckets) for r in run_names for c in client_names], np.uint16)
+        return cast("npt.NDArray[np.uint16]", hashed[pair])
+    distinct, inverse = np.unique(pair, return_inverse=True)
+    runs_of, clients_of = np.divmod(distinct, len(client_names))
+    hashed = np.array(
+        [bucket_of(run_names[r], client_names[c], buckets) for r, c in zip(runs_of, clients_of, strict=True)],
+        np.uint16,
+    )
+    return hashed[inverse]
+
+
+def _trimmed(table: pa.Table) -> pa.Table:
+    """Leave out of the dictionaries what the rows do not name."""
+    columns = []
+    for column in table.columns:
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if pa.types.is_dictionary(array.type) and len(array.dictionary) > 16:
+            codes = array.indices.to_numpy(zero_copy_only=False)
+            seen = np.zeros(len(array.dictionary), np.bool_)
+            seen[codes] = True
+            places = (np.cumsum(seen) - 1).astype(np.int32)
+            array = pa.DictionaryArray.from_arrays(
+                pa.array(places[codes]), array.dictionary.take(pa.array(np.flatnonzero(seen)))
+            )
+        columns.append(array)
+    return pa.Table.from_arrays(columns, names=table.column_names)

@@ -1,0 +1,205 @@
+"""Trace tables on disk: which runs are there, which files can be trusted, and how to read them with Spark.
+
+`open_trace` looks at every file's footer, without reading data. A run with a file that is cut short, lacks a
+column or has one of another type is refused as a whole, with a sentence that names the file; the others are
+read. Files whose names begin with a dot or underscore are being written and are not there yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import TimestampType
+
+from sojourn.errors import SojournError
+from sojourn.pipeline.schemas import PARTITION, TRACE, file_schema
+
+_PREFIX = f"{PARTITION}="
+_READERS = 8
+_WIDENS = {pa.int32(): pa.int64(), pa.int16(): pa.int64(), pa.float32(): pa.float64()}
+
+KEYS = {
+    "publications": ("source", "sequence", "time_s"),
+    "interests": ("client", "filter", "from_s"),
+    "clients": ("client",),
+    "deliveries": ("client", "source", "sequence", "time_s"),
+    "drops": ("client", "source", "sequence"),
+    "sojourns": ("client", "from_s"),
+    "handoffs": ("client",),
+}
+"""Columns without which a row says nothing; such rows are left out and counted."""
+
+
+class NoTraceError(SojournError):
+    """There is no trace where one was looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with one run."""
+
+    run_id: str
+    sentence: str
+    refused: bool
+    """Whether the run is left out because of it."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """A directory of tables, as its files' footers describe it."""
+
+    root: Path
+    runs: list[str]
+    """The runs that can be read, ascending."""
+    problems: list[Problem]
+    rows: dict[str, int]
+    """Rows by table, of the runs that can be read."""
+    bytes: int
+    folders: dict[str, list[Path]] = field(repr=False)
+    """By table, where the files of those runs are."""
+
+    def only(self, runs: Iterable[str]) -> Trace:
+        """Return the same trace with some of its runs; row counts stay as an upper bound."""
+        chosen = sorted(set(runs) & set(self.runs))
+        names = {_PREFIX + run_id for run_id in chosen}
+        folders = {table: [f for f in found if f.name in names] for table, found in self.folders.items()}
+        return Trace(self.root, chosen, list(self.problems), dict(self.rows), self.bytes, folders)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    table: str
+    path: Path
+    rows: int = 0
+    nulls: int = 0
+    fault: str = ""
+
+
+def open_trace(
+    root: str | Path, tables: Iterable[str] = TRACE, progress: Callable[[int, int], None] | None = None
+) -> Trace:
+    """Look at the files of a trace; `progress` is told how many of how many are done."""
+    base = Path(root)
+    wanted = [table for table in tables if (base / table).is_dir()]
+    if not wanted:
+        raise NoTraceError(
+            f"{base} is not a trace: it has no folder such as {base / 'publications'}; name the directory a "
+            "run was written to."
+        )
+    files = [
+        (table, path)
+        for table in wanted
+        for path in sorted((base / table).glob(f"{_PREFIX}*/*.parquet"))
+        if not path.name.startswith((".", "_"))
+    ]
+    if not files:
+        raise NoTraceError(f"{base} has no sealed segment yet; look again when the run has written one.")
+    checked = []
+    with ThreadPoolExecutor(_READERS) as readers:
+        for done, result in enumerate(readers.map(lambda file: _check(*file), files), 1):
+            checked.append(result)
+            if progress is not None:
+                progress(done, len(files))
+    return _sorted_out(base, checked)
+
+
+def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
+    """Return a table of the runs that can be read, without rows that lack a key column."""
+    folders = [str(folder) for folder in trace.folders.get(table, [])]
+    if not folders:
+        return spark.createDataFrame([], TRACE[table])
+    rows = spark.read.schema(TRACE[table]).option("basePath", str(trace.root / table)).parquet(*folders)
+    return rows.select(*TRACE[table].names).dropna(subset=list(KEYS.get(table, (PARTITION,))))
+
+
+def _sorted_out(base: Path, checked: list[_Checked]) -> Trace:
+    by_run: dict[str, list[_Checked]] = {}
+    for file in checked:
+        by_run.setdefault(file.path.parent.name.removeprefix(_PREFIX), []).append(file)
+    problems: list[Problem] = []
+    rows: dict[str, int] = {}
+    folders: dict[str, list[Path]] = {}
+    size = 0
+    runs = []
+    for run_id, files in sorted(by_run.items()):
+        faults = [file for file in files if file.fault]
+        if faults:
+            problems.append(Problem(run_id, faults[0].fault, refused=True))
+            continue
+        runs.append(run_id)
+        for file in files:
+            rows[file.table] = rows.get(file.table, 0) + file.rows
+            size += file.path.stat().st_size
+            if file.path.parent not in folders.setdefault(file.table, []):
+                folders[file.table].append(file.path.parent)
+        for table in {file.table for file in files}:
+            nulls = sum(file.nulls for file in files if file.table == table)
+            if nulls:
+                problems.append(Problem(run_id, _null_sentence(table, nulls), refused=False))
+    return Trace(base, runs, problems, rows, size, folders)
+
+
+def _null_sentence(table: str, nulls: int) -> str:
+    rows = "a row lacks" if nulls == 1 else f"up to {nulls} rows lack"
+    return f"in {table} {rows} one of {', '.join(KEYS[table])}, and what lacks it was left out."
+
+
+def _check(table: str, path: Path) -> _Checked:
+    where = f"{table}/{path.parent.name}/{path.name}"
+    try:
+        with pq.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+    except (pa.ArrowInvalid, pa.ArrowException, OSError):
+        return _Checked(table, path, fault=f"{where} is cut short or not Parquet; restore it or remove it.")
+    fault = _schema_fault(table, schema)
+    if fault:
+        return _Checked(table, path, fault=f"{where} {fault}")
+    return _Checked(table, path, metadata.num_rows, _key_nulls(table, metadata))
+
+
+def _schema_fault(table: str, schema: pa.Schema) -> str:
+    wanted = file_schema(table)
+    missing = [name for name in wanted.names if name not in schema.names]
+    if missing:
+        return (
+            f"lacks the column{'s'[: len(missing) > 1]} {', '.join(missing)}; write the table again with all."
+        )
+    for column in wanted:
+        found = schema.field(column.name).type
+        if pa.types.is_dictionary(found):
+            found = found.value_type
+        if pa.types.is_large_string(found):
+            found = pa.string()
+        if pa.types.is_null(found):
+            continue
+        if isinstance(column.dataType, TimestampType):
+            fits = pa.types.is_timestamp(found)
+        else:
+            expected = to_arrow_type(column.dataType)
+            fits = expected in (found, _WIDENS.get(found))
+        if not fits:
+            return (
+                f"has {column.name} as {found}, not {column.dataType.simpleString()}; write the table again."
+            )
+    return ""
+
+
+def _key_nulls(table: str, metadata: pq.FileMetaData) -> int:
+    """Return how many nulls the key columns have, as far as the footer tells."""
+    keys = set(KEYS.get(table, ()))
+    nulls = 0
+    for group in range(metadata.num_row_groups):
+        chunks = metadata.row_group(group)
+        for column in range(chunks.num_columns):
+            chunk = chunks.column(column)
+            statistics = chunk.statistics if chunk.path_in_schema in keys else None
+            if statistics is not None and statistics.has_null_count:
+                nulls += statistics.null_count
+    return nulls
