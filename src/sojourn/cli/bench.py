@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,11 @@ from sojourn.errors import SojournError
 BENCHMARKS = {
     "match": ("sojourn.cli.bench_match:run", "matching events against up to a million filters"),
     "simulate": ("sojourn.cli.bench_simulate:run", "simulated message hops a second, and a large network"),
+    "calibrate": (
+        "sojourn.cli.bench_simulate:calibrate",
+        "what routing takes by table size, for simulations",
+    ),
+    "audit": ("sojourn.cli.bench_audit:run", "auditing up to 50 million deliveries on Spark"),
 }
 """Each benchmark: the function that measures it, and what it measures."""
 
@@ -31,6 +37,9 @@ def bench(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object a benchmark, nothing else.")
     ] = False,
+    out: Annotated[
+        Path, typer.Option(help="The file that calibrate writes, for `computations = measured`.")
+    ] = Path("calibration.json"),
 ) -> None:
     """Measure how fast the system is on this machine, beside peers in the same run.
 
@@ -42,23 +51,21 @@ def bench(
             f"There is no benchmark {name!r}; there are {', '.join(BENCHMARKS)} and all."
         )
     for each in names:
-        rows = _measure(each)
+        rows = _measure(each, out)
         if as_json:
             typer.echo(json.dumps({"benchmark": each, "rows": rows}))
         else:
             _show(each, rows)
 
 
-def _measure(name: str) -> list[dict[str, Any]]:
+def _measure(name: str, out: Path) -> list[dict[str, Any]]:
     module, function = BENCHMARKS[name][0].split(":")
-    console = Console(stderr=True)
-    run = getattr(importlib.import_module(module), function)
+    run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
+    given = {"path": out} if name == "calibrate" else {}
     if not sys.stderr.isatty():
-        rows: list[dict[str, Any]] = run(progress=lambda _: None)
-        return rows
-    with console.status(f"bench {name}: {BENCHMARKS[name][1]}") as status:
-        shown: list[dict[str, Any]] = run(progress=lambda what: status.update(f"bench {name}: {what}"))
-    return shown
+        return run(progress=lambda _: None, **given)
+    with Console(stderr=True).status(f"bench {name}: {BENCHMARKS[name][1]}") as status:
+        return run(progress=lambda what: status.update(f"bench {name}: {what}"), **given)
 
 
 def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:

@@ -113,9 +113,9 @@ class Advertisement:
 def _sets(expression: syntax.Expression) -> dict[str, ValueSet]:
     """Return the values that an expression gives each attribute."""
     if isinstance(expression, syntax.Test):
-        return {expression.path: expression.true_for}
+        return {expression.path: expression.meaning.true_for}
     if isinstance(expression, syntax.Not) and isinstance(expression.operand, syntax.Test):
-        return {expression.operand.path: expression.operand.negation_true_for}
+        return {expression.operand.path: expression.operand.meaning.negation()}
     if isinstance(expression, (syntax.Not, syntax.Constant)):
         raise AdvertisementError(
             "An advertisement lists the values of attributes: leave out TRUE and FALSE, and put NOT before a "

@@ -1,13 +1,16 @@
 """What each comparison of the language means, as two sets of values.
 
-Each function returns `(true_for, negation_true_for)`. Neither holds for a missing attribute or for a value
-of another kind than the literal, as a comparison with NULL is neither true nor false in SQL; that is why
-the second set is not just the complement of the first.
+A `Meaning` is the set of values a comparison is true for, and that for which its negation is. Neither holds
+for a missing attribute or for a value of another kind than the literal, as a comparison with NULL is neither
+true nor false in SQL; that is why the second set is not just the complement of the first. It is worked out
+only where a NOT asks for it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 from sojourn.interest.topics import TopicPattern, check_topic
 from sojourn.interest.topicsets import TopicSet
@@ -30,7 +33,12 @@ from sojourn.interest.values import (
 TOPIC = "topic"
 ORDERINGS = ("<", "<=", ">", ">=")
 
-Meaning = tuple[ValueSet, ValueSet]
+
+class Meaning(NamedTuple):
+    """The values that a comparison, and its negation, is true for."""
+
+    true_for: ValueSet
+    negation: Callable[[], ValueSet]
 
 
 class ComparisonError(ValueError):
@@ -71,7 +79,7 @@ def complement(path: str, values: ValueSet) -> ValueSet:
 
 def is_null(path: str) -> Meaning:
     """`IS NULL`."""
-    return missing(path), present(path)
+    return Meaning(missing(path), lambda: present(path))
 
 
 def compare(path: str, operator: str, value: Scalar) -> Meaning:
@@ -79,8 +87,8 @@ def compare(path: str, operator: str, value: Scalar) -> Meaning:
     if operator == "=":
         return one_of(path, [value])
     if operator == "<>":
-        equal, different = one_of(path, [value])
-        return different, equal
+        equal = one_of(path, [value])
+        return Meaning(equal.negation(), lambda: equal.true_for)
     if path == TOPIC:
         raise ComparisonError("topics have no order; compare them with =, <>, IN or LIKE")
     if isinstance(value, bool):
@@ -97,7 +105,7 @@ def _order_numbers(operator: str, value: float) -> Meaning:
         ">=": (value, NUMBER_MAX),
     }[operator]
     ranges = NumberRanges.of((low, high))
-    return ValueSet(numbers=ranges), ValueSet(numbers=~ranges)
+    return Meaning(ValueSet(numbers=ranges), lambda: ValueSet(numbers=~ranges))
 
 
 def _order_strings(operator: str, value: str) -> Meaning:
@@ -108,16 +116,15 @@ def _order_strings(operator: str, value: str) -> Meaning:
         ">=": (value, None),
     }[operator]
     ranges = StringRanges.of((low, high))
-    return ValueSet(strings=ranges), ValueSet(strings=~ranges)
+    return _strings(ranges)
 
 
 def between(path: str, low: Scalar, high: Scalar) -> Meaning:
     """`BETWEEN low AND high`, both ends included."""
     if kind_of(low) != kind_of(high):
         raise ComparisonError(f"the ends of BETWEEN are a {kind_of(low)} and a {kind_of(high)}; use one kind")
-    at_least, below = compare(path, ">=", low)
-    at_most, above = compare(path, "<=", high)
-    return at_least & at_most, below | above
+    at_least, at_most = compare(path, ">=", low), compare(path, "<=", high)
+    return Meaning(at_least.true_for & at_most.true_for, lambda: at_least.negation() | at_most.negation())
 
 
 def one_of(path: str, values: list[Scalar]) -> Meaning:
@@ -132,12 +139,11 @@ def one_of(path: str, values: list[Scalar]) -> Meaning:
         bits = 0
         for value in values:
             bits |= TRUE_BIT if value else FALSE_BIT
-        return ValueSet(booleans=bits), ValueSet(booleans=BOTH_BITS & ~bits)
+        return Meaning(ValueSet(booleans=bits), lambda: ValueSet(booleans=BOTH_BITS & ~bits))
     if kind == "string":
-        strings = StringRanges.of(*((str(value), after(str(value))) for value in values))
-        return ValueSet(strings=strings), ValueSet(strings=~strings)
+        return _strings(StringRanges.of(*((str(value), after(str(value))) for value in values)))
     numbers = NumberRanges.of(*((float(value), float(value)) for value in values))
-    return ValueSet(numbers=numbers), ValueSet(numbers=~numbers)
+    return Meaning(ValueSet(numbers=numbers), lambda: ValueSet(numbers=~numbers))
 
 
 def _one_of_topics(values: list[Scalar]) -> Meaning:
@@ -147,8 +153,11 @@ def _one_of_topics(values: list[Scalar]) -> Meaning:
             raise ComparisonError(f"a topic is a string, not a {kind_of(value)}")
         check_topic(value)
         patterns.append(TopicPattern(tuple(value.split("/"))))
-    chosen = TopicSet.of(*patterns)
-    return ValueSet(strings=chosen), ValueSet(strings=~chosen)
+    return _strings(TopicSet.of(*patterns))
+
+
+def _strings(strings: StringRanges | TopicSet) -> Meaning:
+    return Meaning(ValueSet(strings=strings), lambda: ValueSet(strings=~strings))
 
 
 def like(path: str, pattern: str) -> Meaning:
@@ -159,16 +168,13 @@ def like(path: str, pattern: str) -> Meaning:
             raise ComparisonError(
                 r"LIKE takes MQTT wildcards or one % at the end, not both; write \% for the sign"
             )
-        topics = TopicSet.of(TopicPattern.parse(text))
-        return ValueSet(strings=topics), ValueSet(strings=~topics)
+        return _strings(TopicSet.of(TopicPattern.parse(text)))
     text, is_prefix = _read_like(pattern)
     if not is_prefix:
         return one_of(path, [text])
     if path == TOPIC:
-        topics = TopicSet.of(TopicPattern.starting_with(text))
-        return ValueSet(strings=topics), ValueSet(strings=~topics)
-    strings = StringRanges.of((text, after_prefix(text)))
-    return ValueSet(strings=strings), ValueSet(strings=~strings)
+        return _strings(TopicSet.of(TopicPattern.starting_with(text)))
+    return _strings(StringRanges.of((text, after_prefix(text))))
 
 
 def _read_like(pattern: str, *, underscore_is_plain: bool = False) -> tuple[str, bool]:

@@ -174,7 +174,8 @@ def _distribute(expression: syntax.Expression, *, negated: bool) -> list[Conjunc
     if isinstance(expression, syntax.Constant):
         return [Conjunction(())] if expression.value != negated else []
     if isinstance(expression, syntax.Test):
-        allowed = expression.negation_true_for if negated else expression.true_for
+        meaning = expression.meaning
+        allowed = meaning.negation() if negated else meaning.true_for
         conjunction = conjunction_of({expression.path: allowed})
         return [conjunction] if conjunction is not None else []
     parts = [_distribute(operand, negated=negated) for operand in expression.operands]

@@ -30,7 +30,7 @@ from sojourn.errors import SojournError
 from sojourn.interest import comparisons
 from sojourn.interest.comparisons import TOPIC, ComparisonError, Meaning
 from sojourn.interest.events import EventError, check_name, check_scalar
-from sojourn.interest.values import INTEGER_MAX, NUMBER_MAX, Scalar, ValueSet
+from sojourn.interest.values import INTEGER_MAX, NUMBER_MAX, Scalar
 
 CHARACTERS_MAX = 4_096
 PREDICATES_MAX = 200
@@ -61,8 +61,7 @@ class Test:
     __test__: ClassVar[bool] = False  # pytest, this is not a test case
 
     path: str
-    true_for: ValueSet
-    negation_true_for: ValueSet
+    meaning: Meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +244,12 @@ class _Reader:
         at = self.next
         test: Expression
         if self.take(TokenType.NULL):
-            test = Test(path, *comparisons.is_null(path))
+            test = Test(path, comparisons.is_null(path))
         elif self.kind() in (TokenType.TRUE, TokenType.FALSE):
             wanted = self.advance().token_type is TokenType.TRUE
             equal = self.meaning(at, path, lambda v: comparisons.compare(path, "=", v), wanted)
             # IS TRUE is never unknown: a missing attribute is simply not true.
-            test = Test(path, equal.true_for, ~equal.true_for)
+            test = Test(path, Meaning(equal.meaning.true_for, lambda: ~equal.meaning.true_for))
         else:
             self.expected("NULL, TRUE or FALSE")
         return Not(test) if negated else test
@@ -280,7 +279,7 @@ class _Reader:
     def meaning(self, at: int, path: str, of: Callable[[Scalar], Meaning], value: Scalar) -> Test:
         """Build a test; what the language does not have is refused at the word numbered `at`."""
         try:
-            return Test(path, *of(value))
+            return Test(path, of(value))
         except (ComparisonError, SojournError) as error:
             sentence = str(error).rstrip(".")
             return self.fail(sentence[:1].upper() + sentence[1:], at)

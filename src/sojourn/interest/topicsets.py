@@ -350,7 +350,7 @@ def _union(nodes: list[Node]) -> Node:
 def _checked(terms: list[Term]) -> tuple[Term, ...]:
     """Refuse to carry on with more alternatives than a filter may have; single topics do not count."""
     wide = {term for term in terms if not term.pattern.is_exact}
-    if WIDE_TERMS_MAX < len(wide) <= 2 * WIDE_TERMS_MAX:  # beyond, simplifying takes longer than it is worth
+    if WIDE_TERMS_MAX < len(wide) <= WIDE_TERMS_MAX + 32:  # beyond, simplifying takes longer than it is worth
         terms = list(_simplify(terms))
         wide = {term for term in terms if not term.pattern.is_exact}
     if len(wide) > WIDE_TERMS_MAX:
