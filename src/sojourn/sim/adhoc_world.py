@@ -92,6 +92,17 @@ class AdhocWorld:
             for tree in cores:
                 self.clock.plan(float(self._stream.random()), self._feed_later, (node, tree, Started()))
 
+    def fail(self, node: int) -> None:
+        """Switch a node off: it neither hears nor says anything, and its timers are void."""
+        self.radio.silent.add(node)
+
+    def revive(self, node: int) -> None:
+        """Switch a node on again, with what it last knew."""
+        self.radio.silent.discard(node)
+        for tree in self.cores[node]:
+            for name in ("beacon", "shop", "retry"):
+                self.feed(node, tree, TimerFired(name=name))
+
     def run_until(self, time_s: float) -> None:
         """Let everything happen that is due before a time."""
         heap = self.clock.heap
