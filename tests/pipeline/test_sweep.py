@@ -24,7 +24,9 @@ from sojourn.pipeline.sweep import (
     trace_rows,
     with_key,
     with_rank,
+    write_traces,
 )
+from sojourn.pipeline.tables import open_trace
 
 
 def simulate(spec: str, *, log: str = "") -> Measures:
@@ -146,7 +148,7 @@ def test_one_row_a_task_and_the_dearest_first(spark: SparkSession, tmp_path: Pat
 def test_the_trace_of_a_run_comes_back_as_its_tables(spark: SparkSession, tmp_path: Path) -> None:
     """Rows of a trace are in the columns of their table, and only those of the wanted runs."""
     store = str(tmp_path / "store")
-    results = sweep(spark, grid_of(spark, range(1, 4)), simulate_traced, store)
+    results = sweep(spark, grid_of(spark, range(1, 4)), simulate_traced, store, trace=True)
     chosen = results.where(sf.col("run_id") != "run-2")
     rows = trace_rows(read_store(spark, store), chosen, "deliveries").orderBy("run_id", "sequence")
     assert rows.columns == schemas.TRACE["deliveries"].fieldNames()
@@ -156,6 +158,8 @@ def test_the_trace_of_a_run_comes_back_as_its_tables(spark: SparkSession, tmp_pa
         ("run-3", 0, 3.0),
         ("run-3", 1, 3.1),
     ]
+    write_traces(spark, store, chosen, str(tmp_path / "trace"))
+    assert open_trace(tmp_path / "trace").runs == ["run-1", "run-3"]
 
 
 def test_progress_ends_with_everything_counted(spark: SparkSession, tmp_path: Path) -> None:

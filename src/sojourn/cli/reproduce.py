@@ -6,7 +6,7 @@ the finished runs stand in the directory `store` of its output.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -21,6 +21,8 @@ from sojourn.studies.claims import Verdict, claims_of
 from sojourn.studies.publisher_mobility import measures, presentation, study
 from sojourn.studies.publisher_mobility.parameters import Scale, scale_named
 from sojourn.studies.publisher_mobility.study import Outcome
+from sojourn.studies.publisher_mobility.table import KEYS, MEASURES
+from sojourn.studies.publisher_mobility.table import Table as Means
 
 STUDIES = (study.NAME,)
 
@@ -31,6 +33,18 @@ _COLOURS = {"holds": "green", "differs": "red", "not yet": "yellow"}
 
 class ReproduceError(SojournError):
     """A study cannot be run as asked."""
+
+
+class _Engine(NamedTuple):
+    """What runs the simulations."""
+
+    workers: int | None
+    """Plain processes; None means Spark."""
+    master: str | None
+    trace: bool
+
+    def __str__(self) -> str:
+        return f"{self.workers} plain processes" if self.workers else f"Spark on {self.master or 'local[*]'}"
 
 
 def reproduce(
@@ -50,15 +64,20 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Directory for tables, figures, verdicts and report.")] = Path(
         "results"
     ),
+    *,
+    trace: Annotated[
+        bool,
+        typer.Option("--trace", help="Keep every run's trace, for `sojourn audit`, in the directory trace."),
+    ] = False,
 ) -> None:
     """Measure every claim of a study and write figures, verdicts and report.html."""
     if study_name not in (*STUDIES, "all"):
         raise ReproduceError(f"study may be {', '.join(STUDIES)} or all, not {study_name!r}.")
-    if master is not None and workers is not None:
-        raise ReproduceError("workers and master exclude each other: plain processes, or Spark.")
+    if workers is not None and (master is not None or trace):
+        raise ReproduceError("workers and master or trace exclude each other: plain processes, or Spark.")
     chosen = scale_named(scale)
     console = Console(stderr=True)
-    engine = f"{workers} plain processes" if workers else f"Spark on {master or 'local[*]'}"
+    engine = _Engine(workers, master, trace)
     again = f"sojourn reproduce {study_name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
     entries, failures = [], []
     for name in STUDIES if study_name == "all" else (study_name,):
@@ -67,7 +86,7 @@ def reproduce(
             f"{name} at scale {scale}: seeds 1 to {seeds or chosen.seeds}, {chosen.warmup_s:g} s warm-up, "
             f"{chosen.duration_s:g} s measured; {engine}."
         )
-        outcome = _run(chosen, seeds, workers, master, folder, console)
+        outcome = _run(chosen, seeds, engine, folder, console)
         written = [*study.write_results(outcome, folder), *_write_figures(outcome, folder, again)]
         _show(outcome, Console())
         console.print(
@@ -88,32 +107,40 @@ def reproduce(
         raise ReproduceError(" ".join(failures))
 
 
-def _run(
-    chosen: Scale, seeds: int | None, workers: int | None, master: str | None, folder: Path, console: Console
-) -> Outcome:
+def _run(chosen: Scale, seeds: int | None, engine: _Engine, folder: Path, console: Console) -> Outcome:
     with sweep_bar(console) as listener:
-        if workers is None:
-            return _run_on_spark(chosen, seeds, master, folder, listener)
+        if engine.workers is None:
+            return _run_on_spark(chosen, seeds, engine, folder, listener)
         return study.run(
             chosen,
-            sweep=lambda specs: runner.run_grid(specs, measures.simulate, workers=workers, progress=listener),
+            sweep=lambda specs: runner.run_grid(
+                specs, measures.simulate, workers=engine.workers, progress=listener
+            ),
             seeds=seeds,
         )
 
 
 def _run_on_spark(
-    chosen: Scale, seeds: int | None, master: str | None, folder: Path, listener: Listener
+    chosen: Scale, seeds: int | None, engine: _Engine, folder: Path, listener: Listener
 ) -> Outcome:
     # Imported here because plain processes need neither Spark nor Java.
     from sojourn.pipeline.session import spark_session  # noqa: PLC0415
-    from sojourn.studies.spark_runner import run_grid_on_spark  # noqa: PLC0415
+    from sojourn.studies import spark_runner  # noqa: PLC0415
+    from sojourn.studies.publisher_mobility.traced import simulate_traced  # noqa: PLC0415
 
-    spark = spark_session(master)
+    spark = spark_session(engine.master)
+    simulate = simulate_traced if engine.trace else measures.simulate
     store = (folder / "store").resolve().as_uri()
+    traces = (folder / "trace").resolve().as_uri() if engine.trace else None
     return study.run(
         chosen,
-        sweep=lambda specs: run_grid_on_spark(spark, specs, measures.simulate, store, progress=listener),
+        sweep=lambda specs: spark_runner.run_grid_on_spark(
+            spark, specs, simulate, store, traces=traces, progress=listener
+        ),
         seeds=seeds,
+        summarise=lambda runs: Means(
+            spark_runner.means_on_spark(spark, runs[runs["error"].isna()], KEYS, MEASURES)
+        ),
     )
 
 

@@ -155,9 +155,10 @@ RESULTS = _table(
 )
 """One row a run of a sweep: its measures by name, or its error."""
 
-STORE = StructType(
-    [StructField("kind", _TEXT), *RESULTS, *(StructField(name, TRACE[name]) for name in TRACE)]
-)
+MEASURED = StructType([StructField("kind", _TEXT), *RESULTS])
+"""A sweep's file of one run when no trace is kept: one row of kind `result`."""
+
+STORE = StructType([*MEASURED, *(StructField(name, TRACE[name]) for name in TRACE)])
 """A sweep's file of one run: a row of kind `result`, and rows of its trace, each in the column of its table.
 
 All of a run in one file is what lets it appear in one rename; columns that are not asked for cost nothing to

@@ -32,6 +32,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 import sojourn
 from sojourn.errors import SojournError
@@ -93,9 +94,13 @@ def sweep(
     run: RunFunction,
     store: str,
     *,
+    trace: bool = False,
     listener: Listener | None = None,
 ) -> DataFrame:
-    """Simulate what the store lacks of a grid and return one row a run, as `schemas.RESULTS` has them."""
+    """Simulate what the store lacks of a grid and return one row a run, as `schemas.RESULTS` has them.
+
+    With `trace`, what runs recorded is kept in the store too; otherwise it is let go.
+    """
     validate_grid(grid)
     code = code_version(run)
     keyed = with_key(grid, code).cache()
@@ -103,7 +108,8 @@ def sweep(
         missing = keyed.join(whole_keys(read_store(spark, store)), "key", "left_anti")
         count, cost = _size(missing)
         if count:
-            _simulate(spark, missing, partial(_run_task, run=run, code=code), store, count, cost, listener)
+            task = partial(_run_task, run=run, code=code, trace=trace)
+            _simulate(spark, missing, task, store, count, cost, listener)
         wanted = spark.createDataFrame(keyed.select("key").collect(), "key string")
     finally:
         keyed.unpersist()
@@ -180,10 +186,12 @@ def read_store(spark: SparkSession, store: str) -> DataFrame:
 
 def write_traces(spark: SparkSession, store: str, results: DataFrame, folder: str) -> None:
     """Write the traces of results as the tables of a trace directory; runs already there are replaced."""
-    rows = read_store(spark, store)
-    for table in schemas.TRACE:
+    files = spark.createDataFrame(results.select("file").collect(), "file string")
+    rows = read_store(spark, store).join(sf.broadcast(files), "file", "left_semi")
+    kinds = {row.kind for row in rows.select("kind").distinct().collect()}
+    for table in sorted(kinds & set(schemas.TRACE)):
         (
-            trace_rows(rows, results, table)
+            trace_rows(rows, files, table)
             .repartition(sf.col(schemas.PARTITION))
             .write.option("partitionOverwriteMode", "dynamic")
             .mode("overwrite")
@@ -200,7 +208,7 @@ def _size(missing: DataFrame) -> tuple[int, float]:
 def _simulate(
     spark: SparkSession,
     missing: DataFrame,
-    task: Callable[..., Iterator[pa.RecordBatch]],
+    task: "partial[Iterator[pa.RecordBatch]]",
     store: str,
     count: int,
     cost: float,
@@ -213,9 +221,10 @@ def _simulate(
         sf.broadcast(with_rank(missing)), sf.col("id") == sf.col("rank"), "inner"
     )
     chosen = rows.select("key", *schemas.GRID.fieldNames())
+    schema = _schema(trace=task.keywords["trace"])
 
     def write(counters: Counters | None) -> None:
-        simulated = chosen.mapInArrow(partial(task, counters=counters), schemas.STORE)
+        simulated = chosen.mapInArrow(partial(task, counters=counters), schema)
         # With version 2 a task's file is renamed into place when that task commits, not when the job does.
         # A folder a sweep keeps two sweeps at once from clearing each other's unfinished files away.
         folder = f"{store.rstrip('/')}/{int(time.time()):010d}-{uuid.uuid4().hex[:8]}"
@@ -232,23 +241,33 @@ def _simulate(
 
 
 def _run_task(
-    batches: Iterable[pa.RecordBatch], *, run: RunFunction, code: str, counters: Counters | None = None
+    batches: Iterable[pa.RecordBatch],
+    *,
+    run: RunFunction,
+    code: str,
+    trace: bool,
+    counters: Counters | None = None,
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     crashed = context is not None and context.attemptNumber() >= CRASHES_MAX
-    schema = to_arrow_schema(schemas.STORE, timezone="UTC")
+    schema = to_arrow_schema(_schema(trace=trace), timezone="UTC")
     for batch in batches:
         for row in batch.to_pylist():
             outcome, error, wall_s = _crash(row) if crashed else run_one(run, row["spec_json"])
             labels = {name: row[name] for name in ("run_id", "key", "seed", "spec_json")}
             labels |= {"code": code, "error": error, "wall_s": wall_s}
             yield _result_batch(schema, labels, outcome.measures)
-            for table, rows in outcome.trace.items():
+            for table, rows in outcome.trace.items() if trace else ():
                 yield from _trace_batches(schema, row["run_id"], row["key"], table, rows)
             if counters is not None:
                 counters.done.add(1)
                 counters.failed.add(int(error is not None))
                 counters.cost.add(row["cost"] or 0.0)
+
+
+def _schema(*, trace: bool) -> StructType:
+    """What a run's file holds; without the columns of a trace a small run costs a tenth to write."""
+    return schemas.STORE if trace else schemas.MEASURED
 
 
 def run_one(run: RunFunction, spec: str) -> tuple[Outcome, str | None, float]:
