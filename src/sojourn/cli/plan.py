@@ -1,0 +1,90 @@
+"""`sojourn plan`: how many brokers for so many subscribers, from a measured run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sojourn.mobility.learnt_graph import encode_graph
+from sojourn.pipeline.capacity import Measured, Plan, Wish, measure
+from sojourn.pipeline.capacity import plan as make_plan
+from sojourn.pipeline.session import spark_session
+from sojourn.pipeline.tables import open_trace
+
+
+def plan(
+    trace: Annotated[Path, typer.Argument(help="Directory of a measured run's trace.")],
+    subscribers: Annotated[
+        int, typer.Option("--subscribers", "-k", help="How many subscribers to plan for.")
+    ],
+    rate: Annotated[
+        float | None, typer.Option(help="Events published a second in all; as measured if left out.")
+    ] = None,
+    stay: Annotated[
+        float | None, typer.Option(help="Mean seconds at one broker; as measured if left out.")
+    ] = None,
+    busy: Annotated[float, typer.Option(help="Share of its time the most crowded broker may be busy.")] = 0.7,
+    graph: Annotated[
+        Path | None, typer.Option(help="Also write the learnt neighbour graph here, for brokers to load.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master URL; all cores of this machine if left out.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> None:
+    """Tell how many brokers K subscribers need at a mobility and rate, from a measured run."""
+    wish = Wish(clients=subscribers, publications_per_s=rate, stay_s=stay, busy_max=busy)
+    found = open_trace(trace)
+    for problem in found.problems:
+        Console(stderr=True).print(f"{problem.run_id}: {problem.sentence}", highlight=False)
+    measured, learnt = measure(spark_session(master), found)
+    answer = make_plan(measured, wish)
+    if graph is not None:
+        graph.write_bytes(encode_graph(learnt))
+    if as_json:
+        typer.echo(msgspec.json.encode(answer).decode())
+        return
+    _show(answer, Console())
+
+
+def _show(answer: Plan, console: Console) -> None:
+    console.print(
+        f"{answer.answer.brokers} brokers for {answer.wish.clients} subscribers: the most crowded one "
+        f"then has {answer.answer.clients:.1f} of them on average "
+        f"and is busy {answer.answer.busy:.0%} of its time.",
+        highlight=False,
+    )
+    table = Table("brokers", "subscribers at the most crowded", "busy", "deliveries/s there")
+    for step in answer.beside:
+        table.add_row(
+            str(step.brokers), f"{step.clients:.1f}", f"{step.busy:.1%}", f"{step.deliveries_per_s:.1f}"
+        )
+    console.print(table)
+    for line in _grounds(answer.measured):
+        console.print(line, highlight=False)
+
+
+def _grounds(measured: Measured) -> list[str]:
+    """What the plan rests on, in sentences."""
+    what = (
+        f"Measured: {measured.clients} clients at {measured.brokers} brokers, "
+        f"{measured.publications_per_s:.2f} events/s published, {measured.deliveries_per_s:.2f} delivered; "
+        f"a stay lasts {measured.stay_s:.1f} s, a move {measured.away_s:.1f} s."
+    )
+    load = (
+        f"Busy share = {measured.base:.4g} + {measured.per_client:.4g} x clients "
+        f"(R2 {measured.load_r2:.3f}); control messages are {measured.control_share:.0%} of all; in the long "
+        f"run the most crowded broker has {measured.crowding:.2f} times the mean."
+    )
+    if measured.curve is None:
+        return [what, load]
+    a, b, c, d = measured.curve.coefficients
+    curve = (
+        f"Throughput = {a:.4g} x^3 {b:+.4g} x^2 {c:+.4g} x {d:+.4g} (R2 {measured.curve.r2:.3f}), measured "
+        f"for x from {measured.curve.low:.1f} to {measured.curve.high:.1f} clients."
+    )
+    return [what, load, curve]
