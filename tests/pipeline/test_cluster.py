@@ -1,0 +1,189 @@
+"""A real standalone cluster on loopback gives what one machine gives, even when it loses an executor."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import pyspark
+import pytest
+
+from sojourn.pipeline.session import find_java
+
+pytestmark = pytest.mark.timeout(900)  # seconds alone, minutes on a machine that others use too
+
+HERE = Path(__file__).parent
+DEPLOY = "org.apache.spark.deploy"
+START_S_MAX = 90.0
+DRIVER_S_MAX = 280.0
+
+
+class Cluster(NamedTuple):
+    """A master and two workers of one core."""
+
+    url: str
+    workers: list[int]
+    """Their process ids."""
+
+    def executors(self) -> list[int]:
+        """The process ids of all executors that the workers have started."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                command = (folder / "cmdline").read_bytes()
+            except (OSError, ValueError):  # it ended while we looked
+                continue
+            if parent in self.workers and b"CoarseGrainedExecutorBackend" in command:
+                found.append(int(folder.name))
+        return found
+
+
+def _environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "JAVA_HOME": str(find_java()),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def _wait_until(true: Callable[[], bool], what: str, seconds: float = START_S_MAX) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One master and two workers, killed at the end whatever happened."""
+    folder = tmp_path_factory.mktemp("cluster")
+    spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    port = _free_port()
+    url = f"spark://127.0.0.1:{port}"
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(log: str, *arguments: str) -> None:
+        with (folder / log).open("wb") as output:
+            processes.append(
+                subprocess.Popen(
+                    [spark_class, *arguments, "--host", "127.0.0.1", "--webui-port", "0"],
+                    env=_environment(),
+                    stdout=output,
+                    stderr=output,
+                    cwd=folder,
+                )
+            )
+
+    def said(log: str, words: str) -> bool:
+        assert all(process.poll() is None for process in processes), "a process of the cluster ended"
+        return words in (folder / log).read_text()
+
+    try:
+        start("master.log", f"{DEPLOY}.master.Master", "--port", str(port))
+        _wait_until(lambda: said("master.log", "New state: ALIVE"), "the master")
+        for name in ("one", "two"):
+            work = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name)]
+            start(f"{name}.log", f"{DEPLOY}.worker.Worker", url, *work)
+        for name in ("one", "two"):
+            _wait_until(lambda log=f"{name}.log": said(log, "Successfully registered"), "a worker")  # type: ignore[misc]
+        yield Cluster(url, [process.pid for process in processes[1:]])
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _driver(master: str, store: Path, *what: str) -> "subprocess.Popen[str]":
+    """A sweep in a process of its own, since a process has one Spark."""
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "cluster_driver.py"), master, store.as_uri(), *what],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _answer(driver: "subprocess.Popen[str]") -> list[str]:
+    try:
+        output, complaints = driver.communicate(timeout=DRIVER_S_MAX)
+    finally:
+        driver.kill()
+    assert driver.returncode == 0, complaints
+    return output.splitlines()
+
+
+def test_an_executor_may_die_in_the_middle_of_a_sweep(cluster: Cluster, tmp_path: Path) -> None:
+    """The runs it had are run again elsewhere, and the answer is the one that undisturbed runs give."""
+    log, store = tmp_path / "log", tmp_path / "store"
+    driver = _driver(cluster.url, store, "toy", str(log))
+    try:
+        # Once a few runs have started, the executor of the latest is surely at work for a second.
+        _wait_until(lambda: log.exists() and log.read_text().count("\n") >= 4, "four runs", DRIVER_S_MAX)
+        victim = int(log.read_text().split()[-1])
+        assert victim in cluster.executors()
+        os.kill(victim, signal.SIGKILL)
+        rows = _answer(driver)
+    finally:
+        driver.kill()
+    started = [line.split()[0] for line in log.read_text().splitlines()]
+    assert len(started) > len(set(started)) == 12, "the killed executor was not running anything"
+    undisturbed = _answer(_driver("local[2]", tmp_path / "undisturbed", "toy", str(tmp_path / "other-log")))
+    assert len(rows) == 12 + 1
+    assert rows == undisturbed
+    assert '"error": null' in rows[0]
+
+
+def test_the_same_numbers_on_one_core_two_cores_and_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    """Runs of the publisher-mobility study and their means are equal to the last bit."""
+    masters = {"one": "local[1]", "two": "local[2]", "cluster": cluster.url}
+    answers = {name: _answer(_driver(master, tmp_path / name, "study")) for name, master in masters.items()}
+    assert answers["one"] == answers["two"] == answers["cluster"]
+    assert len(answers["one"]) > 10
+    assert all('"error": null' in row for row in answers["one"] if "run_id" in row)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_whole_study_is_the_same_everywhere(cluster: Cluster, tmp_path: Path) -> None:
+    """`sojourn reproduce publisher-mobility` writes the same means and the same verdicts on all three."""
+    tables, verdicts = [], []
+    for name, master in (("one", "local[1]"), ("two", "local[2]"), ("cluster", cluster.url)):
+        out = tmp_path / name
+        command = [
+            sys.executable,
+            "-m",
+            "sojourn.cli.main",
+            "reproduce",
+            "publisher-mobility",
+            "--scale",
+            "smoke",
+        ]
+        subprocess.run([*command, "--master", master, "--out", str(out)], check=True, capture_output=True)
+        tables.append(pd.read_parquet(out / "metrics.parquet"))
+        verdicts.append((out / "claims.json").read_bytes())
+    assert verdicts[0] == verdicts[1] == verdicts[2]
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(tables[0], table, check_exact=True)
