@@ -5,6 +5,7 @@
 
 from sojourn.interest.index.bulk import ColumnFilters, ColumnFiltersError
 from sojourn.interest.index.columns import ColumnError
+from sojourn.interest.index.compiling import share_freshness
 from sojourn.interest.index.filter_index import (
     BadKeyError,
     BatchMatches,
@@ -12,6 +13,8 @@ from sojourn.interest.index.filter_index import (
     KeyTakenError,
     UnknownKeyError,
 )
+
+share_freshness()
 
 __all__ = [
     "BadKeyError",

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sojourn.interest.index.compiling import borrowing, compiled, inlined, lowest_bit
+from sojourn.interest.index.compiling import compiled, inlined, inner, lowest_bit
 from sojourn.interest.index.layout import (
     ATTRIBUTE,
     CHILD,
@@ -204,7 +204,7 @@ def match_block(s: Store, b: Block) -> Ints:
         found = larger
 
 
-@borrowing
+@inner
 def _match_atoms(
     s: Store, b: Block, gathered: Floats, among: Words, found: Ints, local: int, node: int, count: int
 ) -> tuple[int, int, int]:
@@ -233,7 +233,7 @@ def _match_atoms(
     return local, node, count
 
 
-@borrowing
+@inner
 def _gather(b: Block, start: int, events: int, gathered: Floats) -> None:
     """Put the numbers of an atom's events side by side, filled up to whole vectors."""
     for c in range(gathered.shape[0]):
@@ -274,7 +274,7 @@ def _holding_all(s: Store, b: Block, record: int, needs: int, local: int, among:
     return np.uint64(filled)
 
 
-@borrowing
+@inner
 def _leaf_for_many(s: Store, b: Block, leaf: int, local: int, among: Words, found: Ints, count: int) -> int:
     """Match a leaf's records with the events of a frequent atom, by rank."""
     at = s.nodes[leaf, OFFSET]
@@ -300,7 +300,7 @@ def _leaf_for_many(s: Store, b: Block, leaf: int, local: int, among: Words, foun
     return count
 
 
-@borrowing
+@inner
 def _leaf_for_few(
     s: Store, b: Block, leaf: int, local: int, gathered: Floats, among: Words, found: Ints, count: int
 ) -> int:

@@ -22,23 +22,51 @@ _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"
 # instructions that cost ten times the work between them. A kernel that makes no arrays needs none of that.
 _UNCOUNTED: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
+# The ways in from Python and C take longer to compile than most kernels.
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+_STAMP = "_source_stamp"
+"""Where a cache of Numba's keeps the age of its source; a Numba that keeps it elsewhere is left alone."""
+_kernels: list[Any] = []
+
+
+def _compile(function: F, **options: Any) -> F:
+    kernel: Any = numba.njit(**_OPTIONS, **options)(function)
+    _kernels.append(kernel)
+    return kernel  # type: ignore[no-any-return]
+
+
+def share_freshness() -> None:
+    """Let a change in the file of any kernel outdate the cache of all.
+
+    Numba watches only the file of the kernel it loads, but kernels contain those they call and constants from
+    other files: after an update, old code would work on arrays laid out anew. Call this when all are defined.
+    """
+    files = [getattr(getattr(kernel, "_cache", None), "_cache_file", None) for kernel in _kernels]
+    stamped = [file for file in files if hasattr(file, _STAMP)]
+    stamps = tuple(sorted({getattr(file, _STAMP) for file in stamped}))
+    for file in stamped:
+        setattr(file, _STAMP, stamps)
+
 
 def compiled(function: F) -> F:
     """Compile a kernel that may make arrays."""
-    kernel: Any = numba.njit(**_OPTIONS)(function)
-    return kernel  # type: ignore[no-any-return]
+    return _compile(function)
 
 
 def borrowing(function: F) -> F:
     """Compile a kernel that only works on arrays it's given and returns plain numbers."""
-    kernel: Any = numba.njit(**_OPTIONS, **_UNCOUNTED)(function)
-    return kernel  # type: ignore[no-any-return]
+    return _compile(function, **_UNCOUNTED)
+
+
+def inner(function: F) -> F:
+    """Compile a kernel like `borrowing` does, but for other kernels only: without a way in from Python."""
+    return _compile(function, **_UNCOUNTED, **_INNER)
 
 
 def inlined(function: F) -> F:
     """Compile a small helper that makes no arrays and belongs inside the kernels that call it."""
-    kernel: Any = numba.njit(**_OPTIONS, **_UNCOUNTED, forceinline=True)(function)
-    return kernel  # type: ignore[no-any-return]
+    return _compile(function, **_UNCOUNTED, **_INNER, forceinline=True)
 
 
 def _lowest_bit(_typing: Any, _word: Any) -> Any:

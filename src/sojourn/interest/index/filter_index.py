@@ -262,7 +262,7 @@ class FilterIndex:
 
 
 def _grown(array: npt.NDArray[Any], least: int) -> npt.NDArray[Any]:
-    size = max(least + 64, len(array) + (len(array) >> 3 if len(array) > 1 << 16 else len(array)))
+    size = max(least + 64, len(array) + (len(array) >> 3 if len(array) > 1 << 12 else len(array)))
     grown = np.zeros((size, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown

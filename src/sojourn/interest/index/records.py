@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sojourn.interest.index.compiling import borrowing, inlined
+from sojourn.interest.index.compiling import borrowing, inlined, inner
 from sojourn.interest.index.layout import (
     CLASS,
     CLASS_FREE,
@@ -58,7 +58,7 @@ def class_words(size_class: int) -> int:
     return base + (size_class & 3) * (base >> 2)
 
 
-@borrowing
+@inner
 def class_for(words: int) -> int:
     """Return the smallest size class that holds so many words."""
     size_class = 0
@@ -69,7 +69,7 @@ def class_for(words: int) -> int:
     return size_class
 
 
-@borrowing
+@inner
 def take_region(s: Store, size_class: int) -> int:
     """Return the offset of an unused region; the caller of the kernel made sure there is room."""
     head = s.counters[CLASS_FREE + size_class]
@@ -82,7 +82,7 @@ def take_region(s: Store, size_class: int) -> int:
     return int(head)
 
 
-@borrowing
+@inner
 def give_region(s: Store, leaf: int) -> None:
     """Put a leaf's region, if it has one, on the free list of its size."""
     offset = s.nodes[leaf, OFFSET]
@@ -96,7 +96,7 @@ def give_region(s: Store, leaf: int) -> None:
     s.nodes[leaf, GAPS] = 0
 
 
-@borrowing
+@inner
 def move_records(s: Store, leaf: int, to: int) -> None:
     """Copy a leaf's records without the gaps to an offset, at or before where they are or far from it."""
     at = s.nodes[leaf, OFFSET]
@@ -115,7 +115,7 @@ def move_records(s: Store, leaf: int, to: int) -> None:
     s.nodes[leaf, GAPS] = 0
 
 
-@borrowing
+@inner
 def make_room(s: Store, leaf: int, words: int) -> None:
     """See to it that a leaf's region has room for so many more words."""
     offset, used, gaps = s.nodes[leaf, OFFSET], s.nodes[leaf, USED], s.nodes[leaf, GAPS]
@@ -135,7 +135,7 @@ def make_room(s: Store, leaf: int, words: int) -> None:
     s.nodes[leaf, CLASS] = size_class
 
 
-@borrowing
+@inner
 def append_record(s: Store, leaf: int, source: Ints, at: int) -> None:
     """Copy a record from elsewhere to the end of a leaf and tell its slot."""
     words = record_words(source[at])
@@ -149,7 +149,7 @@ def append_record(s: Store, leaf: int, source: Ints, at: int) -> None:
     s.slots[slot, LINKS] = (s.slots[slot, LINKS] & SLOT_MASK) | (leaf << 32)
 
 
-@borrowing
+@inner
 def take_slot(s: Store, following: int) -> int:
     """Return a fresh slot; `following` is the filter's next slot or, if it has no record, its key."""
     slot = s.counters[SLOT_FREE]
@@ -163,7 +163,7 @@ def take_slot(s: Store, following: int) -> int:
     return int(slot)
 
 
-@borrowing
+@inner
 def give_slot(s: Store, slot: int) -> None:
     """Take back a slot."""
     s.slots[slot, PLACE] = NOWHERE
@@ -197,7 +197,7 @@ def find_key(s: Store, key: int) -> int:
     return -1
 
 
-@borrowing
+@inner
 def put_key(s: Store, key: int, slot: int) -> None:
     """Enter a key that isn't in the table, which has room."""
     mask = s.table.size - 1
@@ -207,7 +207,7 @@ def put_key(s: Store, key: int, slot: int) -> None:
     s.table[at] = slot
 
 
-@borrowing
+@inner
 def drop_key(s: Store, at: int) -> None:
     """Empty a position of the table and close the gap, so that searches need no tombstones."""
     mask = s.table.size - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sojourn.interest.index.compiling import borrowing, compiled, inlined
+from sojourn.interest.index.compiling import compiled, inlined, inner
 from sojourn.interest.index.layout import (
     ATTRIBUTE,
     CHILD,
@@ -74,7 +74,7 @@ def match_one(s: Store, atoms: Ints, values: Floats) -> Ints:
         found = larger
 
 
-@borrowing
+@inner
 def _search(
     s: Store, atoms: Ints, values: Floats, found: Ints, atom: int, node: int, count: int
 ) -> tuple[int, int, int]:
@@ -98,7 +98,7 @@ def _search(
     return atom, node, count
 
 
-@borrowing
+@inner
 def _search_leaf(s: Store, leaf: int, atoms: Ints, values: Floats, found: Ints, count: int) -> int:
     """Add the keys of a leaf's matching records to those found; return how many these are now."""
     pool = s.pool
@@ -113,6 +113,17 @@ def _search_leaf(s: Store, leaf: int, atoms: Ints, values: Floats, found: Ints, 
         bounds_at = attributes + ((ranges + 3) >> 2)
         matches = needs == 0 or _holds_all(s, atoms, at, needs)
         i = 0
+        if matches and ranges > 1:
+            # Either of the two narrowest may well hold, both seldom: one branch on both is mostly foreseen.
+            lead = values[pool[attributes] & 0xFFFF]
+            second = values[(pool[attributes] >> 16) & 0xFFFF]
+            matches = (
+                (ends[bounds_at] <= lead)
+                & (lead <= ends[bounds_at + 1])
+                & (ends[bounds_at + 2] <= second)
+                & (second <= ends[bounds_at + 3])
+            )
+            i = 2
         while matches and i < ranges:
             value = values[attribute_at(pool, attributes, i)]
             matches = (ends[bounds_at + 2 * i] <= value) & (value <= ends[bounds_at + 2 * i + 1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sojourn.interest.index.compiling import borrowing, inlined
+from sojourn.interest.index.compiling import inlined, inner
 from sojourn.interest.index.layout import (
     ATOM,
     ATTRIBUTE,
@@ -73,7 +73,7 @@ def lead_attribute(pool: Ints, record: int) -> int:
     return attribute_at(pool, record + HEAD_WORDS + ((((head >> 48) & 0xFFFF) + 1) >> 1), 0)
 
 
-@borrowing
+@inner
 def new_leaf(s: Store, atom: int, attribute: int, parent: int) -> int:
     """Return an empty leaf of an atom's tree."""
     node = s.counters[NODE_FREE]
@@ -96,7 +96,7 @@ def new_leaf(s: Store, atom: int, attribute: int, parent: int) -> int:
     return int(node)
 
 
-@borrowing
+@inner
 def give_node(s: Store, node: int) -> None:
     """Take back a node and its region."""
     give_region(s, node)
@@ -105,7 +105,7 @@ def give_node(s: Store, node: int) -> None:
     s.counters[NODE_FREE] = node
 
 
-@borrowing
+@inner
 def child_for_attribute(s: Store, node: int, attribute: int) -> int:
     """Return the child of a `BY_ATTRIBUTE` node for a lead attribute, made if need be."""
     child = s.nodes[node, CHILD]
@@ -119,13 +119,13 @@ def child_for_attribute(s: Store, node: int, attribute: int) -> int:
     return child
 
 
-@borrowing
+@inner
 def _widen(s: Store, node: int, low: float, high: float) -> None:
     s.hulls[node, LOW] = min(s.hulls[node, LOW], low)
     s.hulls[node, HIGH] = max(s.hulls[node, HIGH], high)
 
 
-@borrowing
+@inner
 def file_record(s: Store, node: int, source: Ints, at: int) -> None:
     """Append a record to the leaf it belongs to at or below a node, and split the leaf if it overflows.
 
@@ -155,7 +155,7 @@ def file_record(s: Store, node: int, source: Ints, at: int) -> None:
         split_leaf(s, node, source)
 
 
-@borrowing
+@inner
 def _middle_end(s: Store, leaf: int, which: int, scratch: Floats) -> float:
     """Return the median of the low (0) or high (1) ends of the lead ranges of a leaf's records, or -inf.
 
@@ -183,7 +183,7 @@ def _middle_end(s: Store, leaf: int, which: int, scratch: Floats) -> float:
     return scratch[count // 2] if scratch[0] < scratch[count // 2] else -np.inf
 
 
-@borrowing
+@inner
 def split_leaf(s: Store, leaf: int, scratch: Ints) -> None:
     """Turn a leaf into an inner node over smaller leaves; one that can't be told apart may grow instead."""
     attribute = s.nodes[leaf, ATTRIBUTE]
@@ -200,7 +200,7 @@ def split_leaf(s: Store, leaf: int, scratch: Ints) -> None:
     s.nodes[leaf, LIMIT] *= 2
 
 
-@borrowing
+@inner
 def _words_below(s: Store, leaf: int, which: int, cut: float) -> int:
     """Return how many words the records of a leaf take whose low (0) or high (1) end is below a cut."""
     values = s.ends
@@ -216,7 +216,7 @@ def _words_below(s: Store, leaf: int, which: int, cut: float) -> int:
     return below
 
 
-@borrowing
+@inner
 def _cut(s: Store, leaf: int, which: int, cut: float) -> None:
     atom, attribute = s.nodes[leaf, ATOM], s.nodes[leaf, ATTRIBUTE]
     below = new_leaf(s, atom, attribute, leaf)
@@ -232,7 +232,7 @@ def _cut(s: Store, leaf: int, which: int, cut: float) -> None:
     _deal_out(s, leaf, BY_LOW if which == 0 else BY_HIGH)
 
 
-@borrowing
+@inner
 def _deal_out(s: Store, leaf: int, kind: int) -> None:
     """Move a leaf's records to its children, the leaf becoming an inner node of the given kind."""
     ends = s.ends
@@ -259,7 +259,7 @@ def _deal_out(s: Store, leaf: int, kind: int) -> None:
     s.nodes[leaf, KIND] = kind
 
 
-@borrowing
+@inner
 def take_out(s: Store, leaf: int, place: int) -> None:
     """Remove the record at a place of a leaf; close gaps and drop the leaf when that is due."""
     words = record_words(s.pool[place])
@@ -273,7 +273,7 @@ def take_out(s: Store, leaf: int, place: int) -> None:
         move_records(s, leaf, s.nodes[leaf, OFFSET])
 
 
-@borrowing
+@inner
 def _drop_leaf(s: Store, leaf: int) -> None:
     """Remove an empty leaf; what stays of its family moves up, so that trees shrink as they grew."""
     parent = s.nodes[leaf, PARENT]
@@ -296,7 +296,7 @@ def _drop_leaf(s: Store, leaf: int) -> None:
         give_node(s, parent)
 
 
-@borrowing
+@inner
 def _replace_by_child(s: Store, node: int) -> None:
     """Let the only child of a node take its place and number."""
     child = s.nodes[node, CHILD]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sojourn.interest.index.compiling import borrowing, compiled
+from sojourn.interest.index.compiling import borrowing, compiled, inner
 from sojourn.interest.index.layout import (
     ATOM,
     BROAD,
@@ -82,7 +82,7 @@ def insert_stream(
     )
 
 
-@borrowing
+@inner
 def _insert_filters(
     s: Store, codes: Ints, bounds: Floats, at: int, bounds_at: int, longest: int, scratch: Ints
 ) -> tuple[int, int]:
@@ -118,7 +118,7 @@ def room_needed(s: Store, conjunctions: int, longest: int) -> tuple[int, int]:
     return (conjunctions + 1) * words, (conjunctions + 1) * _NODES_A_SPLIT
 
 
-@borrowing
+@inner
 def _has_room(s: Store, conjunctions: int, longest: int) -> bool:
     words, nodes = room_needed(s, conjunctions, longest)
     return bool(
@@ -129,7 +129,7 @@ def _has_room(s: Store, conjunctions: int, longest: int) -> bool:
     )
 
 
-@borrowing
+@inner
 def _insert(
     s: Store, key: int, slot: int, codes: Ints, needs: int, ends: Floats, longest: int, scratch: Ints
 ) -> None:
@@ -161,7 +161,7 @@ def _insert(
     file_record(s, root, scratch, 0)
 
 
-@borrowing
+@inner
 def _access_atom(s: Store, atoms: Ints, ranges: int) -> int:
     """Choose the atom to file a record under: the rarest sharp one, or for want of these a broad one."""
     best = EVERYTHING
@@ -177,7 +177,7 @@ def _access_atom(s: Store, atoms: Ints, ranges: int) -> int:
     return best
 
 
-@borrowing
+@inner
 def _order_ranges(s: Store, attributes: Ints, ends: Floats, order: Ints, shares: Floats) -> None:
     """Order ranges by the share of the attribute's known span they cover; the narrowest will lead."""
     for i in range(attributes.size):
@@ -202,7 +202,7 @@ def remove_keys(s: Store, keys: Ints) -> Ints:
     return unneeded[: _remove_filters(s, keys, unneeded)]
 
 
-@borrowing
+@inner
 def _count_atoms(s: Store, keys: Ints) -> int:
     """Return how many atoms the records of some filters need, the ones they're filed under included."""
     count = 0
@@ -216,7 +216,7 @@ def _count_atoms(s: Store, keys: Ints) -> int:
     return count
 
 
-@borrowing
+@inner
 def _remove_filters(s: Store, keys: Ints, unneeded: Ints) -> int:
     count = 0
     for key in keys:
@@ -239,7 +239,7 @@ def _remove_filters(s: Store, keys: Ints, unneeded: Ints) -> int:
     return count
 
 
-@borrowing
+@inner
 def _forget_needs(s: Store, place: int, filed_under: int, unneeded: Ints, count: int) -> int:
     needs = (s.pool[place] >> 48) & 0xFFFF
     for i in range(needs + 1):
