@@ -5,8 +5,10 @@ plain processes), the report package makes the page. A study that was interrupte
 the finished runs stand in the directory `store` of its output.
 """
 
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -18,13 +20,7 @@ from sojourn.pipeline.progress import Listener
 from sojourn.report.page import Chart, ClaimRow, Entry, Page, render, render_index
 from sojourn.studies import runner
 from sojourn.studies.claims import Verdict, claims_of
-from sojourn.studies.publisher_mobility import measures, presentation, study
-from sojourn.studies.publisher_mobility.parameters import Scale, scale_named
-from sojourn.studies.publisher_mobility.study import Outcome
-from sojourn.studies.publisher_mobility.table import KEYS, MEASURES
-from sojourn.studies.publisher_mobility.table import Table as Means
-
-STUDIES = (study.NAME,)
+from sojourn.studies.registry import STUDIES, Study
 
 INDEX = "Each study measures what one paper claims, on the code that ships."
 
@@ -75,24 +71,24 @@ def reproduce(
         raise ReproduceError(f"study may be {', '.join(STUDIES)} or all, not {study_name!r}.")
     if workers is not None and (master is not None or trace):
         raise ReproduceError("workers and master or trace exclude each other: plain processes, or Spark.")
-    chosen = scale_named(scale)
+    wanted = list(STUDIES.values()) if study_name == "all" else [STUDIES[study_name]]
+    for study in wanted:
+        study.scale_named(scale)
     console = Console(stderr=True)
     engine = _Engine(workers, master, trace)
     again = f"sojourn reproduce {study_name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
     entries, failures = [], []
-    for name in STUDIES if study_name == "all" else (study_name,):
-        folder = out / name if study_name == "all" else out
-        console.print(
-            f"{name} at scale {scale}: seeds 1 to {seeds or chosen.seeds}, {chosen.warmup_s:g} s warm-up, "
-            f"{chosen.duration_s:g} s measured; {engine}."
-        )
-        outcome = _run(chosen, seeds, engine, folder, console)
-        written = [*study.write_results(outcome, folder), *_write_figures(outcome, folder, again)]
+    for study in wanted:
+        folder = out / study.name if study_name == "all" else out
+        chosen = study.scale_named(scale)
+        console.print(f"{study.name} at scale {scale}: {study.what_is_run(chosen, seeds)}; {engine}.")
+        outcome = _run(study, chosen, seeds, engine, folder, console)
+        written = [*study.write_results(outcome, folder), *_write_figures(study, outcome, folder, again)]
         _show(outcome, Console())
         console.print(
             f"Wrote {', '.join(path.name for path in written)} into {folder} in {outcome.seconds:.0f} s."
         )
-        entries.append(_entry(name, outcome))
+        entries.append(_entry(study, outcome))
         if outcome.failed:
             failures.append(
                 f"{outcome.failed} of {outcome.distinct_runs} runs failed; their errors and seeds stand in "
@@ -107,57 +103,56 @@ def reproduce(
         raise ReproduceError(" ".join(failures))
 
 
-def _run(chosen: Scale, seeds: int | None, engine: _Engine, folder: Path, console: Console) -> Outcome:
+def _run(study: Study, scale: Any, seeds: int | None, engine: _Engine, folder: Path, console: Console) -> Any:
     with sweep_bar(console) as listener:
         if engine.workers is None:
-            return _run_on_spark(chosen, seeds, engine, folder, listener)
-        return study.run(
-            chosen,
-            sweep=lambda specs: runner.run_grid(
-                specs, measures.simulate, workers=engine.workers, progress=listener
-            ),
-            seeds=seeds,
-        )
+            return _run_on_spark(study, scale, seeds, engine, folder, listener)
+
+        def sweep(specs: list[runner.RunSpec]) -> list[runner.Row]:
+            return runner.run_grid(specs, study.simulate, workers=engine.workers, progress=listener)
+
+        return study.run(scale, seeds, sweep, None)
 
 
 def _run_on_spark(
-    chosen: Scale, seeds: int | None, engine: _Engine, folder: Path, listener: Listener
-) -> Outcome:
+    study: Study, scale: Any, seeds: int | None, engine: _Engine, folder: Path, listener: Listener
+) -> Any:
     # Imported here because plain processes need neither Spark nor Java.
     from sojourn.pipeline.session import spark_session  # noqa: PLC0415
     from sojourn.studies import spark_runner  # noqa: PLC0415
-    from sojourn.studies.publisher_mobility.traced import simulate_traced  # noqa: PLC0415
 
+    simulate = _traced(study) if engine.trace else study.simulate
     spark = spark_session(engine.master)
-    simulate = simulate_traced if engine.trace else measures.simulate
     store = (folder / "store").resolve().as_uri()
     traces = (folder / "trace").resolve().as_uri() if engine.trace else None
-    return study.run(
-        chosen,
-        sweep=lambda specs: spark_runner.run_grid_on_spark(
-            spark, specs, simulate, store, traces=traces, progress=listener
-        ),
-        seeds=seeds,
-        summarise=lambda runs: Means(
-            spark_runner.means_on_spark(spark, runs[runs["error"].isna()], KEYS, MEASURES)
-        ),
-    )
+
+    def sweep(specs: list[runner.RunSpec]) -> list[runner.Row]:
+        return spark_runner.run_grid_on_spark(spark, specs, simulate, store, traces=traces, progress=listener)
+
+    return study.run(scale, seeds, sweep, partial(spark_runner.means_on_spark, spark))
 
 
-def _write_figures(outcome: Outcome, out: Path, command: str) -> list[Path]:
+def _traced(study: Study) -> Any:
+    if study.simulate_traced is None:
+        raise ReproduceError(f"{study.name} keeps no traces; leave --trace out.")
+    module, name = study.simulate_traced.split(":")
+    return getattr(import_module(module), name)
+
+
+def _write_figures(study: Study, outcome: Any, out: Path, command: str) -> list[Path]:
     """Each figure as a page of its own beside one copy of the script, and all of them in the report."""
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     charts = []
-    for figure, drawn in presentation.charts(outcome):
+    for figure, drawn in study.charts(outcome):
         drawn.write_html(folder / f"figure-{figure.number}.html", include_plotlyjs="directory")
         charts.append(Chart(figure.number, drawn, figure.claims))
     page = Page(
-        title=presentation.TITLE,
-        summary=presentation.summary(outcome),
-        facts=presentation.facts(outcome),
+        title=study.title,
+        summary=study.summary(outcome),
+        facts=study.facts(outcome),
         charts=charts,
-        claims=claim_rows(study.NAME, outcome.verdicts),
+        claims=claim_rows(study.name, outcome.verdicts),
         command=command,
     )
     report = out / "report.html"
@@ -165,9 +160,9 @@ def _write_figures(outcome: Outcome, out: Path, command: str) -> list[Path]:
     return [folder, report]
 
 
-def _entry(name: str, outcome: Outcome) -> Entry:
+def _entry(study: Study, outcome: Any) -> Entry:
     verdicts = [verdict.verdict for verdict in outcome.verdicts]
-    return Entry(presentation.TITLE, f"{name}/report.html", presentation.summary(outcome), verdicts)
+    return Entry(study.title, f"{study.name}/report.html", study.summary(outcome), verdicts)
 
 
 def claim_rows(study_name: str, verdicts: list[Verdict]) -> list[ClaimRow]:
@@ -186,7 +181,7 @@ def claim_rows(study_name: str, verdicts: list[Verdict]) -> list[ClaimRow]:
     ]
 
 
-def _show(outcome: Outcome, console: Console) -> None:
+def _show(outcome: Any, console: Console) -> None:
     table = Table("claim", "verdict", "evidence")
     for verdict in outcome.verdicts:
         colour = _COLOURS[verdict.verdict]

@@ -1,0 +1,192 @@
+"""The grid of the ad-hoc tree study: every task that some figure or claim of paper 002 needs.
+
+Layout seeds are 1, 2, 3, … at every point, so that all algorithms, lengths, ranges and models see the same
+nodes in the same places. A point's layouts are cut into blocks of `parameters.BLOCK`, one task each.
+"""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sojourn.sim.adhoc_layout import Layout
+from sojourn.sim.adhoc_mobility import Roaming
+from sojourn.studies.adhoc_tree import parameters
+from sojourn.studies.adhoc_tree.parameters import Scale
+from sojourn.studies.adhoc_tree.runs import Run
+from sojourn.studies.runner import RunSpec
+
+FOUR = ("random", "nhop", "ovhd", "combo")
+BASE = Layout()
+
+
+class Point(NamedTuple):
+    """One point of one line of a figure, and how many layouts it takes."""
+
+    experiment: str
+    series: str
+    axis: str
+    x: float
+    run: Run
+    layouts: int
+    block: int
+    cost: float
+    """Estimated milliseconds a layout."""
+
+
+def _with(**changes: Any) -> Layout:
+    return msgspec.structs.replace(BASE, **changes)
+
+
+def _line(
+    experiment: str, series: str, axis: str, x: float, layouts: int, metrics: tuple[str, ...], **more: Any
+) -> Point:
+    layout = more.pop("layout")
+    run = Run(kind="lines", layout=layout, metrics=metrics, **more)
+    return Point(experiment, series, axis, x, run, layouts, parameters.BLOCK, 5.0 * len(metrics))
+
+
+def points(scale: Scale, layouts: int) -> list[Point]:
+    """All points of the study."""
+    return [
+        *_figures(scale, layouts),
+        *_sensitivity(scale, layouts),
+        *_optima(scale),
+        *_messages(scale),
+    ]
+
+
+def _figures(scale: Scale, layouts: int) -> list[Point]:
+    """Figures 8, 9 and 11 to 13."""
+    found = [_line("fig8", "", "l", x, layouts, FOUR, layout=_with(length=x)) for x in scale.lengths]
+    for receive in (1.0, 0.0):
+        found += [
+            _line(
+                "fig9", f"r={receive:g}", "R", x, layouts, FOUR[1:], layout=_with(range_m=x), receive=receive
+            )
+            for x in scale.ranges_m
+        ]
+    for series, changes in _models().items():
+        found += [
+            _line("fig11", series, "l", x, layouts, ("nhop", "combo"), layout=_with(length=x, **changes))
+            for x in scale.lengths
+        ]
+    wrong = ("combo", "nhop", "comboerr", "comboerr-fresh")
+    found += [_line("fig12", "", "sigma", x, layouts, wrong, layout=BASE, error=x) for x in scale.errors]
+    found += [
+        _line("fig13", "", "b", float(b), layouts, FOUR, layout=_with(model="tt", branching=b))
+        for b in scale.branchings
+    ]
+    return found
+
+
+def _models() -> dict[str, dict[str, Any]]:
+    moved = {f"ni-xmod {s:g}": {"model": "ni-xmod", "offset_sigma": s} for s in parameters.SIGMAS}
+    return {"ni-x": {"model": "ni-x"}, **moved, "ni-r": {"model": "ni-r"}}
+
+
+def _sensitivity(scale: Scale, layouts: int) -> list[Point]:
+    """What our choices do where the paper gives none: spreads, the range of centres, ties."""
+    half = max(1, layouts // 2)
+    pair = ("nhop", "combo")
+    found = [
+        _line("spread", f"{spread:g}", "R", x, half, pair, layout=_with(radius_spread_m=spread, range_m=x))
+        for spread in (10.0, 20.0, 40.0)
+        for x in (60.0, 80.0, 140.0)
+    ]
+    found += [
+        _line("lengths", "", "spread of lengths", share, half, pair, layout=_with(length_spread=share))
+        for share in (0.0, 0.25, 0.5)
+    ]
+    found += [
+        _line("centres", "", "range of centres", width, half, pair, layout=_with(centre_range=width))
+        for width in (150.0, 250.0, 350.0)
+    ]
+    drawn = ("nhop-draw", "ovhd-draw", "combo-draw")
+    found += [_line("ties", "draw", "l", x, half, drawn, layout=_with(length=x)) for x in scale.lengths]
+    return found
+
+
+def _optima(scale: Scale) -> list[Point]:
+    """Figure 10, and the optimum of larger systems."""
+    small = _with(
+        nodes_per_cluster=parameters.SMALL_NODES,
+        cluster_distance_m=2 * BASE.cluster_distance_m,
+        node_distance_m=2 * BASE.node_distance_m,
+        radius_spread_m=2 * BASE.radius_spread_m,
+        range_m=parameters.SMALL_RANGE_M,
+        connected_at_m=parameters.SMALL_RANGE_M,
+    )
+    found = [
+        Point(
+            "fig10", "", "l", x, Run(kind="small", layout=msgspec.structs.replace(small, length=x)),
+            scale.small, parameters.BLOCK, 40.0,
+        )
+        for x in scale.lengths
+    ]  # fmt: skip
+    every = ("nhop", "ovhd", "combo", "path", "cool")
+    for series, count, changes in (
+        ("R=80 l=25", scale.exact, {}),
+        ("R=60 l=25", scale.exact_elsewhere, {"range_m": 60.0}),
+        ("R=100 l=25", scale.exact_elsewhere, {"range_m": 100.0}),
+        ("R=80 l=10", scale.exact_elsewhere, {"length": 10.0}),
+        ("R=80 l=50", scale.exact_elsewhere, {"length": 50.0}),
+    ):
+        run = Run(kind="exact", layout=_with(**changes), metrics=every)
+        found.append(Point("exact", series, "seed", 0.0, run, count, 4, 4000.0))
+    large = _with(
+        clusters=parameters.LARGE_CLUSTERS,
+        cluster_distance_m=BASE.cluster_distance_m * (parameters.LARGE_CLUSTERS / BASE.clusters) ** 0.5,
+        connected_at_m=parameters.LARGE_CONNECTED_M,
+    )
+    run = Run(kind="large", layout=large, metrics=every)
+    found.append(Point("large", "", "seed", 0.0, run, scale.large, 1, 4000.0))
+    return found
+
+
+def _messages(scale: Scale) -> list[Point]:
+    """The experiments on the message-level protocol."""
+    found = []
+    for timeout_s in parameters.TIMEOUTS_S:
+        run = Run(
+            kind="move", layout=BASE, timeout_s=timeout_s, picture=timeout_s == parameters.TIMEOUTS_S[1]
+        )
+        found.append(Point("move", "", "timeout", timeout_s, run, scale.moves, 10, 1500.0))
+    for speed in parameters.SPEEDS_M_S:
+        roaming = Roaming(speed_m_s=speed, warmup_s=scale.warmup_s, duration_s=scale.duration_s)
+        run = Run(kind="roam", layout=BASE, roaming=roaming)
+        found.append(Point("roam", "", "speed", speed, run, scale.roams, 1, 3000.0))
+    shared = Run(kind="shared", layout=BASE)
+    found.append(Point("shared", "", "seed", 0.0, shared, scale.shared, 1, 4000.0))
+    return found
+
+
+def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
+    """Every task of the study; `seeds` overrides the layouts a point of the graph-level figures."""
+    return [
+        _spec(point, first)
+        for point in points(scale, seeds or scale.seeds)
+        for first in range(0, point.layouts, point.block)
+    ]
+
+
+def _spec(point: Point, first: int) -> RunSpec:
+    count = min(point.block, point.layouts - first)
+    seed = point.run.layout.seed + first
+    layout = msgspec.structs.replace(point.run.layout, seed=seed)
+    # Only one trial of a point is drawn: the first.
+    run = msgspec.structs.replace(
+        point.run, layout=layout, layouts=count, picture=point.run.picture and first == 0
+    )
+    text = msgspec.json.encode(run, order="sorted").decode()
+    return RunSpec(
+        run_id=hashlib.sha256(text.encode()).hexdigest()[:16],
+        experiment=point.experiment,
+        series=point.series,
+        computations="none",
+        axis=point.axis,
+        x=point.x,
+        seed=seed,
+        cost=point.cost * count,
+        spec_json=text,
+    )

@@ -1,0 +1,314 @@
+"""What one task of the study does: a specification, and the function that carries it out.
+
+A run of kind `lines` evaluates a block of layouts with several algorithms on the graph level; `small`,
+`exact` and `large` hold them to the optimum or a bound; `move` and `roam` run the message-level protocol;
+`shared` lets several nodes publish. Values by layout come back as JSON text, since a point's mean, its
+interval and its worst case are all wanted later.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from sojourn.adhoc.tree.bound import lower_bound
+from sojourn.adhoc.tree.cells import Subscriptions
+from sojourn.adhoc.tree.connectivity import ROOT, neighbours
+from sojourn.adhoc.tree.cooling import COLD, Cooling
+from sojourn.adhoc.tree.enumeration import best_of_all
+from sojourn.adhoc.tree.node import Choosing, Timing
+from sojourn.adhoc.tree.optimum import optimum
+from sojourn.adhoc.tree.overhead import Costs
+from sojourn.adhoc.tree.turns import NO_ERRORS, System, overhead_of, rules, system, take_turns
+from sojourn.sim.adhoc_layout import Layout, draw_positions, draw_subscriptions
+from sojourn.sim.adhoc_mobility import Moved, Roaming, move_one, roam
+from sojourn.sim.adhoc_world import AdhocWorld
+from sojourn.sim.radio import Radio
+from sojourn.sim.streams import Streams
+from sojourn.studies.adhoc_tree import parameters
+from sojourn.studies.runner import Row
+
+Kind = Literal["lines", "small", "exact", "large", "move", "roam", "shared"]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """All it takes to repeat one task."""
+
+    kind: Kind
+    layout: Layout
+    """Its seed is the first one; the others follow."""
+    layouts: int = 1
+    metrics: tuple[str, ...] = ()
+    """Algorithms: the metrics of `adhoc.tree`, `cool` for the improved one, `comboerr-fresh`, and with
+    `-draw` behind it a metric whose ties a draw breaks."""
+    receive: float = 1.0
+    error: float = 0.0
+    """Standard deviation of the error in COMBOerr."""
+    timeout_s: float = 3.5
+    roaming: Roaming | None = None
+    picture: bool = False
+    """Whether a move is to be drawn."""
+
+
+def simulate(spec_json: str) -> Row:
+    """Carry out one task and return its numbers."""
+    run = msgspec.json.decode(spec_json, type=Run)
+    return KINDS[run.kind](run)
+
+
+def _layouts(run: Run) -> Iterable[Layout]:
+    return (
+        msgspec.structs.replace(run.layout, seed=run.layout.seed + further) for further in range(run.layouts)
+    )
+
+
+# ------------------------------------------------------------------------------ graph level
+
+
+class _System:
+    """One drawn system and what algorithms make of it."""
+
+    def __init__(self, layout: Layout, run: Run) -> None:
+        self.layout, self.run = layout, run
+        self.places = draw_positions(layout)
+        self.graph = neighbours(self.places, layout.range_m)
+        self.interests = draw_subscriptions(layout, self.places)
+        self.costs = Costs(receive=run.receive)
+        self.given: System = system(self.graph, self.interests, self.costs)
+        self.best: tuple[float, NDArray[np.int64]] | None = None
+        self.unsettled = 0
+
+    def overheads(self, name: str, orders: int = parameters.ORDERS) -> list[float]:
+        """An algorithm's overhead in each of several random orders of turns."""
+        return [self._grow(name, order) for order in range(orders)]
+
+    def _grow(self, name: str, number: int) -> float:
+        stream = Streams(self.layout.seed).fresh("turns", number)
+        nodes = len(self.places)
+        order, draws = stream.permutation(nodes), stream.random((nodes, nodes))
+        metric = name.removesuffix("-draw")
+        cooling, errors, rounds_max = COLD, NO_ERRORS, 100
+        if metric == "cool":
+            heat = parameters.COOLING_HEAT * (1 + self.run.receive) * self.layout.length
+            metric, cooling = "path", Cooling(heat, parameters.COOLING_ROUNDS, number)
+        elif metric.startswith("comboerr"):
+            fresh = metric == "comboerr-fresh"
+            metric, layers = "comboerr", parameters.FRESH_LAYERS if fresh else 1
+            errors = stream.normal(0, self.run.error, (layers, 2, nodes, nodes))
+            rounds_max = layers if fresh else rounds_max
+        chosen = rules(metric, draws, errors=errors, ties_by_hops=not name.endswith("-draw"), cooling=cooling)
+        grown = take_turns(self.given, chosen, order, rounds_max=rounds_max)
+        overhead = overhead_of(self.given, grown.parents)
+        self.unsettled += not grown.settled
+        if self.best is None or overhead < self.best[0]:
+            self.best = (overhead, grown.parents)
+        return overhead
+
+
+def _lines(run: Run) -> Row:
+    """Mean overhead by algorithm and layout."""
+    values: dict[str, list[float]] = {name: [] for name in run.metrics}
+    degrees, overlaps, unsettled = [], [], dict.fromkeys(run.metrics, 0)
+    for layout in _layouts(run):
+        drawn = _System(layout, run)
+        degrees.append(float(drawn.graph.sum(axis=1).mean()))
+        overlaps.append(_overlap(drawn.interests))
+        for name in run.metrics:
+            drawn.unsettled = 0
+            values[name].append(float(np.mean(drawn.overheads(name))))
+            unsettled[name] += drawn.unsettled
+    row: Row = {
+        "values": json.dumps(values),
+        "degrees": json.dumps(degrees),
+        "overlaps": json.dumps(overlaps),
+    }
+    return row | {f"unsettled {name}": count for name, count in unsettled.items()}
+
+
+def _overlap(interests: Subscriptions) -> float:
+    """The share of pairs of nodes whose interests overlap."""
+    member = interests.member.astype(np.int64)
+    shared = member @ member.T > 0
+    count = len(member)
+    return float((shared.sum() - np.trace(shared)) / (count * (count - 1)))
+
+
+def _small(run: Run) -> Row:
+    """The best of all spanning trees, by enumeration and by the solver, beside SP-COMBO."""
+    excess, worst, trees, apart = [], [], [], []
+    optima: list[float] = []
+    for layout in _layouts(run):
+        drawn = _System(layout, run)
+        every = best_of_all(drawn.given)
+        solved = optimum(drawn.graph, drawn.interests, drawn.costs)
+        runs = drawn.overheads("combo")
+        optima.append(every.overhead)
+        excess.append(_over(float(np.mean(runs)), every.overhead))
+        worst.append(_over(max(runs), every.overhead))
+        trees.append(every.trees)
+        apart.append(abs(solved.overhead - every.overhead))
+    return {
+        "optima": json.dumps(optima),
+        "excess": json.dumps(excess),
+        "worst": json.dumps(worst),
+        "trees": json.dumps(trees),
+        "apart_max": max(apart),
+    }
+
+
+def _exact(run: Run) -> Row:
+    """The proved optimum of each system, and how far above it every algorithm ends."""
+    values: dict[str, list[float]] = {name: [] for name in run.metrics}
+    worst: dict[str, list[float]] = {name: [] for name in run.metrics}
+    optima, proved, searched, bounds = [], [], [], []
+    for layout in _layouts(run):
+        drawn = _System(layout, run)
+        runs = {name: drawn.overheads(name) for name in run.metrics}
+        assert drawn.best is not None
+        solved = optimum(
+            drawn.graph,
+            drawn.interests,
+            drawn.costs,
+            start=drawn.best[1],
+            seconds_max=parameters.SOLVER_SECONDS,
+        )
+        optima.append(solved.overhead)
+        proved.append(solved.proved)
+        searched.append(solved.searched)
+        bounds.append(lower_bound(drawn.graph, drawn.interests, drawn.costs) / solved.overhead)
+        for name, found in runs.items():
+            values[name].append(_over(float(np.mean(found)), solved.overhead))
+            worst[name].append(_over(max(found), solved.overhead))
+    return {
+        "values": json.dumps(values),
+        "worst": json.dumps(worst),
+        "optima": json.dumps(optima),
+        "proved": sum(proved),
+        "searched": json.dumps(searched),
+        "bounds": json.dumps(bounds),
+    }
+
+
+def _over(value: float, least: float) -> float:
+    return value / least - 1 if least else 0.0
+
+
+def _large(run: Run) -> Row:
+    """Every algorithm's overhead over the lower bound, in systems too large to solve."""
+    values: dict[str, list[float]] = {name: [] for name in run.metrics}
+    unsettled = dict.fromkeys(run.metrics, 0)
+    for layout in _layouts(run):
+        drawn = _System(layout, run)
+        bound = lower_bound(drawn.graph, drawn.interests, drawn.costs)
+        for name in run.metrics:
+            drawn.unsettled = 0
+            values[name].append(float(np.mean(drawn.overheads(name, 1))) / bound)
+            unsettled[name] += drawn.unsettled
+    return {"values": json.dumps(values)} | {f"unsettled {name}": count for name, count in unsettled.items()}
+
+
+# ------------------------------------------------------------------------------ message level
+
+
+def _move(run: Run) -> Row:
+    """Trials in which one node moves."""
+    moves = [move_one(layout, Timing(timeout_s=run.timeout_s)) for layout in _layouts(run)]
+    row: Row = {
+        "stable": json.dumps([moved.stable for moved in moves]),
+        "seconds": json.dumps([moved.seconds for moved in moves]),
+        "hops": json.dumps([moved.hops_before for moved in moves]),
+        "hops_after": json.dumps([moved.hops_after for moved in moves]),
+        "cost": json.dumps([moved.overhead / moved.overhead_fresh for moved in moves]),
+    }
+    if run.picture:
+        row["picture"] = json.dumps(_picture(run, moves[0]))
+    return row
+
+
+def _picture(run: Run, moved: Moved) -> dict[str, Any]:
+    """What it takes to draw a move."""
+    interests = draw_subscriptions(run.layout, moved.places)
+    return {
+        "node": moved.node,
+        "places": moved.places.tolist(),
+        "place": moved.place.tolist(),
+        "before": moved.parents_before.tolist(),
+        "after": moved.parents_after.tolist(),
+        "range_m": run.layout.range_m,
+        # Cells are not in the order of the number axis; interests' own centres are drawn again from the seed.
+        "sizes": (interests.member @ interests.weights).tolist(),
+        "seed": run.layout.seed,
+    }
+
+
+def _roam(run: Run) -> Row:
+    """One run with everybody on the move."""
+    assert run.roaming is not None
+    found = roam(run.layout, Timing(timeout_s=run.timeout_s), run.roaming)
+    events = max(1, found.events)
+    return {
+        "tree_ratio": found.tree_delivered / max(1, found.wanted),
+        "flood_ratio": found.flood_delivered / max(1, found.wanted),
+        "tree_overhead": found.tree_overhead / events,
+        "flood_overhead": found.flood_overhead / events,
+        "tree_per_delivery": found.tree_overhead / max(1, found.tree_delivered),
+        "flood_per_delivery": found.flood_overhead / max(1, found.flood_delivered),
+        "control_per_s": (found.control_said + found.control_heard) / found.seconds,
+        "switches_per_s": found.switches / found.seconds,
+    }
+
+
+def _shared(run: Run) -> Row:
+    """Several nodes publish every cell: over one shared tree with shortcuts, and over a tree each."""
+    ways: dict[str, list[float]] = {"shared": [], "own": []}
+    for layout in _layouts(run):
+        drawn = _System(layout, run)
+        stream = Streams(layout.seed).fresh("publishers")
+        chosen = stream.choice(np.arange(1, len(drawn.places)), parameters.PUBLISHERS, replace=False)
+        publishers = [int(node) for node in chosen]
+        world = AdhocWorld(
+            Radio(drawn.places, layout.range_m),
+            drawn.interests.sets(),
+            stream,
+            choosing=[Choosing()] * len(drawn.places),
+            roots=(ROOT, *publishers),
+        )
+        for tree in (ROOT, *publishers):
+            world.take_turns(range(len(drawn.places)), tree)
+        for way, found in ways.items():
+            found.append(_publish_all(world, drawn.interests, publishers, shared=way == "shared"))
+    return {"values": json.dumps(ways)}
+
+
+def _publish_all(
+    world: AdhocWorld, interests: Subscriptions, publishers: list[int], *, shared: bool
+) -> float:
+    """Mean overhead of publishing one event a unit of the number axis, over all publishers."""
+    total = 0.0
+    for publisher in publishers:
+        tree = ROOT if shared else publisher
+        for cell, weight in enumerate(interests.weights):
+            before = _done(world, tree)
+            world.publish(publisher, cell + (len(interests.weights) if shared else 0), cell, tree)
+            world.pump()
+            total += float(weight) * (_done(world, tree) - before)
+    return total / len(publishers)
+
+
+def _done(world: AdhocWorld, tree: int) -> int:
+    """Work so far beyond the nodes' own interests, with r = f = 1."""
+    return sum(work.received - work.processed + work.forwarded for work in world.work(tree))
+
+
+KINDS: dict[Kind, Callable[[Run], Row]] = {
+    "lines": _lines,
+    "small": _small,
+    "exact": _exact,
+    "large": _large,
+    "move": _move,
+    "roam": _roam,
+    "shared": _shared,
+}

@@ -1,0 +1,123 @@
+"""The study's measures by point, put together from the blocks that tasks returned."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sojourn.studies.runner import Row, RunSpec
+from sojourn.studies.statistics import interval95
+
+Array = NDArray[np.float64]
+Points = dict[float, float]
+
+
+class Table:
+    """Everything measured, by experiment, series and x; blocks joined in the order of their seeds."""
+
+    def __init__(self, specs: list[RunSpec], rows: list[Row]) -> None:
+        found = {row["run_id"]: row for row in rows}
+        self.blocks: dict[tuple[str, str, float], list[Row]] = {}
+        for spec in sorted(specs, key=lambda spec: (spec.experiment, spec.series, spec.x, spec.seed)):
+            row = found.get(spec.run_id)
+            if row is not None and row.get("error") is None:
+                self.blocks.setdefault((spec.experiment, spec.series, spec.x), []).append(row)
+        self.means = self._means()
+
+    def xs(self, experiment: str, series: str = "") -> list[float]:
+        """The points of a line."""
+        return sorted(key[2] for key in self.blocks if key[:2] == (experiment, series))
+
+    def series(self, experiment: str) -> list[str]:
+        """The lines of an experiment."""
+        return sorted({key[1] for key in self.blocks if key[0] == experiment})
+
+    def list_of(self, name: str, experiment: str, series: str, x: float) -> Array:
+        """A list that every task of a point returned, joined."""
+        blocks = self.blocks[experiment, series, x]
+        return np.array([value for row in blocks for value in json.loads(str(row[name]))], dtype=float)
+
+    def by_algorithm(self, experiment: str, series: str, x: float, name: str = "values") -> dict[str, Array]:
+        """By algorithm: one number a layout."""
+        joined: dict[str, list[float]] = {}
+        for row in self.blocks[experiment, series, x]:
+            for algorithm, values in json.loads(str(row[name])).items():
+                joined.setdefault(algorithm, []).extend(values)
+        return {algorithm: np.array(values, dtype=float) for algorithm, values in joined.items()}
+
+    def numbers(self, name: str, experiment: str, series: str, x: float) -> Array:
+        """A plain number that every task of a point returned."""
+        return np.array([_number(row[name]) for row in self.blocks[experiment, series, x]])
+
+    def mean_line(self, experiment: str, series: str, algorithm: str) -> Points:
+        """Mean overhead of an algorithm over the points of a line."""
+        return {
+            x: float(self.by_algorithm(experiment, series, x)[algorithm].mean())
+            for x in self.xs(experiment, series)
+        }
+
+    def ratio_line(self, experiment: str, series: str, above: str, below: str = "combo") -> Points:
+        """One algorithm's mean overhead over another's."""
+        over, under = (self.mean_line(experiment, series, name) for name in (above, below))
+        return {x: over[x] / under[x] for x in over}
+
+    def half_width(self, experiment: str, series: str, x: float, above: str, below: str | None) -> float:
+        """Half the 95% interval of a mean, or of a ratio of means over the same layouts."""
+        values = self.by_algorithm(experiment, series, x)
+        if below is None:
+            return interval95(values[above].tolist())
+        ratio = values[above].mean() / values[below].mean()
+        return interval95(((values[above] - ratio * values[below]) / values[below].mean()).tolist())
+
+    def _means(self) -> pd.DataFrame:
+        rows = []
+        for (experiment, series, x), blocks in sorted(self.blocks.items()):
+            if "values" in blocks[0]:
+                for algorithm, values in self.by_algorithm(experiment, series, x).items():
+                    rows.append((experiment, series, x, algorithm, *_summary(values)))
+            for name in blocks[0]:
+                if (
+                    name in ("excess", "worst", "seconds", "cost", "degrees", "overlaps")
+                    and experiment != "exact"
+                ):
+                    rows.append(
+                        (experiment, series, x, name, *_summary(self.list_of(name, experiment, series, x)))
+                    )
+                elif name.endswith(("_ratio", "_overhead", "_per_delivery", "_per_s")):
+                    rows.append(
+                        (experiment, series, x, name, *_summary(self.numbers(name, experiment, series, x)))
+                    )
+        return pd.DataFrame(
+            rows, columns=["experiment", "series", "x", "measure", "mean", "interval", "count"]
+        )
+
+
+def _summary(values: Array) -> tuple[float, float, int]:
+    known = values[np.isfinite(values)]
+    return (float(known.mean()) if len(known) else math.nan, interval95(known.tolist()), len(known))
+
+
+def _number(value: object) -> float:
+    return float(str(value))
+
+
+def runs_table(specs: list[RunSpec], rows: list[Row]) -> pd.DataFrame:
+    """One row a task: its labels beside what it returned."""
+    found: dict[Any, Row] = {row["run_id"]: row for row in rows}
+    return pd.DataFrame(
+        [
+            {
+                "run_id": spec.run_id,
+                "experiment": spec.experiment,
+                "series": spec.series,
+                "axis": spec.axis,
+                "x": spec.x,
+                "seed": spec.seed,
+                **{name: value for name, value in found.get(spec.run_id, {}).items() if name != "seed"},
+            }
+            for spec in specs
+        ]
+    )
