@@ -81,9 +81,8 @@ def _deliver(rng: random.Random, trace: RandomTrace, clients: list[str]) -> None
         for copy in range(1 + (chance > 0.95)):
             rows["deliveries"].append((client, source, sequence, published + delay + copy, "b1"))
     for _ in range(10):
-        rows["deliveries"].append(
-            (rng.choice(clients), f"p{rng.randrange(4)}", rng.randrange(50), 99.0, "b2")
-        )
+        source, sequence, published = rng.choice(rows["publications"])[:3]
+        rows["deliveries"].append((rng.choice(clients), source, sequence, published + 2, "b2"))
     rng.shuffle(rows["deliveries"])
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
-from sojourn.pipeline.audit_chunks import DELIVERED, EXPECTED, delivered_rows, packed, packer, unpacked
+from sojourn.pipeline.audit_chunks import DELIVERED, EXPECTED, named_rows, packed, packer, unpacked
 from sojourn.pipeline.audit_findings import BY_WINDOW, COUNTS, INCIDENT, LATENCY, LOST, findings
 from sojourn.pipeline.audit_interests import (
     RunInterests,
@@ -58,8 +58,8 @@ def told_last(*keys: str) -> Transform:
 
 
 def with_parsed(texts: DataFrame) -> DataFrame:
-    """Read the filters of a one-column DataFrame, each text once."""
-    return texts.distinct().mapInArrow(parse_filters, PARSED_FILTERS)
+    """Read the filters of a one-column DataFrame."""
+    return texts.mapInArrow(parse_filters, PARSED_FILTERS)
 
 
 def expected_chunks(interests: Broadcast[dict[str, RunInterests]], buckets: int) -> Transform:
@@ -145,7 +145,7 @@ def delivered_chunks(buckets: int) -> Transform:
 
     def transform(deliveries: DataFrame) -> DataFrame:
         rows = deliveries.select(*DELIVERY)
-        return rows.mapInArrow(packer(DELIVERED, buckets, lambda batch: [delivered_rows(batch)]), CHUNKS)
+        return rows.mapInArrow(packer(DELIVERED, buckets, lambda batch: [named_rows(batch)]), CHUNKS)
 
     return transform
 
@@ -195,7 +195,11 @@ def counts_by(scope: str, name: str | None = None) -> Transform:
             "run_id", F.col("key").alias(name or "key"), "measure", "bin", "tally"
         )
         counted = tallies.groupBy(*keys).agg(*(_tally_of(measure).alias(measure) for measure in COUNTS))
-        return counted.join(tallies.transform(_latency_percentiles(keys)), keys, "left")
+        timed = tallies.transform(_latency_percentiles(keys))
+        stacked = counted.unionByName(timed, allowMissingColumns=True)
+        return stacked.groupBy(*keys).agg(
+            *(F.max(column).alias(column) for column in stacked.columns if column not in keys)
+        )
 
     return transform
 
@@ -336,20 +340,21 @@ def run_summary(
     """Turn findings into one row a run: what was published, expected, delivered, lost and why, and times."""
 
     def transform(found: DataFrame) -> DataFrame:
+        told = (F.max(name).alias(name) for name in ("world", "duration_s", "error"))
         parts = [
             publications.transform(published_by_run),
             found.transform(counts_by(BY_WINDOW)),
             incidents.transform(losses_by_reason),
             handoffs.transform(handoff_times),
         ]
-        rows = runs.groupBy("run_id").agg(
-            F.max("world").alias("world"),
-            F.max("duration_s").alias("duration_s"),
-            F.max("error").alias("error"),
-        )
+        rows = runs.groupBy("run_id").agg(*told)
+        # Stacked and grouped once instead of joined one after the other: a fifth of the shuffles.
         for part in parts:
-            rows = rows.join(part, "run_id", "full")
-        counts = [name for name, kind in rows.dtypes if kind == "bigint"]
-        return rows.fillna(0, counts).orderBy("run_id")
+            rows = rows.unionByName(part, allowMissingColumns=True)
+        one = rows.groupBy("run_id").agg(
+            *(F.max(name).alias(name) for name in rows.columns if name != "run_id")
+        )
+        counts = [name for name, kind in one.dtypes if kind == "bigint"]
+        return one.fillna(0, counts).orderBy("run_id")
 
     return transform

@@ -25,8 +25,8 @@ CHUNK_ROWS = 1 << 19
 _NAMES = ("run_id", "client", "source", "broker")
 
 
-def delivered_rows(batch: pa.RecordBatch) -> pa.Table:
-    """Return deliveries with names as dictionaries."""
+def named_rows(batch: pa.RecordBatch) -> pa.Table:
+    """Return rows with names as dictionaries."""
     table = pa.Table.from_batches([batch])
     return pa.table(
         {
@@ -44,10 +44,10 @@ def packed(tables: Iterable[pa.Table], side: int, buckets: int) -> Iterator[pa.R
         gathered.append(table)
         rows += table.num_rows
         if rows >= CHUNK_ROWS:
-            yield _split(_together(gathered), side, buckets)
+            yield split(_together(gathered), side, buckets)
             gathered, rows = [], 0
     if rows:
-        yield _split(_together(gathered), side, buckets)
+        yield split(_together(gathered), side, buckets)
 
 
 def unpacked(payloads: Iterable[bytes]) -> pa.Table | None:
@@ -92,7 +92,8 @@ def _together(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
-def _split(table: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
+def split(table: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
+    """Return the rows of a table as one chunk for each bucket."""
     of_row = _buckets(table, buckets)
     # 16-bit keys are sorted by counting, so this is linear.
     order = np.argsort(of_row, kind="stable")

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships no types
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkException
@@ -179,13 +181,15 @@ def _expected(
     buckets: int,
 ) -> tuple[Transform, DataFrame]:
     """Return how publications become expected deliveries, and the filters that cannot be read."""
-    parsed = interests.select("filter").transform(with_parsed)
     filters = trace.rows.get("interests", 0)
     if filters <= options.broadcast_filters_max:
-        table = parsed.toArrow()
-        compiled = compile_interests(interests.toArrow(), clients.toArrow(), filters_by_text(table))
+        told = interests.toArrow()
+        texts = pa.table({"filter": told.column("filter").unique()})
+        cores = spark.sparkContext.defaultParallelism
+        parsed = spark.createDataFrame(texts).repartition(cores).transform(with_parsed).toArrow()
+        compiled = compile_interests(told, clients.toArrow(), filters_by_text(parsed))
         transform = expected_chunks(spark.sparkContext.broadcast(compiled), buckets)
-        faulty = table.filter(table.column("error").is_valid()).select(["filter", "error"])
+        faulty = parsed.filter(pc.is_valid(parsed.column("error"))).select(["filter", "error"])
         return transform, spark.createDataFrame(faulty)
     transform = expected_chunks_by_part(
         interests,
@@ -194,12 +198,13 @@ def _expected(
         slices=-(-trace.rows.get("publications", 1) // options.slice_events),
         buckets=buckets,
     )
-    return transform, parsed.dropna(subset="error").select("filter", "error")
+    everything = interests.select("filter").distinct().transform(with_parsed)
+    return transform, everything.dropna(subset="error").select("filter", "error")
 
 
 def _unreadable(interests: DataFrame, publications: DataFrame, faulty: DataFrame) -> DataFrame:
     policies = publications.select("run_id", F.col("policy").alias("filter")).dropna().distinct()
-    wrong = policies.select("filter").transform(with_parsed).dropna(subset="error").select("filter", "error")
+    wrong = policies.select("filter").distinct().transform(with_parsed).dropna(subset="error").drop("parsed")
     return (
         interests.select("run_id", "filter")
         .join(F.broadcast(faulty), "filter")

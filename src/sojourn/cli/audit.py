@@ -1,0 +1,129 @@
+"""`sojourn audit`: what a run delivered, lost, doubled, reordered or leaked, from its trace.
+
+Totals a run go to standard output, as a table or as one JSON object; what is wrong with a run goes to
+standard error, a sentence each, and into the JSON. The exit code is 1 when a run had to be refused.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from sojourn.errors import SojournError
+from sojourn.pipeline.audit_job import AuditOptions, AuditReport, audit_trace
+from sojourn.pipeline.session import spark_session
+
+DETAILS = {"client": "clients", "broker": "brokers", "window": "windows"}
+_DEFAULTS = AuditOptions()
+
+
+class AuditError(SojournError):
+    """An audit cannot be made as asked."""
+
+
+def audit(
+    trace: Annotated[Path, typer.Argument(help="The directory a run, or several, were written to.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", help=f"Count also by {', '.join(DETAILS)}; may be repeated.")
+    ] = None,
+    window_s: Annotated[float, typer.Option(help="Length of a window, in seconds.")] = _DEFAULTS.window_s,
+    in_flight_s: Annotated[
+        float,
+        typer.Option(help="What was published in the last seconds of a run and is missing was in flight."),
+    ] = _DEFAULTS.in_flight_s,
+    broadcast_filters_max: Annotated[
+        int, typer.Option(help="With more filters they are dealt into parts instead of sent to all.")
+    ] = _DEFAULTS.broadcast_filters_max,
+    master: Annotated[
+        str | None, typer.Option(help="A Spark master, such as spark://host:7077; none means this machine.")
+    ] = None,
+) -> None:
+    """Compare what was delivered with what should have been, for every run of a trace."""
+    wrong = [name for name in by or [] if name not in DETAILS]
+    if wrong:
+        raise AuditError(f"--by may be {', '.join(DETAILS)}, not {wrong[0]!r}.")
+    if window_s <= 0:
+        raise AuditError(f"--window-s must be above 0, not {window_s}.")
+    options = AuditOptions(
+        window_s=window_s, in_flight_s=in_flight_s, broadcast_filters_max=broadcast_filters_max
+    )
+    details = tuple(DETAILS[name] for name in dict.fromkeys(by or []))
+    console = Console(stderr=True, highlight=False)
+    with _bar(console) as tell:
+        tell("starting Spark", None)
+        report = audit_trace(spark_session(master), trace, options, details=details, progress=tell)
+    if as_json:
+        typer.echo(json.dumps(_as_object(report, details), default=str))
+    else:
+        _show(report, details)
+    for problem in report.problems:
+        refused = " It was not audited." if problem.refused else ""
+        console.print(f"{problem.run_id}: {problem.sentence}{refused}", markup=False, soft_wrap=True)
+    if any(problem.refused for problem in report.problems):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Callable[[str, float | None], None]]:
+    """Show what is being done while the block runs; nothing where nobody looks."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(what: str, share: float | None) -> None:
+            bar.update(task, description=what, total=None if share is None else 1.0, completed=share or 0.0)
+
+        yield tell
+
+
+def _as_object(report: AuditReport, details: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "runs": report.runs,
+        **{name: getattr(report, name) for name in details},
+        "problems": [asdict(problem) for problem in report.problems],
+    }
+
+
+def _show(report: AuditReport, details: tuple[str, ...]) -> None:
+    console = Console(highlight=False)
+    if report.runs:
+        console.print(_table("runs", report.runs, across=len(report.runs) <= 4))
+    for name in details:
+        console.print(_table(name, getattr(report, name), across=False))
+
+
+def _table(title: str, rows: list[dict[str, Any]], *, across: bool) -> Table:
+    """Make a table with a row a measure when there are few rows, else with a column a measure."""
+    table = Table(title=title, title_justify="left", show_header=not across)
+    names = [name for name in rows[0] if any(row[name] not in (None, 0) for row in rows)] if rows else []
+    if across:
+        for _ in range(len(rows) + 1):
+            table.add_column(justify="right", overflow="fold")
+        for name in names:
+            table.add_row(name, *(_cell(row[name]) for row in rows))
+    else:
+        for name in names:
+            table.add_column(name, justify="right", overflow="fold")
+        for row in rows:
+            table.add_row(*(_cell(row[name]) for name in names))
+    return table
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
