@@ -109,6 +109,8 @@ def fig9(claim: Claim, table: Table) -> Verdict:
     top = max(ratio, key=lambda x: ratio[x])
     interior = min(ratio) < top < max(ratio)
     half = table.half_width("fig9", "r=1", 80.0, "nhop", "combo")
+    single = table.by_algorithm("fig9", "r=1", 80.0)
+    low, high = np.quantile(single["nhop"] / single["combo"], (0.05, 0.95))
     return judge(
         claim,
         holds=1.15 <= ratio[80.0] <= 1.45 and free[80.0] < ratio[80.0] and interior,
@@ -116,12 +118,16 @@ def fig9(claim: Claim, table: Table) -> Verdict:
             "NHOP/COMBO at 80": ratio[80.0],
             "half interval": half,
             "with r = 0": free[80.0],
+            "single layouts, 5%": float(low),
+            "single layouts, 95%": float(high),
             "widest at": top,
             **flat("r=1", ratio),
             **flat("r=0", free),
             **flat("OVHD/COMBO", table.ratio_line("fig9", "r=1", "ovhd")),
         },
-        evidence=f"SP-NHOP costs {ratio[80.0]:.3f} ± {half:.3f} times SP-COMBO at 80 (paper about 1.30), "
+        evidence=f"SP-NHOP costs {ratio[80.0]:.3f} ± {half:.3f} times SP-COMBO at 80 (paper about 1.30; "
+        "nine in ten of "
+        f"our layouts lie between {low:.2f} and {high:.2f}, so the figure depends on the layout), "
         f"{free[80.0]:.3f} with r = 0 (paper about 1.23); the gap is widest at {top:g} with "
         f"{ratio[top]:.3f} and "
         f"{ratio[max(ratio)]:.3f} at {max(ratio):g}.",
@@ -151,33 +157,42 @@ def fig11(claim: Claim, table: Table) -> Verdict:
         measured=measured,
         evidence=f"NHOP/COMBO at l={at:g}: {text}. "
         + (f"Out of order: {'; '.join(broken)}. " if broken else "In order at every l from 25. ")
-        + f"The weakest trend over l has rank correlation {min(trends.values()):.2f}.",
+        + f"The weakest trend over l has rank correlation {min(trends.values()):.2f}."
+        + (
+            " Neighbours up to 80 apart in x still differ by more than l in NI-X, so there is much to "
+            "choose, and "
+            "offsets as large as the layout thin out all overlap, on which SP-COMBO lives."
+            if broken
+            else ""
+        ),
     )
 
 
 def fig12(claim: Claim, table: Table) -> Verdict:
     """COMBOerr within 10% at 0.2, and above SP-NHOP from about 0.4."""
-    wrong, nhop = (table.ratio_line("fig12", "", name) for name in ("comboerr", "nhop"))
-    fresh = table.ratio_line("fig12", "", "comboerr-fresh")
-    meets = crossing(list(wrong), [wrong[x] / nhop[x] for x in wrong])
-    meets_fresh = crossing(list(fresh), [fresh[x] / nhop[x] for x in fresh])
+    nhop = table.ratio_line("fig12", "", "nhop")
+    lines = {
+        name: table.ratio_line("fig12", "", name) for name in ("comboerr", "comboerr-fresh", "comboerr-one")
+    }
+    meets = {name: crossing(list(line), [line[x] / nhop[x] for x in line]) for name, line in lines.items()}
+    wrong, fresh, one = (lines[name][0.2] for name in lines)
+    measured: dict[str, Number] = {"COMBOerr/COMBO at 0.2": wrong}
+    measured |= {f"{name} worse than SP-NHOP from": at for name, at in meets.items()}
+    for name, line in {**lines, "nhop": nhop}.items():
+        measured |= flat(f"{name}/combo", line)
     return judge(
         claim,
-        holds=wrong[0.2] <= 1.10 and 0.25 <= meets <= 0.6,
-        measured={
-            "COMBOerr/COMBO at 0.2": wrong[0.2],
-            "worse than SP-NHOP from": meets,
-            "the same with new errors every turn": meets_fresh,
-            **flat("COMBOerr/COMBO", wrong),
-            **flat("with new errors every turn", fresh),
-            **flat("NHOP/COMBO", nhop),
-        },
-        evidence=f"At an error of 0.2 SP-COMBOerr costs {wrong[0.2]:.3f} times SP-COMBO; it meets SP-NHOP "
-        f"({nhop[0.2]:.3f}) at {meets:.2f}. With errors drawn anew at every turn: {fresh[0.2]:.3f}, "
-        "meeting at "
-        f"{meets_fresh:.2f}. The errors in the two overheads do not cancel in their difference, so a "
-        "candidate that "
-        "already forwards much is misjudged most.",
+        holds=wrong <= 1.10 and 0.25 <= meets["comboerr"] <= 0.6,
+        measured=measured,
+        evidence=f"With an error of its own in each of the two overheads, as section 5.5 has it, "
+        "SP-COMBOerr costs "
+        f"{wrong:.3f} times SP-COMBO at 0.2 and meets SP-NHOP ({nhop[0.2]:.3f}) at "
+        f"{meets['comboerr']:.2f}: the two "
+        f"errors do not cancel in the difference, so a candidate that already forwards much is misjudged. "
+        "With "
+        f"errors drawn anew every turn: {fresh:.3f}, meeting at {meets['comboerr-fresh']:.2f}. With one "
+        "error for "
+        f"both overheads: {one:.3f}, meeting at {meets['comboerr-one']:.2f}, which is the paper's figure.",
     )
 
 

@@ -22,6 +22,7 @@ COLOURS = {
     "cool": "#566573",
     "comboerr": "#2471a3",
     "comboerr-fresh": "#7d3c98",
+    "comboerr-one": "#1e8449",
 }
 NAMES = {
     "random": "RANDOM",
@@ -32,6 +33,7 @@ NAMES = {
     "cool": "cooled shopping",
     "comboerr": "SP-COMBOerr",
     "comboerr-fresh": "SP-COMBOerr, new errors every turn",
+    "comboerr-one": "SP-COMBOerr, one error for both overheads",
 }
 PALETTE = ("#1e8449", "#2471a3", "#7d3c98", "#e08e0b", "#c0392b")
 LENGTH = "mean interval length l"
@@ -165,7 +167,7 @@ def figure_12(table: Table) -> go.Figure:
     """What a wrong event distribution does."""
     title = "A wrong event distribution"
     figure = _plain(title, "standard deviation of the relative error", "ratio to SP-COMBO")
-    for name in ("comboerr", "comboerr-fresh", "nhop"):
+    for name in ("comboerr", "comboerr-fresh", "comboerr-one", "nhop"):
         _ratio(figure, table, ("fig12", ""), name, NAMES[name], colour=COLOURS[name])
     figure.add_vline(x=0.4, line_dash="dot", annotation_text="paper: they cross at about 0.4")
     return figure

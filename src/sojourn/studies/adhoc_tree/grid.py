@@ -71,7 +71,7 @@ def _figures(scale: Scale, layouts: int) -> list[Point]:
             _line("fig11", series, "l", x, layouts, ("nhop", "combo"), layout=_with(length=x, **changes))
             for x in scale.lengths
         ]
-    wrong = ("combo", "nhop", "comboerr", "comboerr-fresh")
+    wrong = ("combo", "nhop", "comboerr", "comboerr-fresh", "comboerr-one")
     found += [_line("fig12", "", "sigma", x, layouts, wrong, layout=BASE, error=x) for x in scale.errors]
     found += [
         _line("fig13", "", "b", float(b), layouts, FOUR, layout=_with(model="tt", branching=b))

@@ -28,7 +28,8 @@ SIGMAS = (20.0, 50.0, 100.0)
 FRESH_LAYERS = 25
 """COMBOerr read the other way, with new errors at every turn, never settles: it is stopped after this many
 rounds. The study's own reading keeps an error for a pair and run, since a wrong event distribution stays
-wrong and the paper's runs do settle."""
+wrong and the paper's runs do settle. Section 5.5 puts an error of its own into each O: that is the study's
+reading; one error for both, as a wrong total rate of events would make, is shown beside it."""
 
 SMALL_RANGE_M = 180.0
 """Figure 10's range. The paper says only that its system there was smaller."""

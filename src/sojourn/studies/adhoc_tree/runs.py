@@ -42,8 +42,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Its seed is the first one; the others follow."""
     layouts: int = 1
     metrics: tuple[str, ...] = ()
-    """Algorithms: the metrics of `adhoc.tree`, `cool` for the improved one, `comboerr-fresh`, and with
-    `-draw` behind it a metric whose ties a draw breaks."""
+    """Algorithms: the metrics of `adhoc.tree`; `cool` for the improved one; `comboerr-fresh` with new errors
+    at every turn and `comboerr-one` with the same error in both overheads; and with `-draw` behind it a
+    metric whose ties a draw breaks."""
     receive: float = 1.0
     error: float = 0.0
     """Standard deviation of the error in COMBOerr."""
@@ -95,9 +96,11 @@ class _System:
             heat = parameters.COOLING_HEAT * (1 + self.run.receive) * self.layout.length
             metric, cooling = "path", Cooling(heat, parameters.COOLING_ROUNDS, number)
         elif metric.startswith("comboerr"):
-            fresh = metric == "comboerr-fresh"
+            fresh, one = metric == "comboerr-fresh", metric == "comboerr-one"
             metric, layers = "comboerr", parameters.FRESH_LAYERS if fresh else 1
             errors = stream.normal(0, self.run.error, (layers, 2, nodes, nodes))
+            if one:
+                errors[:, 1] = errors[:, 0]
             rounds_max = layers if fresh else rounds_max
         chosen = rules(metric, draws, errors=errors, ties_by_hops=not name.endswith("-draw"), cooling=cooling)
         grown = take_turns(self.given, chosen, order, rounds_max=rounds_max)
