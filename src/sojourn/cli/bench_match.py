@@ -6,12 +6,14 @@ wide. A range of width w starts uniformly in [0, 1000 - w), so that w/1000 of al
 carry all attributes, the numbers uniform in [0, 1000).
 
 Everything runs on one core, after a warm-up that compiles. The two brute forces see the same events, and
-what they find is compared with what the index finds, before and after the updates.
+what they find is compared with what the index finds, before and after the updates. Figures `_per_s` go by the
+clock; those `_per_cpu_s` count the seconds the processor worked on it, which matters when others use it too.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
@@ -187,14 +189,28 @@ class _NumpyBruteForce:
         return np.flatnonzero(matches)
 
 
-def _rate(act: Callable[[int], object], most: int, seconds: float) -> tuple[float, int]:
-    """Do something at most so often and about so long; return how often a second, and how often in all."""
-    start = time.perf_counter()
+@dataclass(frozen=True)
+class _Pace:
+    """How often something was done, and in how many seconds of the clock and of the processor."""
+
+    done: int
+    seconds: float
+    cpu_seconds: float
+
+    def row(self, name: str, *, each: int = 1) -> dict[str, float]:
+        """Return the pace as `NAME_per_s` and `NAME_per_cpu_s`."""
+        done = self.done * each
+        return {f"{name}_per_s": done / self.seconds, f"{name}_per_cpu_s": done / self.cpu_seconds}
+
+
+def _pace(act: Callable[[int], object], most: int, seconds: float = math.inf) -> _Pace:
+    """Do something at most so often and about so long."""
+    start, cpu_start = time.perf_counter(), time.thread_time()
     done = 0
     while done < most and (done < 3 or time.perf_counter() - start < seconds):
         act(done)
         done += 1
-    return done / (time.perf_counter() - start), done
+    return _Pace(done, time.perf_counter() - start, time.thread_time() - cpu_start)
 
 
 def _resident_bytes() -> int:
@@ -230,25 +246,24 @@ def _update(
 ) -> dict[str, float]:
     """Let random filters go and new ones come, one by one and in batches, then the other way round."""
     count = len(filters.keys)
-    moves = min(_UPDATES, count // 2)
+    moves = min(_UPDATES, count // 2 // _UPDATE_BATCH * _UPDATE_BATCH)
     old_keys = random.choice(count, moves, replace=False).tolist()
     new_keys = list(range(count, count + moves))
     drawn = make_filters(workload, moves, random)
     old = [filter_object(filters, key) for key in old_keys]
     new = [filter_object(drawn, row) for row in range(moves)]
-    start = time.perf_counter()
-    for new_key, wanted, old_key in zip(new_keys, new, old_keys, strict=True):
-        index.add(new_key, wanted)
-        index.remove(old_key)
-    single = time.perf_counter() - start
-    start = time.perf_counter()
-    for at in range(0, moves, _UPDATE_BATCH):
-        index.add_many(old_keys[at : at + _UPDATE_BATCH], old[at : at + _UPDATE_BATCH])
-        index.remove_many(new_keys[at : at + _UPDATE_BATCH])
-    return {
-        "updates_per_s": 2 * moves / single,
-        "batch_updates_per_s": 2 * moves / (time.perf_counter() - start),
-    }
+
+    def one(i: int) -> None:
+        index.add(new_keys[i], new[i])
+        index.remove(old_keys[i])
+
+    def batch(i: int) -> None:
+        some = slice(i * _UPDATE_BATCH, (i + 1) * _UPDATE_BATCH)
+        index.add_many(old_keys[some], old[some])
+        index.remove_many(new_keys[some])
+
+    updates = _pace(one, moves).row("updates", each=2)
+    return updates | _pace(batch, moves // _UPDATE_BATCH).row("batch_updates", each=2 * _UPDATE_BATCH)
 
 
 def _same(index: FilterIndex, events: Events, expected: Sequence[Ints]) -> bool:
@@ -273,20 +288,20 @@ def _measure(workload: str, count: int, seed: int, progress: Progress) -> dict[s
 
     progress(f"{workload}, {count:,} filters: matching one by one and in batches of {BATCH_EVENTS:,}")
     objects = events.objects(2_000)
-    row["events_per_s"], _ = _rate(lambda i: index.match(objects[i]), len(objects), 2)
+    row |= _pace(lambda i: index.match(objects[i]), len(objects), 2).row("events")
     batches = [events.columns(at, at + BATCH_EVENTS) for at in range(0, len(events), BATCH_EVENTS)]
-    rate, done = _rate(lambda i: index.match_batch(batches[i]), len(batches), 3)
-    row["batch_events_per_s"] = rate * BATCH_EVENTS
+    pace = _pace(lambda i: index.match_batch(batches[i]), len(batches), 3)
+    row |= pace.row("batch_events", each=BATCH_EVENTS)
     row["matches_per_event"] = (
-        sum(len(index.match_batch(batch).keys) for batch in batches[:done]) / done / BATCH_EVENTS
+        sum(len(index.match_batch(batch).keys) for batch in batches[: pace.done]) / pace.done / BATCH_EVENTS
     )
 
     progress(f"{workload}, {count:,} filters: brute force in NumPy and in Numba")
     dense = _NumpyBruteForce(filters)
     by_numpy: list[Ints] = []
-    row["numpy_events_per_s"], _ = _rate(
+    row |= _pace(
         lambda i: by_numpy.append(dense.match(events.choices[i], events.numbers[i])), BATCH_EVENTS, 1.5
-    )
+    ).row("numpy_events")
     arrays = (
         filters.equality_starts,
         filters.equality_tokens,
@@ -296,11 +311,11 @@ def _measure(workload: str, count: int, seed: int, progress: Progress) -> dict[s
         filters.highs,
     )
     by_numba: list[Ints] = []
-    row["numba_events_per_s"], _ = _rate(
+    row |= _pace(
         lambda i: by_numba.append(_brute_force(*arrays, events.choices[i], events.numbers[i])),
         BATCH_EVENTS,
         1.5,
-    )
+    ).row("numba_events")
     same = all(np.array_equal(a, b) for a, b in zip(by_numpy, by_numba, strict=False))
     same = same and _same(index, events, by_numba)
 
