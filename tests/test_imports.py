@@ -36,8 +36,8 @@ NEIGHBOURS = {
 PURE = {"interest", "routing", "mobility", "edge", "adhoc"}
 IMPURE_MODULES = {
     "asyncio", "concurrent", "ctypes", "datetime", "fcntl", "io", "logging", "multiprocessing", "os",
-    "pathlib", "pyspark", "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl",
-    "subprocess", "tempfile", "threading", "time", "urllib", "uuid", "uvloop",
+    "pathlib", "pyspark", "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3",
+    "ssl", "subprocess", "tempfile", "threading", "time", "urllib", "uuid", "uvloop",
 }  # fmt: skip
 IMPURE_NAMES = {"open", "input", "print"}
 

@@ -24,6 +24,8 @@ COMMANDS = {
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",
     "reproduce": "sojourn.cli.reproduce:reproduce",
+    "audit": "sojourn.cli.audit:audit",
+    "plan": "sojourn.cli.plan:plan",
     "bench": "sojourn.cli.bench:bench",
 }
 """Each sub-command and where it is: a function, or an app of further sub-commands."""
