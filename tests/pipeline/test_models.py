@@ -20,6 +20,7 @@ from sojourn.pipeline.capacity import (
     fit_curve,
     fit_load,
     load_points,
+    observed_crowding,
     plan,
     throughput_points,
 )
@@ -192,6 +193,8 @@ def test_the_learnt_chain_agrees_with_the_walk(spark: SparkSession) -> None:
     shares = [found[f"B{broker}"] / sum(found.values()) for broker in range(1, 7)]
     assert shares == pytest.approx([2 / 16, 3 / 16, 4 / 16, 2 / 16, 1 / 16, 4 / 16], abs=0.02)
     assert crowding(graph) == pytest.approx(6 * 4 / 16, rel=0.1)
+    assert crowding(learnt_graph(walk(spark, 3))) is None
+    assert observed_crowding([0.0, 3.0, 1.0]) == 1.5
     assert all(row.mean_s == pytest.approx(10.0) for row in mean_stays(walk(spark, 50)).collect())
 
 
@@ -269,7 +272,7 @@ def measured(**changes: float) -> Measured:
         "load_r2": 0.99,
         "control_share": 0.25,
     } | changes
-    return Measured(**values, curve=Curve(PAPER_CURVE, 0.92, 1.0, 60.0))  # type: ignore[arg-type]
+    return Measured(**values, long_run=True, shared_out=False, curve=Curve(PAPER_CURVE, 0.92, 1.0, 60.0))  # type: ignore[arg-type]
 
 
 def test_the_plan_is_the_smallest_that_fits() -> None:

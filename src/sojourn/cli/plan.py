@@ -75,10 +75,13 @@ def _grounds(measured: Measured) -> list[str]:
         f"{measured.publications_per_s:.2f} events/s published, {measured.deliveries_per_s:.2f} delivered; "
         f"a stay lasts {measured.stay_s:.1f} s, a move {measured.away_s:.1f} s."
     )
+    crowded = "in the long run" if measured.long_run else "as seen; the run is too short for a long run"
+    line = f"a line over clients has R2 {measured.load_r2:.2f}"
+    how = f"all work shared out, since {line}" if measured.shared_out else line
     load = (
-        f"Busy share = {measured.base:.4g} + {measured.per_client:.4g} x clients "
-        f"(R2 {measured.load_r2:.3f}); control messages are {measured.control_share:.0%} of all; in the long "
-        f"run the most crowded broker has {measured.crowding:.2f} times the mean."
+        f"Busy share = {measured.base:.4g} + {measured.per_client:.4g} x clients ({how}); control "
+        f"messages are {measured.control_share:.0%} of all; the most crowded broker "
+        f"has {measured.crowding:.2f} times the mean ({crowded})."
     )
     if measured.curve is None:
         return [what, load]

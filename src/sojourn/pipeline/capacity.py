@@ -8,9 +8,11 @@ How it works:
    broker is the most crowded in the long run.
 4. `plan` asks for the smallest number of brokers at which the most crowded one is not busier than wanted.
 
-A broker's busy share is taken as `base + per_client * clients`, fitted over the run's brokers with neither
-part negative: the base is what a broker does for events of others and grows with the publishing rate; the
-part per client grows with the rate as far as it is events, and with moves as far as it is control messages.
+A broker's busy share is taken as `base + per_client * clients`, fitted over the run's brokers that have
+clients, with neither part negative: the base is what a broker does for events of others and grows with the
+publishing rate; the part per client grows with the rate as far as it is events, and with moves as far as it
+is control messages. Where that line explains less than half (a tree whose inner brokers work for all, say),
+all work of all brokers is shared out among the clients instead: dearer, and on the safe side.
 
 Not here: queues and bursts. The plan is about means; the wanted busy share leaves the room for bursts.
 """
@@ -36,6 +38,8 @@ EVENT_KINDS = ("publish",)
 
 WINDOW_S = 30.0
 """Over how long the throughput curve's points are averaged."""
+
+LOAD_R2_MIN = 0.5
 
 BROKERS_MAX = 100_000
 DEGREE = 3
@@ -72,10 +76,16 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     stay_s: float
     away_s: float
     crowding: float
-    """Clients at the most crowded broker over the mean, in the long run of the learnt chain."""
+    """Clients at the most crowded broker over the mean of those that have any."""
+    long_run: bool
+    """Whether that is the long run of the learnt chain; if not, the trace was too short for one, and it is
+    what was seen."""
     base: float
     per_client: float
     load_r2: float
+    """Of the line over clients; not a number where no line could be drawn."""
+    shared_out: bool
+    """Whether the line was no good and `per_client` is the whole work divided by the clients."""
     control_share: float
     """Of all message-hops, those that are about interests and moves rather than events."""
     curve: Curve | None
@@ -206,7 +216,10 @@ def measure(spark: SparkSession, trace: Trace, window_s: float = WINDOW_S) -> tu
             " time."
         )
     points = throughput_points(sojourns, deliveries, window_s).select("clients", "throughput").collect()
-    base, per_client, load_r2 = fit_load(busy)
+    base, per_client, load_r2 = fit_load([(clients, share) for clients, share in busy if clients > 0])
+    shared_out = not load_r2 >= LOAD_R2_MIN or per_client == 0
+    if shared_out:
+        base, per_client = 0.0, sum(share for _, share in busy) / sum(clients for clients, _ in busy)
     seconds = _one(measured_times(runs).agg(sf.sum("measured_s")))
     hops = {row.kind: row.hops for row in counts.groupBy("kind").agg(sf.sum("hops").alias("hops")).collect()}
     events = sum(hops.get(kind, 0) for kind in EVENT_KINDS)
@@ -218,10 +231,12 @@ def measure(spark: SparkSession, trace: Trace, window_s: float = WINDOW_S) -> tu
         deliveries_per_s=deliveries.count() / seconds,
         stay_s=sum(stay.mean_s * stay.stays for stay in graph.stays) / stays,
         away_s=graph.away_s,
-        crowding=crowding(graph),
+        crowding=crowding(graph) or observed_crowding([clients for clients, _ in busy]),
+        long_run=crowding(graph) is not None,
         base=base,
         per_client=per_client,
         load_r2=load_r2,
+        shared_out=shared_out,
         control_share=1 - events / sum(hops.values()) if hops else 0.0,
         curve=_curve_or_none([(row.clients, row.throughput) for row in points]),
     )
@@ -263,6 +278,8 @@ def fit_curve(points: Sequence[tuple[float, float]], degree: int = DEGREE) -> Cu
 def fit_load(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
     """The base, the part per client, and R2 of busy share over clients."""
     ordered = np.array(sorted(points), dtype=float).reshape(-1, 2)
+    if len(ordered) < 3:
+        return 0.0, 0.0, math.nan
     xs, ys = ordered[:, 0], ordered[:, 1]
     found, _ = nnls(np.column_stack([np.ones_like(xs), xs]), ys)
     return float(found[0]), float(found[1]), r_squared(ys, found[0] + found[1] * xs)
@@ -274,18 +291,24 @@ def r_squared(observed: np.ndarray, fitted: np.ndarray) -> float:
     return 1.0 - float(np.sum((observed - fitted) ** 2)) / total if total > 0 else math.nan
 
 
-def crowding(graph: LearntGraph) -> float:
-    """How much more crowded than the mean the most crowded broker is in the long run."""
+def crowding(graph: LearntGraph) -> float | None:
+    """How much more crowded than the mean the most crowded broker is in the long run.
+
+    None where there is no long run yet: some brokers were only ever left, or only ever reached.
+    """
     stay_s = {stay.broker: stay.mean_s for stay in graph.stays}
     moves = {(edge.at, edge.to): edge.probability for edge in graph.edges}
     try:
         shares = at_brokers(occupancy(learnt_rates(stay_s, max(graph.away_s, 1e-6), moves)))
-    except OccupancyError as error:
-        raise CapacityError(
-            "the trace is too short to learn a long run from, since some brokers are only ever left or only"
-            " ever reached: measure longer."
-        ) from error
+    except OccupancyError:
+        return None
     return max(shares.values()) * len(shares) / sum(shares.values())
+
+
+def observed_crowding(clients: Sequence[float]) -> float:
+    """The same as it was seen, over brokers that had clients."""
+    some = [count for count in clients if count > 0]
+    return max(some) * len(some) / sum(some) if some else 1.0
 
 
 # ------------------------------------------------------------------------------- plan
