@@ -7,9 +7,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from sojourn.report.page import render
+from sojourn.report.page import Chart, render
+from sojourn.studies.publisher_mobility.figures import FIGURES, draw
+from sojourn.studies.publisher_mobility.table import Table
 
 HERE = Path(__file__).parent
 DRAWN = "[...document.querySelectorAll('.plot')].every(plot => plot.dataset.drawn === 'yes')"
@@ -70,6 +73,48 @@ def test_every_figure_is_drawn_quietly(tab: Any, report: Path, width: int, theme
     assert max(boxes) <= width
     assert tab.complaints() == []
     assert tab.requests() == [report.as_uri()]
+
+
+def test_every_figure_of_a_study_is_drawn(tab: Any, tmp_path: Path) -> None:
+    """The publisher-mobility study's own figures, on made-up means, all have their lines and marks."""
+    table = made_up_table()
+    charts = [Chart(figure.number, draw(figure, table), figure.claims) for figure in FIGURES]
+    path = tmp_path / "report.html"
+    path.write_text(render(pages.page()._replace(charts=charts)), encoding="utf-8")
+    tab.events.clear()
+    tab.resize(1280, 900)
+    tab.open(path)
+    tab.wait_for(DRAWN)
+    lines = tab.value(
+        "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.scatterlayer .trace').length)"
+    )
+    assert lines == [len(figure.lines) for figure in FIGURES]
+    marks = tab.value("document.querySelectorAll('.plot .annotation').length")
+    assert marks == sum(len(figure.marks) for figure in FIGURES)
+    assert tab.complaints() == []
+    assert tab.requests() == [path.as_uri()]
+
+
+def made_up_table() -> Table:
+    """Means that grow with x, for every line of every figure."""
+    rows = [
+        (
+            figure.experiment,
+            line.protocol,
+            line.computations,
+            "axis",
+            float(x),
+            figure.measure,
+            10.0 + x,
+            0.5,
+            2,
+        )
+        for figure in FIGURES
+        for line in figure.lines
+        for x in (1, 2, 3)
+    ]
+    names = ["experiment", "series", "computations", "axis", "x", "measure", "mean", "interval", "runs"]
+    return Table(pd.DataFrame(rows, columns=names))
 
 
 def test_the_theme_button_turns_the_page(tab: Any, report: Path) -> None:
