@@ -23,6 +23,7 @@ COMMANDS = {
     "demo": "sojourn.cli.demo:demo",
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",
+    "tree": "sojourn.cli.tree:tree",
     "reproduce": "sojourn.cli.reproduce:reproduce",
     "audit": "sojourn.cli.audit:audit",
     "plan": "sojourn.cli.plan:plan",

@@ -134,14 +134,23 @@ def _optima(scale: Scale) -> list[Point]:
     ):
         run = Run(kind="exact", layout=_with(**changes), metrics=every)
         found.append(Point("exact", series, "seed", 0.0, run, count, 4, 4000.0))
-    large = _with(
-        clusters=parameters.LARGE_CLUSTERS,
-        cluster_distance_m=BASE.cluster_distance_m * (parameters.LARGE_CLUSTERS / BASE.clusters) ** 0.5,
-        connected_at_m=parameters.LARGE_CONNECTED_M,
+    sixty, large = (
+        _at_the_same_density(parameters.SIXTY_CLUSTERS),
+        _at_the_same_density(parameters.LARGE_CLUSTERS),
     )
+    run = Run(kind="exact", layout=sixty, metrics=every, solver_s=parameters.SIXTY_SECONDS)
+    found.append(Point("sixty", "", "seed", 0.0, run, scale.sixty, 1, 60_000.0))
     run = Run(kind="large", layout=large, metrics=every)
     found.append(Point("large", "", "seed", 0.0, run, scale.large, 1, 4000.0))
     return found
+
+
+def _at_the_same_density(clusters: int) -> Layout:
+    return _with(
+        clusters=clusters,
+        cluster_distance_m=BASE.cluster_distance_m * (clusters / BASE.clusters) ** 0.5,
+        connected_at_m=parameters.LARGE_CONNECTED_M,
+    )
 
 
 def _messages(scale: Scale) -> list[Point]:

@@ -48,6 +48,12 @@ LARGE_CONNECTED_M = 80.0
 SOLVER_SECONDS = 60.0
 """The exact solver's limit for one system; most take one to five."""
 
+SIXTY_CLUSTERS = 6
+"""Between thirty and three hundred nodes: sixty, at the same density, about as many as can be solved."""
+
+SIXTY_SECONDS = 120.0
+"""The solver's limit there."""
+
 TIMEOUTS_S = (2.0, 3.5, 5.0, 8.0, 12.0)
 """Parent timeouts of the mobility trials, in beacon periods of a second. The paper gives none."""
 
@@ -82,6 +88,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """Thirty-node systems solved exactly at the base values."""
     exact_elsewhere: int
     """The same at each of four other points."""
+    sixty: int
+    """Sixty-node systems solved."""
     large: int
     """Systems of 300 nodes."""
     moves: int
@@ -109,6 +117,7 @@ SCALES = {
         small=2,
         exact=2,
         exact_elsewhere=1,
+        sixty=0,
         large=1,
         moves=2,
         roams=1,
@@ -126,6 +135,7 @@ SCALES = {
         small=50,
         exact=20,
         exact_elsewhere=4,
+        sixty=0,
         large=4,
         moves=20,
         roams=3,
@@ -142,6 +152,7 @@ SCALES = {
         small=200,
         exact=120,
         exact_elsewhere=15,
+        sixty=3,
         large=20,
         moves=60,
         roams=10,

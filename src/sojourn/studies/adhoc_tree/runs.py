@@ -49,6 +49,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     error: float = 0.0
     """Standard deviation of the error in COMBOerr."""
     timeout_s: float = 3.5
+    solver_s: float = parameters.SOLVER_SECONDS
+    """The exact solver's limit for one system."""
     roaming: Roaming | None = None
     picture: bool = False
     """Whether a move is to be drawn."""
@@ -166,7 +168,7 @@ def _exact(run: Run) -> Row:
     """The proved optimum of each system, and how far above it every algorithm ends."""
     values: dict[str, list[float]] = {name: [] for name in run.metrics}
     worst: dict[str, list[float]] = {name: [] for name in run.metrics}
-    optima, proved, searched, bounds = [], [], [], []
+    optima, proved, searched, bounds, gaps = [], [], [], [], []
     for layout in _layouts(run):
         drawn = _System(layout, run)
         runs = {name: drawn.overheads(name) for name in run.metrics}
@@ -176,10 +178,11 @@ def _exact(run: Run) -> Row:
             drawn.interests,
             drawn.costs,
             start=drawn.best[1],
-            seconds_max=parameters.SOLVER_SECONDS,
+            seconds_max=run.solver_s,
         )
         optima.append(solved.overhead)
         proved.append(solved.proved)
+        gaps.append(_over(solved.overhead, solved.bound))
         searched.append(solved.searched)
         bounds.append(lower_bound(drawn.graph, drawn.interests, drawn.costs) / solved.overhead)
         for name, found in runs.items():
@@ -190,6 +193,7 @@ def _exact(run: Run) -> Row:
         "worst": json.dumps(worst),
         "optima": json.dumps(optima),
         "proved": sum(proved),
+        "gaps": json.dumps(gaps),
         "searched": json.dumps(searched),
         "bounds": json.dumps(bounds),
     }

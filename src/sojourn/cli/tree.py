@@ -1,0 +1,121 @@
+"""`sojourn tree`: the publish/subscribe tree of a layout in a file, its cost, and the best there is.
+
+The file is JSON. Every node has a place and an interest, a number interval or a topic; the first is the root:
+
+    {"range_m": 80,
+     "topics": {"names": ["sports", "news"], "levels": 2},
+     "nodes": [{"x": 0, "y": 0},
+               {"x": 50, "y": 10, "interval": [3.0, 4.0]},
+               {"x": 90, "y": 0, "interval": [3.5, 9.0]}]}
+
+`topics` is needed only by nodes that have a `topic`, such as "sports.news", in place of an interval.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sojourn.adhoc.tree.cells import interval, subscriptions, topic
+from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, require_connected
+from sojourn.adhoc.tree.cooling import COLD, Cooling
+from sojourn.adhoc.tree.metrics import METRICS, metric_named
+from sojourn.adhoc.tree.optimum import optimum
+from sojourn.adhoc.tree.overhead import Costs, tree_work
+from sojourn.adhoc.tree.turns import rules, system, take_turns
+from sojourn.interest.measure import MeasuredSet, TopicTree
+from sojourn.sim.streams import Streams
+
+COOL = "cool"
+COOLING_ROUNDS = 300
+
+
+class Topics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tree of topics with the same names on every level."""
+
+    names: list[str]
+    levels: int
+
+
+class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A node's place and interest; one without either wants nothing."""
+
+    x: float
+    y: float
+    interval: tuple[float, float] | None = None
+    topic: str | None = None
+
+
+class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    range_m: float
+    nodes: list[Node]
+    topics: Topics | None = None
+
+
+def tree(
+    layout: Annotated[
+        Path, typer.Argument(help="JSON file: range_m and nodes, each with x, y and an interval or a topic.")
+    ],
+    metric: Annotated[str, typer.Option(help=f"How nodes choose: {', '.join((*METRICS, COOL))}.")] = "combo",
+    receive: Annotated[float, typer.Option(help="Work to receive an event; forwarding costs 1.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the order of turns and of draws between equals.")] = 1,
+    seconds: Annotated[float, typer.Option(help="Limit of the exact solver, s; 0 leaves it out.")] = 60.0,
+) -> None:
+    """Build the publish/subscribe tree of a layout, print its overhead and compare it with the optimum."""
+    given = read_layout(layout)
+    if metric != COOL:
+        metric_named(metric)
+    costs = Costs(receive=receive)
+    graph = neighbours(np.array([(node.x, node.y) for node in given.nodes], dtype=float), given.range_m)
+    require_connected(graph)
+    inherent = [interest_of(node, given.topics) for node in given.nodes]
+    interests = subscriptions(inherent)
+    stream = Streams(seed).fresh("turns")
+    count = len(given.nodes)
+    order, draws = stream.permutation(count), stream.random((count, count))
+    heat = (1 + receive) * float(np.mean([float(each.measure()) for each in inherent]))
+    cooling = Cooling(heat, COOLING_ROUNDS, seed) if metric == COOL else COLD
+    chosen = rules("path" if metric == COOL else metric, draws, cooling=cooling)
+    grown = take_turns(system(graph, interests, costs), chosen, order)
+    work = tree_work(grown.parents.tolist(), inherent, costs)
+    total = float(sum(each.overhead for each in work))
+    shown = Table("node", "parent", "cost", "overhead")
+    for node, (parent, each) in enumerate(zip(grown.parents, work, strict=True)):
+        shown.add_row(
+            str(node), "root" if parent < 0 else str(parent), f"{each.cost:g}", f"{each.overhead:g}"
+        )
+    console = Console()
+    console.print(shown)
+    console.print(f"{metric}: overhead {total:g} after {grown.rounds} rounds of turns.")
+    if seconds > 0:
+        best = optimum(graph, interests, costs, start=grown.parents, seconds_max=seconds)
+        how = "the optimum, proved" if best.proved else f"the best found; none is below {best.bound:g}"
+        above = f", {total / best.overhead - 1:.1%} less than this tree's" if best.overhead else ""
+        console.print(f"{best.overhead:g} is {how}{above if total > best.overhead else ''}.")
+
+
+def read_layout(path: Path) -> Given:
+    """Read and check a layout file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Given)
+    except OSError as error:
+        raise AdhocError(f"layout {path} cannot be read: {error.strerror}.") from None
+    except msgspec.MsgspecError as error:
+        raise AdhocError(f"layout {path} is not as it should be: {error}.") from None
+
+
+def interest_of(node: Node, topics: Topics | None) -> MeasuredSet:
+    """A node's interest, checked."""
+    if node.interval is not None and node.topic is not None:
+        raise AdhocError("a node has an interval or a topic, not both; take one out.")
+    if node.topic is not None:
+        if topics is None:
+            raise AdhocError(f"topic {node.topic!r} needs the names and levels of topics in the layout file.")
+        return topic(TopicTree(branching=len(topics.names), depth=topics.levels), topics.names, node.topic)
+    return interval(*node.interval) if node.interval is not None else MeasuredSet()

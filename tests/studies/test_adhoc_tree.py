@@ -1,0 +1,172 @@
+"""The ad-hoc tree study: its grid, its tasks, and checks held against tables that do and do not agree."""
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from sojourn.errors import SojournError
+from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions
+from sojourn.sim.adhoc_mobility import Roaming
+from sojourn.studies.adhoc_tree import judging, presentation, study
+from sojourn.studies.adhoc_tree.examples import examples
+from sojourn.studies.adhoc_tree.grid import grid
+from sojourn.studies.adhoc_tree.parameters import SCALES, scale_named
+from sojourn.studies.adhoc_tree.runs import Run, simulate
+from sojourn.studies.adhoc_tree.table import Table
+from sojourn.studies.claims import claims_of
+from sojourn.studies.runner import Row, RunSpec, run_grid
+
+
+def _json(run: Run) -> str:
+    return msgspec.json.encode(run).decode()
+
+
+def test_examples_are_the_papers() -> None:
+    """Every worked number comes out exactly."""
+    assert all(example.paper == example.ours for example in examples())
+
+
+def test_grid_names_every_task_once_a_point() -> None:
+    """Each scale has all experiments, blocks cover all seeds, and equal specifications are one run."""
+    experiments = {spec.experiment for spec in grid(SCALES["paper"])}
+    assert {"fig8", "fig9", "fig10", "fig11", "fig12", "fig13", "exact", "move", "roam"} <= experiments
+    fig8 = [spec for spec in grid(SCALES["paper"]) if (spec.experiment, spec.x) == ("fig8", 25.0)]
+    runs = [msgspec.json.decode(spec.spec_json, type=Run) for spec in fig8]
+    seeds = [run.layout.seed + further for run in runs for further in range(run.layouts)]
+    assert seeds == list(range(1, 201))
+    assert len([spec for spec in grid(SCALES["paper"], 10) if spec.experiment == "fig13"]) == 10
+
+
+def _layout_of(model: Any) -> Layout:
+    return Layout(seed=8, model=model, offset_sigma=30)
+
+
+def test_layouts_do_not_depend_on_range_length_or_model() -> None:
+    """Nodes stand in the same places whatever else changes; interval lengths are those of all submodels."""
+    places = draw_positions(Layout(seed=8))
+    assert np.array_equal(places, draw_positions(Layout(seed=8, range_m=140, length=50, model="ni-x")))
+    lengths = [
+        [float(each.measure()) for each in draw_interests(_layout_of(model), places)]
+        for model in ("ni-r", "ni-x", "ni-xmod")
+    ]
+    assert np.allclose(lengths[0], lengths[1], atol=1e-4)
+    assert np.allclose(lengths[0], lengths[2], atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["lines", "exact", "large", "move", "roam", "shared"])
+def test_every_task_gives_the_same_twice(kind: Any) -> None:
+    """A specification's text is all that a task depends on."""
+    layout = Layout(
+        seed=3, nodes_per_cluster=4, cluster_distance_m=60, node_distance_m=50, range_m=70, connected_at_m=60
+    )
+    run = Run(
+        kind=kind,
+        layout=layout,
+        layouts=2,
+        metrics=("nhop", "combo", "cool"),
+        roaming=Roaming(speed_m_s=2, warmup_s=5, duration_s=3),
+        picture=True,
+    )
+    first = simulate(_json(run))
+    assert first == simulate(_json(run))
+    assert all(isinstance(value, str | float | int) for value in first.values())
+    if kind == "exact":
+        assert first["proved"] == 2
+        excess = json.loads(str(first["values"]))
+        assert all(value >= -1e-9 for values in excess.values() for value in values)
+
+
+def test_small_systems_are_enumerated_and_solved_alike() -> None:
+    """The task that compares both reports no difference."""
+    layout = Layout(
+        nodes_per_cluster=3, cluster_distance_m=200, node_distance_m=160, radius_spread_m=40,
+        range_m=180, connected_at_m=180,
+    )  # fmt: skip
+    row = simulate(_json(Run(kind="small", layout=layout, layouts=5)))
+    assert float(str(row["apart_max"])) < 1e-6
+    assert min(json.loads(str(row["excess"]))) >= 0
+
+
+def _table(rows: dict[tuple[str, str, float], Row]) -> Table:
+    specs, found = [], []
+    for (experiment, series, x), row in rows.items():
+        run_id = f"{experiment} {series} {x}"
+        labels = {"run_id": run_id, "experiment": experiment, "series": series, "computations": "none"}
+        specs.append(RunSpec(**labels, axis="x", x=x, seed=1, cost=1.0, spec_json="{}"))
+        found.append({"run_id": run_id, "error": None, **row})
+    return Table(specs, found)
+
+
+def _values(**values: float) -> Row:
+    return {"values": json.dumps({name: [value, value * 1.1] for name, value in values.items()})}
+
+
+def _verdict(claim: str, table: Table) -> str:
+    return judging.CHECKS[claim](claims_of("adhoc-tree")[claim], table).verdict
+
+
+@pytest.mark.parametrize(
+    ("at_80", "free", "widest", "verdict"),
+    [
+        (1.30, 1.23, 1.5, "holds"),
+        (1.05, 1.02, 1.5, "differs"),
+        (1.30, 1.35, 1.5, "differs"),
+        (1.30, 1.23, 1.2, "holds"),
+        (1.30, 1.23, 1.0, "holds"),
+    ],
+)
+def test_fig9_is_judged_by_its_numbers(at_80: float, free: float, widest: float, verdict: str) -> None:
+    """The ratio at 80, the one without the cost of receiving, and an inner maximum decide."""
+    rows = {}
+    for series, line in (("r=1", {60.0: 1.1, 80.0: at_80, 100.0: widest, 180.0: 1.0}), ("r=0", {80.0: free})):
+        for x, ratio in line.items():
+            rows["fig9", series, x] = _values(nhop=ratio, ovhd=1.05, combo=1.0)
+    assert _verdict("C-fig9", _table(rows)) == verdict
+
+
+def test_fig8_notices_a_broken_order() -> None:
+    """One point at which SP-OVHD costs more than SP-NHOP is enough to differ."""
+    good = {("fig8", "", x): _values(random=4, nhop=2 + x / 9, ovhd=1.5, combo=1) for x in (1.0, 2.0, 3.0)}
+    assert _verdict("C-fig8", _table(good)) == "holds"
+    good["fig8", "", 2.0] = _values(random=4, nhop=1.4, ovhd=1.5, combo=1)
+    assert _verdict("C-fig8", _table(good)) == "differs"
+
+
+def test_missing_runs_leave_a_claim_open() -> None:
+    """Without its runs a claim is not judged, and the others are."""
+    verdicts = {verdict.id: verdict for verdict in judging.judge_all(_table({}), SCALES["paper"])}
+    assert verdicts["C-examples"].verdict == "holds"
+    assert verdicts["C-fig9"].verdict == "not yet"
+    assert list(verdicts) == list(claims_of("adhoc-tree"))
+
+
+def test_a_tiny_study_end_to_end() -> None:
+    """The smallest grid runs, judges and draws everything, the picture of a move included."""
+    tiny = msgspec.structs.replace(
+        SCALES["smoke"],
+        seeds=1,
+        lengths=(1.0, 25.0, 50.0),
+        exact=1,
+        exact_elsewhere=0,
+        large=0,
+        moves=1,
+        shared=0,
+    )
+    outcome = study.run(tiny, sweep=lambda specs: run_grid(specs, simulate, workers=1))
+    assert outcome.failed == 0
+    assert {verdict.verdict for verdict in outcome.verdicts} <= {"holds", "not yet"}
+    drawn = {figure.number: chart for figure, chart in presentation.charts(outcome)}
+    assert {"5-before", "5-after", "8", "9", "11", "12", "13", "10", "roaming"} <= set(drawn)
+    assert len(drawn["5-before"].data[0].x) == 30
+    assert len(dict(presentation.facts(outcome))["roaming"]) > 50
+
+
+def test_unknown_scale_is_one_sentence() -> None:
+    """A scale the study does not have is named."""
+    with pytest.raises(SojournError, match="scale may be smoke, quick, paper, not 'huge'"):
+        scale_named("huge")
+    with pytest.raises(SojournError, match="speed_m_s must be at least 0"):
+        Roaming(speed_m_s=-1)
