@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from sojourn.adhoc.tree.connectivity import AdhocError
+from sojourn.adhoc.tree.connectivity import AdhocError, neighbours
+from sojourn.adhoc.tree.cooling import COLD, Cooling
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.overhead import Costs, tree_work
+from sojourn.adhoc.tree.turns import overhead_of, system
 from sojourn.interest.measure import MeasuredSet, TopicTree
-from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions
+from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions, draw_subscriptions
 from sojourn.sim.adhoc_world import AdhocWorld
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
@@ -95,6 +97,29 @@ def test_joins_beacons_and_a_failed_parent() -> None:
     world.revive(inner)
     world.run_until(80.0)
     assert (world.parents()[1:] >= 0).all()
+
+
+def test_cooled_shopping_over_the_air() -> None:
+    """By beacons, timers and messages alone, cooled shopping ends in trees that cost less than SP-COMBO's."""
+    totals = {"combo": 0.0, "path": 0.0}
+    for seed in (1, 2, 4):
+        layout = Layout(seed=seed)
+        places = draw_positions(layout)
+        interests = draw_subscriptions(layout, places)
+        given = system(neighbours(places, layout.range_m), interests, Costs())
+        for metric, cooling in (("combo", COLD), ("path", Cooling(40.0, 90, seed))):
+            world = AdhocWorld(
+                Radio(places, layout.range_m),
+                interests.sets(),
+                Streams(seed).fresh("timers"),
+                choosing=[Choosing(metric=metric)] * len(places),
+                cooling=cooling,
+            )
+            world.start()
+            world.run_until(110.0)
+            assert (world.parents()[1:] >= 0).all()
+            totals[metric] += overhead_of(given, world.parents())
+    assert totals["path"] < 0.98 * totals["combo"]
 
 
 def test_a_partitioned_node_tries_again() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sojourn.adhoc.tree.cooling import COLD, Cooling, handicap
 from sojourn.adhoc.tree.messages import (
     Deliver,
     Effect,
@@ -56,11 +57,14 @@ class AdhocWorld:
         timing: Timing | None = None,
         roots: Sequence[int] = (0,),
         flooding: bool = False,
+        cooling: Cooling = COLD,
     ) -> None:
         self.radio = radio
         self.clock = Clock()
         self._stream = stream
         rules = timing or Timing()
+        self._beacon_s = rules.beacon_s
+        self._cooling = cooling
         self.cores: list[dict[int, ShopParent]] = [
             {root: ShopParent(node, root, own, choosing[node], rules) for root in roots}
             for node, own in enumerate(inherent)
@@ -183,7 +187,16 @@ class AdhocWorld:
     def _timer(self, thing: tuple[int, int, int, SetTimer]) -> None:
         node, tree, number, timer = thing
         if self._timers.get((node, tree, timer.name)) == number and node not in self.radio.silent:
-            self.feed(node, tree, TimerFired(name=timer.name, token=timer.token))
+            handicaps = self._handicaps(node) if timer.name == "shop" else {}
+            self.feed(node, tree, TimerFired(name=timer.name, token=timer.token, handicaps=handicaps))
+
+    def _handicaps(self, node: int) -> dict[int, float]:
+        """The noise of cooled shopping; a beacon period is a round."""
+        number = int(self.clock.now / self._beacon_s)
+        if number >= self._cooling.rounds:
+            return {}
+        others = np.flatnonzero(self.radio.graph[node])
+        return {int(other): float(handicap(self._cooling, number, node, other)) for other in others}
 
     def _carry_out(self, node: int, tree: int, effects: list[Effect]) -> None:
         for effect in effects:

@@ -31,6 +31,7 @@ NAMES = {
     "combo": "SP-COMBO",
     "path": "exact growth of the whole tree",
     "cool": "cooled shopping",
+    "cool-long": "cooled shopping, patient",
     "comboerr": "SP-COMBOerr",
     "comboerr-fresh": "SP-COMBOerr, new errors every turn",
     "comboerr-one": "SP-COMBOerr, one error for both overheads",

@@ -18,6 +18,9 @@ BLOCK = 50
 COOLING_ROUNDS = 300
 """Warm rounds of the improved shopping: five minutes of beacons. Longer hardly helps 30 nodes."""
 
+COOLING_LONG = 2000
+"""Warm rounds in search of the best tree known of 300 nodes."""
+
 COOLING_HEAT = 1.0
 """Its first temperature, as a multiple of (r + f) l: what forwarding one node's whole interest costs another.
 Warmer is a random tree for longer, colder leaves poor trees too seldom."""
@@ -153,7 +156,7 @@ SCALES = {
         exact=120,
         exact_elsewhere=15,
         sixty=3,
-        large=20,
+        large=10,
         moves=60,
         roams=10,
         shared=10,

@@ -42,7 +42,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Its seed is the first one; the others follow."""
     layouts: int = 1
     metrics: tuple[str, ...] = ()
-    """Algorithms: the metrics of `adhoc.tree`; `cool` for the improved one; `comboerr-fresh` with new errors
+    """Algorithms: the metrics of `adhoc.tree`; `cool` for the improved one, `cool-long` for the same with
+    more patience; `comboerr-fresh` with new errors
     at every turn and `comboerr-one` with the same error in both overheads; and with `-draw` behind it a
     metric whose ties a draw breaks."""
     receive: float = 1.0
@@ -94,9 +95,10 @@ class _System:
         order, draws = stream.permutation(nodes), stream.random((nodes, nodes))
         metric = name.removesuffix("-draw")
         cooling, errors, rounds_max = COLD, NO_ERRORS, 100
-        if metric == "cool":
+        if metric.startswith("cool"):
             heat = parameters.COOLING_HEAT * (1 + self.run.receive) * self.layout.length
-            metric, cooling = "path", Cooling(heat, parameters.COOLING_ROUNDS, number)
+            rounds = parameters.COOLING_LONG if metric == "cool-long" else parameters.COOLING_ROUNDS
+            metric, cooling = "path", Cooling(heat, rounds, number)
         elif metric.startswith("comboerr"):
             fresh, one = metric == "comboerr-fresh", metric == "comboerr-one"
             metric, layers = "comboerr", parameters.FRESH_LAYERS if fresh else 1
