@@ -66,7 +66,9 @@ def fig5b(claim: Claim, table: Table) -> Verdict:
     )
     rarer_growth = last(rarer) / rarer[100.0]
     rarer_holds = _collapses(rarer, rarer_growth, rarer_delayed)
-    doubled = ", ".join(f"{watched[0][x]:.3g} s becomes {watched[1][x]:.3g} s at {x:g}" for x in watched[1])
+    doubled = ", ".join(
+        f"{_short(watched[0][x])} s becomes {_short(watched[1][x])} s at {x:g}" for x in watched[1]
+    )
     is_steady = all(watched[1][x] >= watched[0][x] for x in watched[1])
     trend = "it does not come down" if is_steady else "part of it is a transient"
     others = "; ".join(
@@ -93,14 +95,13 @@ def fig5b(claim: Claim, table: Table) -> Verdict:
         evidence=(
             f"Standard rebuilds in {_line(standard)} publishers, {growth:.1f} times from 100 to the most; "
             f"delayed needs {max(delayed.values()):.2f} s at most. Standard is overloaded wherever the "
-            f"backlog takes longer than the run to work off ({_line(worked_off, '.1f', ' times')}): each "
-            "move costs the root an advertisement and its withdrawal, and a subscription and its withdrawal "
-            f"from every subtree with a subscriber. Watched twice as long, {doubled}: {trend}. "
-            "A network that still keeps up at 100 publishers needs fewer moves. With a speed "
-            f"drawn anew at every move, which makes them four times rarer, standard takes {_line(rarer)}, "
-            f"{rarer_growth:.1f} times from 100 to the most, and the check "
-            f"{'holds' if rarer_holds else 'does not hold'} on that reading. Other readings of what the "
-            f"paper leaves open: {others}."
+            f"backlog takes longer than the run to work off ({_line(worked_off, ' times')}): each move costs "
+            "the root an advertisement and its withdrawal, and a subscription and its withdrawal from every "
+            f"subtree with a subscriber. Watched twice as long, {doubled}: {trend}. A network that still "
+            "keeps up at 100 publishers needs fewer moves. With a speed drawn anew at every move, which "
+            f"makes them four times rarer, standard takes {_line(rarer)}, {rarer_growth:.1f} times from 100 "
+            f"to the most, and the check {'holds' if rarer_holds else 'does not hold'} on that reading. "
+            f"Other readings of what the paper leaves open: {others}."
         ),
     )
 
@@ -110,6 +111,11 @@ def _collapses(standard: Points, growth: float, delayed: Points) -> bool:
     return last(standard) > 60 and growth >= 10 and max(delayed.values()) < 10
 
 
-def _line(points: Points, form: str = ".3g", unit: str = " s") -> str:
+def _line(points: Points, unit: str = " s") -> str:
     """A line's values for a sentence."""
-    return ", ".join(f"{value:{form}}{unit} at {x:g}" for x, value in points.items())
+    return ", ".join(f"{_short(value)}{unit} at {x:g}" for x, value in points.items())
+
+
+def _short(value: float) -> str:
+    """Three digits or, above a thousand, whole ones."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
