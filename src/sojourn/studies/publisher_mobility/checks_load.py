@@ -80,6 +80,7 @@ def fig5b(claim: Claim, table: Table) -> Verdict:
         measured={
             **flat("standard, s", standard),
             **flat("delayed, s", delayed),
+            **flat("proxy, s", seconds(table.points("publishers", "proxy", "complex", TIME))),
             "standard at the most / at 100": growth,
             "standard at the most / at 100, speed drawn at every move": rarer_growth,
             "the check holds with a speed drawn at every move": rarer_holds,

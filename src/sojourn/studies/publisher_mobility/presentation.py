@@ -47,6 +47,10 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
             "movement",
             "5, 50 or 100 km/h drawn a publisher, east or west, 3 s disconnected, turning at the ends",
         ),
+        (
+            "under way",
+            f"publishers set out at random times in the {parameters.UNDER_WAY_S / 3600:g} hours before a run",
+        ),
         ("control message", f"{parameters.CONTROL_BYTES} bytes (the paper gives none)"),
         ("event", f"{parameters.EVENT_BYTES} bytes (the paper gives none)"),
         ("cost", "hops of advertisements, subscriptions, their withdrawals and prefetch notices a minute"),
