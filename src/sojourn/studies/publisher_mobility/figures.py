@@ -22,6 +22,8 @@ COLOURS = {
 }
 DASHES = {"none": "solid", "fast": "dash", "complex": "dot"}
 SYMBOLS = {"none": "circle", "fast": "square", "complex": "diamond"}
+RINGS = {"delayed": ("circle-open", 12), "proxy+delayed": ("square-open", 11)}
+"""Lines that often lie on another one: their markers are rings around the other's."""
 
 
 class Mark(NamedTuple):
@@ -279,7 +281,7 @@ def draw(figure: Figure, table: Table) -> go.Figure:
                 "color": COLOURS[line.protocol],
                 "dash": DASHES[line.computations] if several_models else "solid",
             },
-            marker={"symbol": SYMBOLS[line.computations] if several_models else "circle", "size": 7},
+            marker=_marker(line, several_models=several_models),
         )
     for mark in figure.marks:
         _add_mark(chart, mark, log=figure.log)
@@ -296,6 +298,13 @@ def draw(figure: Figure, table: Table) -> go.Figure:
     else:
         chart.update_yaxes(rangemode="tozero")
     return chart
+
+
+def _marker(line: Line, *, several_models: bool) -> dict[str, str | int]:
+    if several_models:
+        return {"symbol": SYMBOLS[line.computations], "size": 7}
+    symbol, size = RINGS.get(line.protocol, ("circle", 7))
+    return {"symbol": symbol, "size": size}
 
 
 def _add_mark(chart: go.Figure, mark: Mark, *, log: bool) -> None:
