@@ -21,8 +21,8 @@ def _run(*arguments: str) -> str:
 
 
 def test_smoke_study_end_to_end(tmp_path: Path) -> None:
-    """The smoke scale runs every experiment in processes and writes tables, figures, claims and report."""
-    text = _run("publisher-mobility", "--scale=smoke", "--workers=2", f"--out={tmp_path}")
+    """The smoke scale runs every experiment on Spark and writes tables, figures, claims and report."""
+    text = _run("publisher-mobility", "--scale=smoke", "--master=local[2]", f"--out={tmp_path}")
     assert "A-fig5b-collapse" in text
     verdicts = json.loads((tmp_path / "claims.json").read_text())
     assert [verdict["id"] for verdict in verdicts] == list(claims_of("publisher-mobility"))

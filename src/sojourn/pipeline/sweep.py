@@ -33,6 +33,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 import sojourn
 from sojourn.errors import SojournError
@@ -230,7 +231,7 @@ def _simulate(
         folder = f"{store.rstrip('/')}/{int(time.time()):010d}-{uuid.uuid4().hex[:8]}"
         simulated.write.option("mapreduce.fileoutputcommitter.algorithm.version", "2").parquet(folder)
 
-    if listener is None:
+    if listener is None or is_remote():  # by Spark Connect a client sees no task
         write(None)
         return
     with Watch(spark.sparkContext, count, cost, listener) as watch:
