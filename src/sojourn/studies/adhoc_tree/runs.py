@@ -46,6 +46,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     more patience; `comboerr-fresh` with new errors
     at every turn and `comboerr-one` with the same error in both overheads; and with `-draw` behind it a
     metric whose ties a draw breaks."""
+    # The study's constants are part of the specification: results of other constants are other results.
+    orders: int = parameters.ORDERS
+    cooling_heat: float = parameters.COOLING_HEAT
+    cooling_rounds: int = parameters.COOLING_ROUNDS
+    cooling_long: int = parameters.COOLING_LONG
+    fresh_layers: int = parameters.FRESH_LAYERS
+    publishers: int = parameters.PUBLISHERS
     receive: float = 1.0
     error: float = 0.0
     """Standard deviation of the error in COMBOerr."""
@@ -85,9 +92,9 @@ class _System:
         self.best: tuple[float, NDArray[np.int64]] | None = None
         self.unsettled = 0
 
-    def overheads(self, name: str, orders: int = parameters.ORDERS) -> list[float]:
+    def overheads(self, name: str) -> list[float]:
         """An algorithm's overhead in each of several random orders of turns."""
-        return [self._grow(name, order) for order in range(orders)]
+        return [self._grow(name, order) for order in range(self.run.orders)]
 
     def _grow(self, name: str, number: int) -> float:
         stream = Streams(self.layout.seed).fresh("turns", number)
@@ -96,12 +103,12 @@ class _System:
         metric = name.removesuffix("-draw")
         cooling, errors, rounds_max = COLD, NO_ERRORS, 100
         if metric.startswith("cool"):
-            heat = parameters.COOLING_HEAT * (1 + self.run.receive) * self.layout.length
-            rounds = parameters.COOLING_LONG if metric == "cool-long" else parameters.COOLING_ROUNDS
+            heat = self.run.cooling_heat * (1 + self.run.receive) * self.layout.length
+            rounds = self.run.cooling_long if metric == "cool-long" else self.run.cooling_rounds
             metric, cooling = "path", Cooling(heat, rounds, number)
         elif metric.startswith("comboerr"):
             fresh, one = metric == "comboerr-fresh", metric == "comboerr-one"
-            metric, layers = "comboerr", parameters.FRESH_LAYERS if fresh else 1
+            metric, layers = "comboerr", self.run.fresh_layers if fresh else 1
             errors = stream.normal(0, self.run.error, (layers, 2, nodes, nodes))
             if one:
                 errors[:, 1] = errors[:, 0]
@@ -214,7 +221,7 @@ def _large(run: Run) -> Row:
         bound = lower_bound(drawn.graph, drawn.interests, drawn.costs)
         for name in run.metrics:
             drawn.unsettled = 0
-            values[name].append(float(np.mean(drawn.overheads(name, 1))) / bound)
+            values[name].append(float(np.mean(drawn.overheads(name))) / bound)
             unsettled[name] += drawn.unsettled
     return {"values": json.dumps(values)} | {f"unsettled {name}": count for name, count in unsettled.items()}
 
@@ -276,7 +283,7 @@ def _shared(run: Run) -> Row:
     for layout in _layouts(run):
         drawn = _System(layout, run)
         stream = Streams(layout.seed).fresh("publishers")
-        chosen = stream.choice(np.arange(1, len(drawn.places)), parameters.PUBLISHERS, replace=False)
+        chosen = stream.choice(np.arange(1, len(drawn.places)), run.publishers, replace=False)
         publishers = [int(node) for node in chosen]
         world = AdhocWorld(
             Radio(drawn.places, layout.range_m),
