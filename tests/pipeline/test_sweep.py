@@ -17,6 +17,7 @@ from sojourn.pipeline.sweep import (
     Measures,
     Outcome,
     SweepError,
+    _with_imports,
     code_version,
     read_store,
     run_one,
@@ -27,6 +28,7 @@ from sojourn.pipeline.sweep import (
     write_traces,
 )
 from sojourn.pipeline.tables import open_trace
+from sojourn.studies.publisher_mobility import measures
 
 
 def simulate(spec: str, *, log: str = "") -> Measures:
@@ -195,3 +197,11 @@ def test_an_error_is_one_bounded_text() -> None:
 def test_the_code_version_depends_on_the_run_function() -> None:
     """Arguments bound to it do not matter; another function is another version."""
     assert code_version(simulate) == code_version(partial(simulate, log="x")) != code_version(crash)
+
+
+def test_the_code_version_follows_imports() -> None:
+    """A run of the study depends on the router and on the filters it never names, and not on the report."""
+    reached = [file.as_posix() for file in _with_imports([Path(measures.__file__)])]
+    assert any(path.endswith("routing/router.py") for path in reached)
+    assert any(path.endswith("interest/filters.py") for path in reached)
+    assert not any("report/" in path or "figures" in path for path in reached)

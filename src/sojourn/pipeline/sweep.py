@@ -15,6 +15,7 @@ takes its process down with it is tried `CRASHES_MAX` times and then becomes suc
 Not here: what a run means, how measures are averaged (`metrics`), what a study does with them.
 """
 
+import ast
 import hashlib
 import platform
 import time
@@ -50,9 +51,6 @@ ERROR_CHARS_MAX = 2000
 TRACE_ROWS_MAX = 65_536
 """Rows of a trace in one Arrow batch."""
 
-SIMULATING = ("errors.py", "interest", "routing", "mobility", "edge", "adhoc", "sim")
-"""The parts of the package that can change what a simulated run returns."""
-
 
 class SweepError(SojournError):
     """A sweep cannot be run as asked."""
@@ -71,22 +69,41 @@ RunFunction = Callable[[str], Measures | Outcome]
 
 
 def code_version(run: RunFunction) -> str:
-    """A digest of all code that a simulated run goes through, and of the versions below it."""
-    root = Path(sojourn.__file__).parent
-    files = [
-        file
-        for part in SIMULATING
-        for file in ([root / part] if part.endswith(".py") else sorted((root / part).rglob("*.py")))
-        if file.is_file()
-    ]
-    module = import_module(getattr(run, "func", run).__module__)
-    if module.__file__:
-        files.append(Path(module.__file__))
-    name = getattr(run, "func", run).__qualname__
-    digest = hashlib.sha256(f"{name} {platform.python_version()} {np.__version__}".encode())
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    """A digest of all code of ours that a run goes through, and of the versions below it."""
+    function = getattr(run, "func", run)
+    file = import_module(function.__module__).__file__
+    own = [Path(file)] if file else []
+    digest = hashlib.sha256(f"{function.__qualname__} {platform.python_version()} {np.__version__}".encode())
+    for module in _with_imports(own):
+        digest.update(module.name.encode() + b"\0" + module.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def _with_imports(modules: Iterable[Path]) -> list[Path]:
+    """The modules and every module of this package that they import, directly or not."""
+    found: set[Path] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting += _imports(module)
+    return sorted(found)
+
+
+def _imports(module: Path) -> Iterator[Path]:
+    """The files of this package that a module names in its imports."""
+    above = Path(sojourn.__file__).parent.parent
+    for node in ast.walk(ast.parse(module.read_bytes())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [str(node.module), *(f"{node.module}.{name}" for name in names)]
+        for name in names:
+            if name.split(".")[0] == sojourn.__name__:
+                place = above / name.replace(".", "/")
+                yield from (
+                    file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()
+                )
 
 
 def sweep(
