@@ -1,6 +1,7 @@
 """The picture of a layout: places, radio range, tree, colour by interest, before and after a node's move."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,18 @@ def _draw(drawn: dict[str, Any], places: list[list[float]], parents: list[int], 
     interests = [each.intervals[0] for each in draw_interests(layout, np.array(drawn["places"]))]
     centres = [(low + high) / 2 for low, high in interests]
     figure = go.Figure()
-    for child, parent in enumerate(parents):
-        if parent >= 0:
-            colour = MOVED if node in (child, parent) else EDGE
-            _line(figure, places[child], places[parent], colour, 2.0)
-    for one in range(len(places)):
-        for other in range(one):
-            apart = sum((a - b) ** 2 for a, b in zip(places[one], places[other], strict=True))
-            if apart < reach**2 and parents[one] != other and parents[other] != one:
-                _line(figure, places[one], places[other], HEARD, 0.6)
+    tree = [(child, parent) for child, parent in enumerate(parents) if parent >= 0]
+    heard = [
+        (one, other)
+        for one in range(len(places))
+        for other in range(one)
+        if math.dist(places[one], places[other]) < reach
+        and (one, other) not in tree
+        and (other, one) not in tree
+    ]
+    _lines(figure, "within radio range", heard, places, HEARD, 0.6)
+    _lines(figure, "tree", [edge for edge in tree if node not in edge], places, EDGE, 2.0)
+    _lines(figure, "tree at the node that moves", [edge for edge in tree if node in edge], places, MOVED, 2.5)
     for centre, colour in ((places[0], "#566573"), (places[node], MOVED)):
         x, y = centre
         figure.add_shape(
@@ -66,6 +70,7 @@ def _draw(drawn: dict[str, Any], places: list[list[float]], parents: list[int], 
             text=["root" if each == 0 else str(each) for each in range(len(places))],
             textposition="top center",
             name="nodes",
+            showlegend=False,
             customdata=[[low, high] for low, high in interests],
             hovertemplate="node %{text}: interest %{customdata[0]:.1f} to "
             "%{customdata[1]:.1f}<extra></extra>",
@@ -83,14 +88,27 @@ def _draw(drawn: dict[str, Any], places: list[list[float]], parents: list[int], 
         title=f"Layout and tree {when} of node {node}",
         xaxis_title="x, m",
         yaxis_title="y, m",
-        showlegend=False,
     )
     figure.update_yaxes(scaleanchor="x", scaleratio=1)
     return figure
 
 
-def _line(figure: go.Figure, one: list[float], other: list[float], colour: str, width: float) -> None:
-    figure.add_shape(
-        type="line", x0=one[0], y0=one[1], x1=other[0], y1=other[1],
-        line={"color": colour, "width": width}, layer="below",
-    )  # fmt: skip
+def _lines(
+    figure: go.Figure,
+    name: str,
+    edges: list[tuple[int, int]],
+    places: list[list[float]],
+    colour: str,
+    width: float,
+) -> None:
+    """Many lines as one trace, with a gap after each."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for one, other in edges:
+        xs += [places[one][0], places[other][0], None]
+        ys += [places[one][1], places[other][1], None]
+    figure.add_trace(
+        go.Scatter(
+            x=xs, y=ys, mode="lines", name=name, hoverinfo="skip", line={"color": colour, "width": width}
+        )
+    )
