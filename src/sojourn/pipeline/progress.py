@@ -84,7 +84,9 @@ class Watch:
             for job in tracker.getJobIdsForGroup(self._group)
             for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
         ]
-        return sum(stage.numActiveTasks for stage in stages if stage is not None)
+        active = sum(stage.numActiveTasks for stage in stages if stage is not None)
+        # The tracker hears of a task's end a little late and of the next one's start at once.
+        return min(active, self._context.defaultParallelism)
 
     def _tell(self, running: int) -> None:
         done, failed = min(self._total, self.counters.done.value), self.counters.failed.value
