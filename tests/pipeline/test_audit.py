@@ -55,6 +55,7 @@ def test_no_plan_has_a_product(spark: SparkSession, tmp_path: Path) -> None:
     random_trace("r1", 1).write(tmp_path)
     for options in (AuditOptions(), DEALT):
         audit = build_audit(spark, open_trace(tmp_path, TABLES), options)
+        assert audit.unreadable is not None, "there are policies to read"
         for frame in (audit.findings, audit.incidents, audit.summary, audit.unreadable, audit.unknown):
             plan = frame._jdf.queryExecution().executedPlan().toString()
             assert "CartesianProduct" not in plan

@@ -21,8 +21,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
-from sojourn.pipeline.audit_chunks import DELIVERED, EXPECTED, named_rows, packed, packer, unpacked
-from sojourn.pipeline.audit_findings import BY_WINDOW, COUNTS, INCIDENT, LATENCY, LOST, findings
+from sojourn.pipeline.audit_chunks import DELIVERED, EXPECTED, NAMES, named_rows, packed, unpacked
+from sojourn.pipeline.audit_findings import BY_RUN, COUNTS, INCIDENT, LOST, findings
 from sojourn.pipeline.audit_interests import (
     RunInterests,
     compile_interests,
@@ -32,6 +32,7 @@ from sojourn.pipeline.audit_interests import (
 )
 from sojourn.pipeline.audit_kernel import BIN_BITS, compare
 from sojourn.pipeline.schemas import CHUNKS, FILTER_PARTS, FINDINGS, PARSED_FILTERS
+from sojourn.pipeline.tables import split_batches
 
 if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
@@ -63,13 +64,16 @@ def with_parsed(texts: DataFrame) -> DataFrame:
 
 
 def expected_chunks(interests: Broadcast[dict[str, RunInterests]], buckets: int) -> Transform:
-    """Turn publications into chunks of expected deliveries with a broadcast index."""
+    """Turn splits of publications into chunks of expected deliveries with a broadcast index."""
 
-    def rows_of(batch: pa.RecordBatch) -> Iterator[pa.Table]:
-        return expected_rows(pa.Table.from_batches([batch]), interests.value)
+    def match(splits: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        compiled = interests.value
+        batches = split_batches(splits, "publications", PUBLISHED)
+        expected = (rows for batch in batches for rows in expected_rows(_as_table(batch), compiled))
+        return packed(expected, EXPECTED, buckets)
 
-    def transform(publications: DataFrame) -> DataFrame:
-        return publications.select(*PUBLISHED).mapInArrow(packer(EXPECTED, buckets, rows_of), CHUNKS)
+    def transform(splits: DataFrame) -> DataFrame:
+        return splits.mapInArrow(match, CHUNKS)
 
     return transform
 
@@ -141,31 +145,39 @@ def _matcher(buckets: int) -> Callable[[pa.Table, pa.Table], pa.Table]:
 
 
 def delivered_chunks(buckets: int) -> Transform:
-    """Turn deliveries into chunks."""
+    """Turn splits of deliveries into chunks."""
 
-    def transform(deliveries: DataFrame) -> DataFrame:
-        rows = deliveries.select(*DELIVERY)
-        return rows.mapInArrow(packer(DELIVERED, buckets, lambda batch: [named_rows(batch)]), CHUNKS)
+    def pack(splits: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batches = split_batches(splits, "deliveries", DELIVERY, NAMES)
+        return packed((named_rows(batch) for batch in batches), DELIVERED, buckets)
+
+    def transform(splits: DataFrame) -> DataFrame:
+        return splits.mapInArrow(pack, CHUNKS)
 
     return transform
 
 
-def compared(window_s: float) -> Transform:
+def compared(buckets: int, window_s: float) -> Transform:
     """Compare the chunks of both sides, bucket by bucket, into FINDINGS."""
 
-    def judge(chunks: pa.Table) -> pa.Table:
-        sides = chunks.column("side").to_pylist()
-        payloads = chunks.column("payload").to_pylist()
-        expected, delivered = (
-            unpacked(payload for side, payload in zip(sides, payloads, strict=True) if side == wanted)
-            for wanted in (EXPECTED, DELIVERED)
-        )
-        return findings(compare(expected, delivered), window_s)
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        payloads: dict[int, list[pa.Scalar]] = {EXPECTED: [], DELIVERED: []}
+        for batch in batches:
+            for side, payload in zip(batch.column("side").to_pylist(), batch.column("payload"), strict=True):
+                payloads[side].append(payload.as_buffer())
+        if payloads[EXPECTED] or payloads[DELIVERED]:
+            outcomes = compare(unpacked(payloads[EXPECTED]), unpacked(payloads[DELIVERED]))
+            yield from findings(outcomes, window_s).to_batches()
 
     def transform(chunks: DataFrame) -> DataFrame:
-        return chunks.groupBy("bucket").applyInArrow(judge, FINDINGS)
+        # A partition is a bucket: nothing need be sorted or grouped within it.
+        return chunks.repartitionById(buckets, F.col("bucket")).mapInArrow(judge, FINDINGS)
 
     return transform
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
 
 
 # -------------------------------------------------------------------------- summing up
@@ -192,14 +204,13 @@ def counts_by(scope: str, name: str | None = None) -> Transform:
 
     def transform(found: DataFrame) -> DataFrame:
         tallies = found.where(F.col("scope") == scope).select(
-            "run_id", F.col("key").alias(name or "key"), "measure", "bin", "tally"
+            "run_id", F.col("key").alias(name or "key"), "measure", "tally", "bins"
         )
-        counted = tallies.groupBy(*keys).agg(*(_tally_of(measure).alias(measure) for measure in COUNTS))
-        timed = tallies.transform(_latency_percentiles(keys))
-        stacked = counted.unionByName(timed, allowMissingColumns=True)
-        return stacked.groupBy(*keys).agg(
-            *(F.max(column).alias(column) for column in stacked.columns if column not in keys)
+        counted = tallies.groupBy(*keys).agg(
+            *(_tally_of(measure).alias(measure) for measure in COUNTS),
+            F.sort_array(F.flatten(F.collect_list("bins"))).alias("bins"),
         )
+        return counted.withColumns(_latency_percentiles()).drop("bins")
 
     return transform
 
@@ -208,28 +219,20 @@ def _tally_of(measure: str) -> Column:
     return F.coalesce(F.sum(F.when(F.col("measure") == measure, F.col("tally"))), F.lit(0))
 
 
-def _latency_percentiles(keys: list[str]) -> Transform:
-    """Read percentiles off the bins: the first bin with enough latencies in and below it."""
+def _latency_percentiles() -> dict[str, Column]:
+    """Read percentiles off sorted bins: the first bin with enough latencies in and below it."""
+    total = F.col("delivered") - F.col("before_published")
+    start = F.struct(F.lit(0).cast("long").alias("upto"), F.lit(None).cast("int").alias("bin"))
 
-    def transform(tallies: DataFrame) -> DataFrame:
-        bins = (
-            tallies.where(F.col("measure") == LATENCY)
-            .groupBy(*keys, "bin")
-            .agg(F.sum("tally").alias("tally"))
-        )
-        group = Window.partitionBy(*keys)
-        upto = group.orderBy("bin").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        summed = bins.withColumns({"upto": F.sum("tally").over(upto), "total": F.sum("tally").over(group)})
-        return summed.groupBy(*keys).agg(
-            *(
-                _middle(F.min(F.when(F.col("upto") >= F.col("total") * share, F.col("bin")))).alias(
-                    f"latency_{name}_s"
-                )
-                for name, share in PERCENTILES.items()
-            )
-        )
+    def percentile(share: float) -> Column:
+        def step(at: Column, bin_: Column) -> Column:
+            upto = at["upto"] + bin_["tally"]
+            reached = F.coalesce(at["bin"], F.when(upto >= total * share, bin_["bin"]))
+            return F.struct(upto.alias("upto"), reached.alias("bin"))
 
-    return transform
+        return _middle(F.aggregate("bins", start, step)["bin"])
+
+    return {f"latency_{name}_s": percentile(share) for name, share in PERCENTILES.items()}
 
 
 def _middle(number: Column) -> Column:
@@ -343,7 +346,7 @@ def run_summary(
         told = (F.max(name).alias(name) for name in ("world", "duration_s", "error"))
         parts = [
             publications.transform(published_by_run),
-            found.transform(counts_by(BY_WINDOW)),
+            found.transform(counts_by(BY_RUN)),
             incidents.transform(losses_by_reason),
             handoffs.transform(handoff_times),
         ]
@@ -355,6 +358,6 @@ def run_summary(
             *(F.max(name).alias(name) for name in rows.columns if name != "run_id")
         )
         counts = [name for name, kind in one.dtypes if kind == "bigint"]
-        return one.fillna(0, counts).orderBy("run_id")
+        return one.fillna(0, counts)
 
     return transform

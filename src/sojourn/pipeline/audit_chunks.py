@@ -9,8 +9,8 @@ chunks of a bucket concatenates them and joins the dictionaries.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ EXPECTED, DELIVERED = 0, 1
 CHUNK_ROWS = 1 << 19
 """Rows gathered by a task before they are split into chunks: bounds its memory at some 30 MB."""
 
-_NAMES = ("run_id", "client", "source", "broker")
+NAMES = ("run_id", "client", "source", "broker")
 
 
 def named_rows(batch: pa.RecordBatch) -> pa.Table:
@@ -30,7 +30,7 @@ def named_rows(batch: pa.RecordBatch) -> pa.Table:
     table = pa.Table.from_batches([batch])
     return pa.table(
         {
-            name: _coded(table.column(name)) if name in _NAMES else table.column(name)
+            name: _coded(table.column(name)) if name in NAMES else table.column(name)
             for name in table.column_names
         }
     )
@@ -55,20 +55,8 @@ def unpacked(payloads: Iterable[bytes]) -> pa.Table | None:
     tables = []
     for payload in payloads:
         with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-            tables.append(reader.read_all())
+            tables.append(_widened(reader.read_all()))
     return _together(tables) if tables else None
-
-
-def packer(
-    side: int, buckets: int, rows_of: Callable[[pa.RecordBatch], Iterable[pa.Table]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for `mapInArrow` that turns batches into chunks."""
-
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = (table for batch in batches for table in rows_of(batch))
-        return packed(tables, side, buckets)
-
-    return pack
 
 
 def bucket_of(run_id: str, client: str, buckets: int) -> int:
@@ -130,17 +118,40 @@ def _buckets(table: pa.Table, buckets: int) -> npt.NDArray[np.uint16]:
 
 
 def _trimmed(table: pa.Table) -> pa.Table:
-    """Leave out of the dictionaries what the rows do not name."""
+    """Leave out of the dictionaries what the rows do not name, and write numbers in as few bytes as do."""
     columns = []
     for column in table.columns:
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if pa.types.is_dictionary(array.type) and len(array.dictionary) > 16:
-            codes = array.indices.to_numpy(zero_copy_only=False)
+        if pa.types.is_dictionary(array.type) and not array.null_count:
+            codes = array.indices.to_numpy()
             seen = np.zeros(len(array.dictionary), np.bool_)
             seen[codes] = True
-            places = (np.cumsum(seen) - 1).astype(np.int32)
+            places = (np.cumsum(seen) - 1).astype(_narrowest(len(seen)))
             array = pa.DictionaryArray.from_arrays(
                 pa.array(places[codes]), array.dictionary.take(pa.array(np.flatnonzero(seen)))
             )
+        elif pa.types.is_integer(array.type) and not array.null_count:
+            values = array.to_numpy()
+            array = pa.array(values.astype(_narrowest(int(np.abs(values).max(initial=0)) + 1)))
         columns.append(array)
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _narrowest(count: int) -> type[np.signedinteger[Any]]:
+    """Return the smallest type that holds the numbers below `count`."""
+    return (
+        np.int8 if count <= 2**7 else np.int16 if count <= 2**15 else np.int32 if count <= 2**31 else np.int64
+    )
+
+
+def _widened(table: pa.Table) -> pa.Table:
+    """Undo what `_trimmed` did to the types, so that chunks can be put together."""
+    columns = []
+    for column in table.columns:
+        kind = column.type
+        if pa.types.is_dictionary(kind) and kind.index_type != pa.int32():
+            kind = pa.dictionary(pa.int32(), kind.value_type)
+        elif pa.types.is_integer(kind):
+            kind = pa.int64()
+        columns.append(column if kind == column.type else column.cast(kind))
     return pa.Table.from_arrays(columns, names=table.column_names)

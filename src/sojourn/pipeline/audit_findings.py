@@ -1,4 +1,4 @@
-"""Outcomes counted: tallies by client, broker and window, and every incident, as rows of FINDINGS.
+"""Outcomes counted: tallies by run, client, broker and window, and every incident, as rows of FINDINGS.
 
 A window is the one in which the event was published; for a delivery that nobody expected, the one in which
 it was delivered. A broker is the one that delivered first; what was lost has none here, since only other
@@ -17,7 +17,7 @@ LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED = "lost", "duplicated", "out_of_ord
 INCIDENTS = (LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED)
 COUNTS = ("expected", "delivered", "deliveries", *INCIDENTS, "before_published")
 LATENCY = "latency"
-INCIDENT, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "client", "broker", "window"
+INCIDENT, BY_RUN, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "run", "client", "broker", "window"
 
 _SCHEMA = pa.schema(
     {
@@ -25,8 +25,8 @@ _SCHEMA = pa.schema(
         "scope": pa.string(),
         "key": pa.string(),
         "measure": pa.string(),
-        "bin": pa.int32(),
         "tally": pa.int64(),
+        "bins": pa.list_(pa.struct({"bin": pa.int32(), "tally": pa.int64()})),
         "source": pa.string(),
         "sequence": pa.int64(),
         "published_s": pa.float64(),
@@ -54,6 +54,7 @@ def findings(outcomes: Outcomes, window_s: float, closed: Flags | None = None) -
     parts = [
         _tallies(outcomes, scope, codes, names, counts, where, timed, bins)
         for scope, codes, names, where in (
+            (BY_RUN, outcomes.run, outcomes.runs, all_names),
             (BY_CLIENT, outcomes.client, outcomes.clients, all_names),
             (BY_BROKER, outcomes.broker, outcomes.brokers, seen),
             (BY_WINDOW, (windows - least).astype(np.int32), window_names, all_names),
@@ -94,25 +95,45 @@ def _tallies(
         (outcomes.run.astype(np.int64) * wide + codes)[where], wide * max(1, len(outcomes.runs))
     )
     run_of, name_of = np.divmod(groups, wide)
-    pieces: list[tuple[str, Ints, Ints, Ints | None]] = []
+    places, tallies, measures = [], [], []
     for measure, values in counts.items():
         sums = np.bincount(group, values[where], len(groups)).astype(np.int64)
         some = np.flatnonzero(sums)
-        pieces.append((measure, some, sums[some], None))
-    in_group = group[timed[where]]
-    both, cells = _dense(in_group * (BIN_MAX + 1) + bins, len(groups) * (BIN_MAX + 1))
-    of_group, of_bin = np.divmod(cells, BIN_MAX + 1)
-    pieces.append((LATENCY, of_group, np.bincount(both, minlength=len(cells)), of_bin))
-    at = np.concatenate([places for _, places, _, _ in pieces])
-    binned = np.concatenate([np.full(len(p), -1) if b is None else b for _, p, _, b in pieces])
-    return _table(
+        places.append(some)
+        tallies.append(sums[some])
+        measures += [measure] * len(some)
+    at = np.concatenate(places)
+    counted = _table(
         run_id=outcomes.runs.take(pa.array(run_of[at])),
         scope=[scope] * len(at),
         key=names.take(pa.array(name_of[at])),
-        measure=[measure for measure, places, _, _ in pieces for _ in range(len(places))],
-        bin=pa.array(binned.astype(np.int32), mask=binned < 0),
-        tally=np.concatenate([tally for _, _, tally, _ in pieces]),
+        measure=measures,
+        tally=np.concatenate(tallies),
     )
+    bins_at, bins_of = _histograms(group[timed[where]], bins, len(groups))
+    timing = _table(
+        run_id=outcomes.runs.take(pa.array(run_of[bins_at])),
+        scope=[scope] * len(bins_at),
+        key=names.take(pa.array(name_of[bins_at])),
+        measure=[LATENCY] * len(bins_at),
+        tally=[None] * len(bins_at),
+        bins=bins_of,
+    )
+    return pa.concat_tables([counted, timing])
+
+
+def _histograms(group: Ints, bins: Codes, groups: int) -> tuple[Ints, pa.Array]:
+    """Return the groups that have latencies, and for each how many fell into which bins."""
+    places, cells = _dense(group * (BIN_MAX + 1) + bins, groups * (BIN_MAX + 1))
+    of_group, of_bin = np.divmod(cells, BIN_MAX + 1)
+    tallies = np.bincount(places, minlength=len(cells))
+    sizes = np.bincount(of_group, minlength=groups)
+    some = np.flatnonzero(sizes)
+    ends = np.concatenate([[0], np.cumsum(sizes[some])])
+    pairs = pa.StructArray.from_arrays(
+        [pa.array(of_bin, pa.int32()), pa.array(tallies, pa.int64())], names=["bin", "tally"]
+    )
+    return some, pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs)
 
 
 def _incidents(outcomes: Outcomes, name: str, count: Ints) -> pa.Table:

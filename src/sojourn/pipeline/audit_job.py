@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
 from sojourn.pipeline.audit import (
-    Transform,
     compared,
     counts_by,
     delivered_chunks,
@@ -37,7 +37,7 @@ from sojourn.pipeline.audit import (
 )
 from sojourn.pipeline.audit_findings import BY_BROKER, BY_CLIENT, BY_WINDOW
 from sojourn.pipeline.audit_interests import compile_interests, filters_by_text
-from sojourn.pipeline.tables import Problem, Trace, open_trace, read_table
+from sojourn.pipeline.tables import Problem, Trace, open_trace, read_splits, read_table
 
 TABLES = ("runs", "publications", "interests", "clients", "sojourns", "handoffs", "deliveries", "drops")
 Rows = list[dict[str, Any]]
@@ -47,7 +47,7 @@ Progress = Callable[[str, float | None], None]
 JOB_FAILURES = (PySparkException, Py4JJavaError)
 """How a job that fails while it runs comes to us."""
 
-_BUCKET_ROWS = 500_000
+_BUCKET_ROWS = 1_000_000
 _BUCKETS_MAX = 4_096
 _NAMED_MAX = 3
 
@@ -78,8 +78,8 @@ class Audit:
     clients: DataFrame
     brokers: DataFrame
     windows: DataFrame
-    unreadable: DataFrame
-    """Filters and policies that cannot be read: run_id, what, text, error."""
+    unreadable: DataFrame | None
+    """Filters and policies that cannot be read: run_id, filter, error, what; None when all can."""
     unknown: DataFrame
     """Deliveries to clients that no other table knows: run_id, client."""
 
@@ -135,13 +135,9 @@ def build_audit(
     sojourns = table["sojourns"].transform(told_last("client", "broker", "from_s"))
     buckets = bucket_count(spark, trace)
     progress("reading filters", None)
-    expected, faulty = _expected(spark, trace, interests, table["clients"], options, buckets)
-    chunks = (
-        table["publications"]
-        .transform(expected)
-        .unionByName(table["deliveries"].transform(delivered_chunks(buckets)))
-    )
-    found = chunks.repartition(buckets, "bucket").transform(compared(options.window_s))
+    chunks, faulty = _expected(spark, trace, interests, table["clients"], options, buckets)
+    deliveries = read_splits(spark, trace, "deliveries").transform(delivered_chunks(buckets))
+    found = chunks.unionByName(deliveries).transform(compared(buckets, options.window_s))
     found = found.persist(StorageLevel.DISK_ONLY)
     incidents = found.transform(filter_incidents).transform(
         with_loss_reason(table["runs"], table["drops"], sojourns, options.in_flight_s)
@@ -158,7 +154,7 @@ def build_audit(
         windows=found.transform(counts_by(BY_WINDOW, "window"))
         .withColumn("window_s", F.col("window").cast("double"))
         .drop("window"),
-        unreadable=_unreadable(interests, table["publications"], faulty),
+        unreadable=_unreadable(interests, table["publications"] if trace.has_policies else None, faulty),
         unknown=_unknown(by_client, interests, table["clients"]),
     )
 
@@ -179,8 +175,8 @@ def _expected(
     clients: DataFrame,
     options: AuditOptions,
     buckets: int,
-) -> tuple[Transform, DataFrame]:
-    """Return how publications become expected deliveries, and the filters that cannot be read."""
+) -> tuple[DataFrame, DataFrame | None]:
+    """Return chunks of expected deliveries, and the filters that cannot be read, if any."""
     filters = trace.rows.get("interests", 0)
     if filters <= options.broadcast_filters_max:
         told = interests.toArrow()
@@ -188,10 +184,11 @@ def _expected(
         cores = spark.sparkContext.defaultParallelism
         parsed = spark.createDataFrame(texts).repartition(cores).transform(with_parsed).toArrow()
         compiled = compile_interests(told, clients.toArrow(), filters_by_text(parsed))
-        transform = expected_chunks(spark.sparkContext.broadcast(compiled), buckets)
+        matched = expected_chunks(spark.sparkContext.broadcast(compiled), buckets)
         faulty = parsed.filter(pc.is_valid(parsed.column("error"))).select(["filter", "error"])
-        return transform, spark.createDataFrame(faulty)
-    transform = expected_chunks_by_part(
+        chunks = read_splits(spark, trace, "publications").transform(matched)
+        return chunks, spark.createDataFrame(faulty) if len(faulty) else None
+    dealt = expected_chunks_by_part(
         interests,
         clients,
         parts=-(-filters // options.part_filters),
@@ -199,19 +196,23 @@ def _expected(
         buckets=buckets,
     )
     everything = interests.select("filter").distinct().transform(with_parsed)
-    return transform, everything.dropna(subset="error").select("filter", "error")
+    chunks = read_table(spark, trace, "publications").transform(dealt)
+    return chunks, everything.dropna(subset="error").select("filter", "error")
 
 
-def _unreadable(interests: DataFrame, publications: DataFrame, faulty: DataFrame) -> DataFrame:
-    policies = publications.select("run_id", F.col("policy").alias("filter")).dropna().distinct()
-    wrong = policies.select("filter").distinct().transform(with_parsed).dropna(subset="error").drop("parsed")
-    return (
-        interests.select("run_id", "filter")
-        .join(F.broadcast(faulty), "filter")
-        .withColumn("what", F.lit("filter"))
-        .unionByName(policies.join(F.broadcast(wrong), "filter").withColumn("what", F.lit("policy")))
-        .distinct()
-    )
+def _unreadable(
+    interests: DataFrame, publications: DataFrame | None, faulty: DataFrame | None
+) -> DataFrame | None:
+    found = []
+    if faulty is not None:
+        filters = interests.select("run_id", "filter").join(F.broadcast(faulty), "filter")
+        found.append(filters.withColumn("what", F.lit("filter")))
+    if publications is not None:
+        policies = publications.select("run_id", F.col("policy").alias("filter")).dropna().distinct()
+        texts = policies.select("filter").distinct().transform(with_parsed)
+        wrong = texts.dropna(subset="error").select("filter", "error")
+        found.append(policies.join(F.broadcast(wrong), "filter").withColumn("what", F.lit("policy")))
+    return reduce(DataFrame.unionByName, found).distinct() if found else None
 
 
 def _unknown(by_client: DataFrame, interests: DataFrame, clients: DataFrame) -> DataFrame:
@@ -230,10 +231,13 @@ def _add(
     audit = build_audit(spark, trace, options, progress)
     try:
         progress("comparing deliveries", None)
-        runs = _rows(audit.summary)
+        runs = sorted(_rows(audit.summary), key=lambda run: str(run["run_id"]))
         progress("summing up", None)
         more = {name: _rows(getattr(audit, name)) for name in details}
-        problems = _said(runs, _rows(audit.unreadable), _rows(audit.unknown))
+        # A client that nobody knows has no interest, so what it got is unauthorised.
+        strangers = any(run["unauthorised"] for run in runs)
+        unreadable = [] if audit.unreadable is None else _rows(audit.unreadable)
+        problems = _said(runs, unreadable, _rows(audit.unknown) if strangers else [])
     finally:
         audit.close()
     report.runs += runs

@@ -9,6 +9,7 @@ files, so that one run can be read alone. The other schemas are those of interme
 from __future__ import annotations
 
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DataType,
     DoubleType,
@@ -109,6 +110,9 @@ def file_schema(table: str) -> StructType:
     return StructType([field for field in TRACE[table] if field.name != PARTITION])
 
 
+SPLITS = _table(run_id=_TEXT, path=_TEXT, row_group=IntegerType())
+"""A part of a file of a trace, to be read by the task that needs it (see `tables.py`)."""
+
 CHUNKS = _table(bucket=IntegerType(), side=IntegerType(), payload=BinaryType())
 """Many rows of one kind for one bucket of clients, as Arrow bytes (see `audit_chunks.py`)."""
 
@@ -120,11 +124,11 @@ FILTER_PARTS = _table(part=IntegerType(), slice=IntegerType(), compiled=BinaryTy
 
 FINDINGS = _table(
     run_id=_TEXT,
-    scope=_TEXT,  # incident, client, broker or window
+    scope=_TEXT,  # incident, run, client, broker or window
     key=_TEXT,  # which client, broker or window; for an incident, the client
     measure=_TEXT,  # a count's or an incident's name, or latency
-    bin=IntegerType(),  # of a latency, see `audit_kernel.py`
     tally=_COUNT,
+    bins=ArrayType(_table(bin=IntegerType(), tally=_COUNT)),  # of latencies, see `audit_kernel.py`
     source=_TEXT,
     sequence=_COUNT,
     published_s=_SECONDS,

@@ -7,22 +7,27 @@ read. Files whose names begin with a dot or underscore are being written and are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import TimestampType
 
 from sojourn.errors import SojournError
-from sojourn.pipeline.schemas import PARTITION, TRACE, file_schema
+from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
 
 _PREFIX = f"{PARTITION}="
 _READERS = 8
+_TASKS_PER_CORE = 8
+_BATCH_ROWS = 1 << 16
 _WIDENS = {pa.int32(): pa.int64(), pa.int16(): pa.int64(), pa.float32(): pa.float64()}
 
 KEYS = {
@@ -51,6 +56,14 @@ class Problem:
     """Whether the run is left out because of it."""
 
 
+class TraceFile(NamedTuple):
+    """A file that can be read."""
+
+    run_id: str
+    path: Path
+    row_groups: int
+
+
 @dataclass(slots=True)
 class Trace:
     """A directory of tables, as its files' footers describe it."""
@@ -62,15 +75,18 @@ class Trace:
     rows: dict[str, int]
     """Rows by table, of the runs that can be read."""
     bytes: int
-    folders: dict[str, list[Path]] = field(repr=False)
-    """By table, where the files of those runs are."""
+    has_policies: bool
+    """Whether an event may have a policy, as far as the footers tell."""
+    files: dict[str, list[TraceFile]] = field(repr=False)
+    """By table, the files of those runs."""
 
     def only(self, runs: Iterable[str]) -> Trace:
         """Return the same trace with some of its runs; row counts stay as an upper bound."""
         chosen = sorted(set(runs) & set(self.runs))
-        names = {_PREFIX + run_id for run_id in chosen}
-        folders = {table: [f for f in found if f.name in names] for table, found in self.folders.items()}
-        return Trace(self.root, chosen, list(self.problems), dict(self.rows), self.bytes, folders)
+        files = {table: [f for f in found if f.run_id in chosen] for table, found in self.files.items()}
+        return Trace(
+            self.root, chosen, list(self.problems), dict(self.rows), self.bytes, self.has_policies, files
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,9 @@ class _Checked:
     table: str
     path: Path
     rows: int = 0
+    row_groups: int = 0
     nulls: int = 0
+    has_policies: bool = False
     fault: str = ""
 
 
@@ -112,11 +130,53 @@ def open_trace(
 
 def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
     """Return a table of the runs that can be read, without rows that lack a key column."""
-    folders = [str(folder) for folder in trace.folders.get(table, [])]
+    folders = sorted({str(file.path.parent) for file in trace.files.get(table, [])})
     if not folders:
         return spark.createDataFrame([], TRACE[table])
     rows = spark.read.schema(TRACE[table]).option("basePath", str(trace.root / table)).parquet(*folders)
     return rows.select(*TRACE[table].names).dropna(subset=list(KEYS.get(table, (PARTITION,))))
+
+
+def read_splits(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
+    """Return the parts of a table's files, a row each, for tasks that read their part with `split_batches`.
+
+    What goes straight into Arrow batches need not be taken apart into Spark's rows and put together again.
+    """
+    parts = [
+        (file.run_id, str(file.path), group)
+        for file in trace.files.get(table, [])
+        for group in range(file.row_groups)
+    ]
+    tasks = min(len(parts), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    return spark.createDataFrame(parts, SPLITS).repartition(max(1, tasks))
+
+
+def split_batches(
+    splits: Iterator[pa.RecordBatch], table: str, columns: Sequence[str], names: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Read parts of files, in a task: `columns` with `names` among them as dictionaries.
+
+    As with `read_table`, `run_id` comes from the path and rows that lack a key column are left out.
+    """
+    stored = [name for name in columns if name != PARTITION]
+    for split in splits:
+        for run_id, path, group in zip(*(column.to_pylist() for column in split.columns), strict=True):
+            coded = [name for name in names if name in stored]
+            with pq.ParquetFile(path, read_dictionary=coded) as file:
+                for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=stored):
+                    runs = pa.DictionaryArray.from_arrays(np.zeros(batch.num_rows, np.int32), [run_id])
+                    rows = _with_keys(batch, KEYS[table])
+                    yield pa.RecordBatch.from_arrays(
+                        [runs.slice(0, rows.num_rows), *(rows.column(name) for name in stored)],
+                        names=[PARTITION, *stored],
+                    )
+
+
+def _with_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
+    for key in keys:
+        if batch.column(key).null_count:
+            batch = batch.filter(pc.is_valid(batch.column(key)))
+    return batch
 
 
 def _sorted_out(base: Path, checked: list[_Checked]) -> Trace:
@@ -125,7 +185,7 @@ def _sorted_out(base: Path, checked: list[_Checked]) -> Trace:
         by_run.setdefault(file.path.parent.name.removeprefix(_PREFIX), []).append(file)
     problems: list[Problem] = []
     rows: dict[str, int] = {}
-    folders: dict[str, list[Path]] = {}
+    trusted: dict[str, list[TraceFile]] = {}
     size = 0
     runs = []
     for run_id, files in sorted(by_run.items()):
@@ -137,13 +197,13 @@ def _sorted_out(base: Path, checked: list[_Checked]) -> Trace:
         for file in files:
             rows[file.table] = rows.get(file.table, 0) + file.rows
             size += file.path.stat().st_size
-            if file.path.parent not in folders.setdefault(file.table, []):
-                folders[file.table].append(file.path.parent)
+            trusted.setdefault(file.table, []).append(TraceFile(run_id, file.path, file.row_groups))
         for table in {file.table for file in files}:
             nulls = sum(file.nulls for file in files if file.table == table)
             if nulls:
                 problems.append(Problem(run_id, _null_sentence(table, nulls), refused=False))
-    return Trace(base, runs, problems, rows, size, folders)
+    policies = any(file.has_policies for file in checked)
+    return Trace(base, runs, problems, rows, size, policies, trusted)
 
 
 def _null_sentence(table: str, nulls: int) -> str:
@@ -161,7 +221,9 @@ def _check(table: str, path: Path) -> _Checked:
     fault = _schema_fault(table, schema)
     if fault:
         return _Checked(table, path, fault=f"{where} {fault}")
-    return _Checked(table, path, metadata.num_rows, _key_nulls(table, metadata))
+    policies = table == "publications" and _nulls(metadata, {"policy"}) != metadata.num_rows
+    nulls = _nulls(metadata, set(KEYS.get(table, ())))
+    return _Checked(table, path, metadata.num_rows, metadata.num_row_groups, nulls, policies)
 
 
 def _schema_fault(table: str, schema: pa.Schema) -> str:
@@ -191,15 +253,14 @@ def _schema_fault(table: str, schema: pa.Schema) -> str:
     return ""
 
 
-def _key_nulls(table: str, metadata: pq.FileMetaData) -> int:
-    """Return how many nulls the key columns have, as far as the footer tells."""
-    keys = set(KEYS.get(table, ()))
+def _nulls(metadata: pq.FileMetaData, columns: set[str]) -> int:
+    """Return how many nulls the columns have together, as far as the footer tells."""
     nulls = 0
     for group in range(metadata.num_row_groups):
         chunks = metadata.row_group(group)
         for column in range(chunks.num_columns):
             chunk = chunks.column(column)
-            statistics = chunk.statistics if chunk.path_in_schema in keys else None
+            statistics = chunk.statistics if chunk.path_in_schema in columns else None
             if statistics is not None and statistics.has_null_count:
                 nulls += statistics.null_count
     return nulls
