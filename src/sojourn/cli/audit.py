@@ -25,6 +25,7 @@ from sojourn.pipeline.session import spark_session
 
 DETAILS = {"client": "clients", "broker": "brokers", "window": "windows"}
 _DEFAULTS = AuditOptions()
+_ONLY_IF_SOME = ("lost_", "before_", "clock_")
 
 
 class AuditError(SojournError):
@@ -107,7 +108,7 @@ def _show(report: AuditReport, details: tuple[str, ...]) -> None:
 def _table(title: str, rows: list[dict[str, Any]], *, across: bool) -> Table:
     """Make a table with a row a measure when there are few rows, else with a column a measure."""
     table = Table(title=title, title_justify="left", show_header=not across)
-    names = [name for name in rows[0] if any(row[name] not in (None, 0) for row in rows)] if rows else []
+    names = [name for name in rows[0] if any(_is_telling(name, row[name]) for row in rows)] if rows else []
     if across:
         for _ in range(len(rows) + 1):
             table.add_column(justify="right", overflow="fold")
@@ -119,6 +120,11 @@ def _table(title: str, rows: list[dict[str, Any]], *, across: bool) -> Table:
         for row in rows:
             table.add_row(*(_cell(row[name]) for name in names))
     return table
+
+
+def _is_telling(name: str, value: object) -> bool:
+    """Whether a value is worth a line: that nothing was lost is, that nothing was lost for a reason is not."""
+    return value is not None and not (value == 0 and name.startswith(_ONLY_IF_SOME))
 
 
 def _cell(value: object) -> str:
