@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sojourn.interest.index.compiling import inner
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -112,3 +114,9 @@ def empty_store() -> Store:
         spans=np.tile(np.array([np.inf, -np.inf]), (8, 1)),
         counters=counters,
     )
+
+
+@inner
+def watched() -> int:
+    """Make Numba watch this file: kernels contain what it says, and must be compiled anew when it changes."""
+    return 0

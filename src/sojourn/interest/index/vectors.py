@@ -14,6 +14,8 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from sojourn.interest.index.compiling import inner
+
 ROW_WORDS = 16
 LANES = 8
 
@@ -111,3 +113,9 @@ keep_between: Any = intrinsic(_keep_between)
 """keep_between(among, rows, i, j): keep what one of two rows has; return which words are left with a bit."""
 lanes_inside: Any = intrinsic(_lanes_inside)
 """lanes_inside(numbers, offset, low, high): return as bits which of 8 numbers lie in a closed range."""
+
+
+@inner
+def watched() -> int:
+    """Make Numba watch this file: kernels contain what it says, and must be compiled anew when it changes."""
+    return 0
