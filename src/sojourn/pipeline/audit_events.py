@@ -35,15 +35,6 @@ def attributes_of(text: str | None) -> Attributes:
     return attributes
 
 
-def is_readable(text: str | None, topic: str | None) -> bool:
-    """Whether attributes and topic make an event."""
-    try:
-        Event(_DECODER.decode(text or "{}"), topic=topic)
-    except (msgspec.MsgspecError, UnicodeError, SojournError):
-        return False
-    return True
-
-
 def event_columns(publications: pa.Table) -> dict[str, Any]:
     """Return the attributes of publications by path, and their topic."""
     texts = publications.column("attributes_json").combine_chunks()

@@ -6,8 +6,8 @@ expected at a client when one of the client's interests matches it, was in force
 client's attributes. A client with several such interests expects the event once. Place enters by time: an
 interest that holds only somewhere is in the trace for as long as its client is there.
 
-A policy that cannot be read permits nobody, and an event whose attributes cannot be read matches nothing;
-`audit_checks.py` says so to the user.
+A filter that cannot be read matches nothing and a policy that cannot be read permits nobody; `audit_job.py`
+says so to the user. An event whose attributes cannot be read has none, and nobody is told yet.
 """
 
 from __future__ import annotations
