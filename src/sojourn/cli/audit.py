@@ -123,7 +123,7 @@ def _table(title: str, rows: list[dict[str, Any]], *, across: bool) -> Table:
 
 
 def _is_telling(name: str, value: object) -> bool:
-    """Whether a value is worth a line: that nothing was lost is, that nothing was lost for a reason is not."""
+    """Whether a value is worth a line: "lost 0" is, "lost for this reason 0" is not."""
     return value is not None and not (value == 0 and name.startswith(_ONLY_IF_SOME))
 
 
