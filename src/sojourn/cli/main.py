@@ -49,7 +49,7 @@ class _Commands(TyperGroup):
         module, name = COMMANDS[cmd_name].split(":")
         found: typer.Typer | Callable[..., Any] = getattr(importlib.import_module(module), name)
         if not isinstance(found, typer.Typer):
-            alone = typer.Typer(rich_markup_mode="rich")
+            alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
             alone.command(cmd_name)(found)
             found = alone
         command = typer.main.get_command(found)
