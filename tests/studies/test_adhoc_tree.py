@@ -135,6 +135,35 @@ def test_fig8_notices_a_broken_order() -> None:
     assert _verdict("C-fig8", _table(good)) == "differs"
 
 
+@pytest.mark.parametrize(("worst", "verdict"), [(0.05, "holds"), (0.2, "differs")])
+def test_fig10_tells_of_every_size(worst: float, verdict: str) -> None:
+    """Nine, thirty, sixty and three hundred nodes are in the evidence; the nine decide."""
+    excess = {name: [0.02, 0.04] for name in ("combo", "cool")}
+    solved: Row = {
+        "values": json.dumps(excess),
+        "worst": json.dumps(excess),
+        "optima": "[10.0, 20.0]",
+        "gaps": "[0.0, 0.01]",
+        "bounds": "[0.9, 0.8]",
+        "proved": 2,
+    }
+    small: Row = {"excess": json.dumps([0.01, worst]), "worst": "[0.1, 0.1]", "compared": 2, "apart_max": 0.0}
+    table = _table(
+        {
+            ("fig10", "", 25.0): small,
+            ("exact", "R=80 l=25", 0.0): solved,
+            ("sixty", "", 0.0): solved,
+            ("large", "", 0.0): _values(combo=2.0, cool=1.8),
+        }
+    )
+    found = judging.CHECKS["C-fig10"](claims_of("adhoc-tree")["C-fig10"], table)
+    assert found.verdict == verdict
+    assert "2 of 2 systems" in found.evidence
+    assert "Sixty nodes (2 systems" in found.evidence
+    assert "300 nodes SP-COMBO stands at 11.1%" in found.evidence
+    assert len(table.means)
+
+
 def test_missing_runs_leave_a_claim_open() -> None:
     """Without its runs a claim is not judged, and the others are."""
     verdicts = {verdict.id: verdict for verdict in judging.judge_all(_table({}), SCALES["paper"])}

@@ -14,6 +14,14 @@ from sojourn.studies.statistics import interval95
 Array = NDArray[np.float64]
 Points = dict[float, float]
 
+LISTS = {
+    "fig10": ("excess", "worst"),
+    "exact": ("optima", "gaps", "bounds"),
+    "sixty": ("optima", "gaps", "bounds"),
+    "move": ("seconds", "hops", "cost"),
+}
+"""By experiment: the plain lists of its tasks that are averaged; the graph-level figures have others."""
+
 
 class Table:
     """Everything measured, by experiment, series and x; blocks joined in the order of their seeds."""
@@ -79,17 +87,13 @@ class Table:
                 for algorithm, values in self.by_algorithm(experiment, series, x).items():
                     rows.append((experiment, series, x, algorithm, *_summary(values)))
             for name in blocks[0]:
-                if (
-                    name in ("excess", "worst", "seconds", "cost", "degrees", "overlaps")
-                    and experiment != "exact"
-                ):
-                    rows.append(
-                        (experiment, series, x, name, *_summary(self.list_of(name, experiment, series, x)))
-                    )
+                if name in LISTS.get(experiment, ("degrees", "overlaps")):
+                    found = self.list_of(name, experiment, series, x)
                 elif name.endswith(("_ratio", "_overhead", "_per_delivery", "_per_s")):
-                    rows.append(
-                        (experiment, series, x, name, *_summary(self.numbers(name, experiment, series, x)))
-                    )
+                    found = self.numbers(name, experiment, series, x)
+                else:
+                    continue
+                rows.append((experiment, series, x, name, *_summary(found)))
         return pd.DataFrame(
             rows, columns=["experiment", "series", "x", "measure", "mean", "interval", "count"]
         )
