@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from sojourn.report.page import Chart, render
+from sojourn.studies.means import Table
 from sojourn.studies.publisher_mobility.figures import FIGURES, draw
-from sojourn.studies.publisher_mobility.table import Table
 
 HERE = Path(__file__).parent
 DRAWN = "[...document.querySelectorAll('.plot')].every(plot => plot.dataset.drawn === 'yes')"

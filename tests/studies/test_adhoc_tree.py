@@ -184,7 +184,7 @@ def test_a_tiny_study_end_to_end() -> None:
         moves=1,
         shared=0,
     )
-    outcome = study.run(tiny, sweep=lambda specs: run_grid(specs, simulate, workers=1))
+    outcome = study.run(tiny, None, lambda specs: run_grid(specs, simulate, workers=1))
     assert outcome.failed == 0
     assert {verdict.verdict for verdict in outcome.verdicts} <= {"holds", "not yet"}
     drawn = {figure.number: chart for figure, chart in presentation.charts(outcome)}

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from sojourn.sim.scenario import Scenario
+from sojourn.studies.base import UnknownScaleError, write_results
 from sojourn.studies.claims import Verdict
 from sojourn.studies.publisher_mobility import presentation, study
 from sojourn.studies.publisher_mobility.figures import FIGURES
 from sojourn.studies.publisher_mobility.grid import experiments, grid
-from sojourn.studies.publisher_mobility.parameters import SCALES, UnknownScaleError, scale_named
+from sojourn.studies.publisher_mobility.parameters import SCALES, scale_named
 from sojourn.studies.runner import Row, RunSpec, run_grid
 
 COST_A_MOVE = {
@@ -84,7 +85,7 @@ def _verdicts(simulate: object, scale: str = "paper") -> dict[str, Verdict]:
     def sweep(specs: list[RunSpec]) -> list[Row]:
         return run_grid(specs, simulate, workers=1)  # type: ignore[arg-type]
 
-    outcome = study.run(SCALES[scale], sweep=sweep, seeds=2)
+    outcome = study.run(SCALES[scale], 2, sweep)
     return {verdict.id: verdict for verdict in outcome.verdicts}
 
 
@@ -146,8 +147,8 @@ def test_grid_is_the_papers() -> None:
 
 def test_results_are_written(tmp_path: Path) -> None:
     """Runs, means and verdicts land in the directory; every figure can be drawn from them."""
-    outcome = study.run(SCALES["smoke"], sweep=lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
-    written = study.write_results(outcome, tmp_path)
+    outcome = study.run(SCALES["smoke"], None, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
+    written = write_results(outcome, tmp_path)
     assert [path.name for path in written] == ["runs.parquet", "metrics.parquet", "claims.json"]
     assert all(path.stat().st_size for path in written)
     charts = presentation.charts(outcome)

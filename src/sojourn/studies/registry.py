@@ -7,20 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from sojourn.studies.adhoc_tree import parameters as adhoc_parameters
 from sojourn.studies.adhoc_tree import presentation as adhoc_presentation
 from sojourn.studies.adhoc_tree import runs as adhoc_runs
 from sojourn.studies.adhoc_tree import study as adhoc_study
+from sojourn.studies.base import Average, Sweep, write_results
 from sojourn.studies.publisher_mobility import measures, parameters, presentation, study
-from sojourn.studies.publisher_mobility.table import KEYS, MEASURES
-from sojourn.studies.publisher_mobility.table import Table as Means
-from sojourn.studies.runner import Row, RunSpec, Simulate
-
-Sweep = Callable[[list[RunSpec]], list[Row]]
-Average = Callable[[pd.DataFrame, list[str], list[str]], pd.DataFrame]
-"""From one row a run, keys and measures to means with intervals; None leaves it to the study."""
+from sojourn.studies.runner import Simulate
 
 
 class Study(NamedTuple):
@@ -33,32 +26,12 @@ class Study(NamedTuple):
     """From a scale and the seeds asked for to half a sentence."""
     simulate: Simulate
     run: Callable[[Any, int | None, Sweep, Average | None], Any]
-    write_results: Callable[[Any, Path], list[Path]]
     charts: Callable[[Any], list[tuple[Any, Any]]]
     summary: Callable[[Any], str]
     facts: Callable[[Any], list[tuple[str, str]]]
+    write_results: Callable[[Any, Path], list[Path]] = write_results
     simulate_traced: str | None = None
     """Where the function is that keeps traces, as module:name; imported only when it is wanted."""
-
-
-def _run_publisher_mobility(
-    scale: parameters.Scale, seeds: int | None, sweep: Sweep, average: Average | None
-) -> study.Outcome:
-    if average is None:
-        return study.run(scale, sweep=sweep, seeds=seeds)
-    return study.run(
-        scale,
-        sweep=sweep,
-        seeds=seeds,
-        summarise=lambda runs: Means(average(runs[runs["error"].isna()], KEYS, MEASURES)),
-    )
-
-
-def _run_adhoc_tree(
-    scale: adhoc_parameters.Scale, seeds: int | None, sweep: Sweep, _average: Average | None
-) -> adhoc_study.Outcome:
-    # A task returns a block of layouts; its means need the values inside, which the study joins itself.
-    return adhoc_study.run(scale, sweep=sweep, seeds=seeds)
 
 
 STUDIES = {
@@ -71,8 +44,7 @@ STUDIES = {
             f"{scale.duration_s:g} s measured"
         ),
         simulate=measures.simulate,
-        run=_run_publisher_mobility,
-        write_results=study.write_results,
+        run=study.run,
         charts=presentation.charts,
         summary=presentation.summary,
         facts=presentation.facts,
@@ -86,8 +58,7 @@ STUDIES = {
             f"layouts 1 to {seeds or scale.seeds} a point, {adhoc_parameters.ORDERS} orders of turns each"
         ),
         simulate=adhoc_runs.simulate,
-        run=_run_adhoc_tree,
-        write_results=adhoc_study.write_results,
+        run=adhoc_study.run,
         charts=adhoc_presentation.charts,
         summary=adhoc_presentation.summary,
         facts=adhoc_presentation.facts,

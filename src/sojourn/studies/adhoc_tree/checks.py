@@ -4,7 +4,6 @@ A check holds the numbers that the ledger states and no others. The claims on op
 `checks_beyond.py`.
 """
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -12,16 +11,10 @@ import numpy as np
 from sojourn.interest.measure import TopicTree
 from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.adhoc_tree.examples import examples
-from sojourn.studies.adhoc_tree.table import Points, Table
+from sojourn.studies.adhoc_tree.table import Table
 from sojourn.studies.claims import Claim, Number, Verdict, judge
+from sojourn.studies.means import flat
 from sojourn.studies.statistics import crossing, rank_correlation
-
-Check = Callable[[Claim, Table], Verdict]
-
-
-def flat(name: str, points: Points) -> dict[str, Number]:
-    """A line as named numbers."""
-    return {f"{name} @ {x:g}": value for x, value in points.items()}
 
 
 def worked_examples(claim: Claim, table: Table) -> Verdict:  # noqa: ARG001  needs no runs

@@ -3,9 +3,9 @@
 import numpy as np
 
 from sojourn.studies.adhoc_tree import parameters
-from sojourn.studies.adhoc_tree.checks import flat
 from sojourn.studies.adhoc_tree.table import Array, Points, Table
 from sojourn.studies.claims import Claim, Number, Verdict, judge
+from sojourn.studies.means import flat
 from sojourn.studies.statistics import crossing, r_squared
 
 BASE = "R=80 l=25"

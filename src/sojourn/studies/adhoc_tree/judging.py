@@ -1,14 +1,15 @@
 """Judges every claim of the study from one table."""
 
+from sojourn.studies import base
 from sojourn.studies.adhoc_tree import checks, checks_beyond
-from sojourn.studies.adhoc_tree.checks import Check
 from sojourn.studies.adhoc_tree.parameters import Scale
 from sojourn.studies.adhoc_tree.table import Table
-from sojourn.studies.claims import Claim, Verdict, claims_of, judge
+from sojourn.studies.base import Check
+from sojourn.studies.claims import Verdict
 
 NAME = "adhoc-tree"
 
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, Check[Table]] = {
     "C-examples": checks.worked_examples,
     "C-layout": checks.layout,
     "C-fig8": checks.fig8,
@@ -26,18 +27,4 @@ NEEDS_NO_RUNS = frozenset({"C-examples"})
 
 def judge_all(table: Table, scale: Scale) -> list[Verdict]:
     """A verdict on every claim of the study, in the ledger's order."""
-    return [_judge_one(claim, table, scale) for claim in claims_of(NAME).values()]
-
-
-def _judge_one(claim: Claim, table: Table, scale: Scale) -> Verdict:
-    try:
-        verdict = CHECKS[claim.id](claim, table)
-    except (KeyError, ValueError, ZeroDivisionError) as error:
-        # Failed runs leave holes in the table; a claim that needs them is open, the others are not.
-        return judge(
-            claim, holds=None, measured={}, evidence=f"Runs are missing that this claim needs ({error!r})."
-        )
-    if scale.judges or claim.id in NEEDS_NO_RUNS:
-        return verdict
-    note = f"Measured at the {scale.name} scale, which judges nothing. "
-    return judge(claim, holds=None, measured=verdict.measured, evidence=note + verdict.evidence)
+    return base.judge_all(NAME, CHECKS, table, scale, NEEDS_NO_RUNS)

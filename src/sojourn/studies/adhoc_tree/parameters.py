@@ -5,9 +5,7 @@ is run: `paper` is the study, `quick` the same with fewer layouts and points, `s
 works and judges nothing.
 """
 
-import msgspec
-
-from sojourn.errors import SojournError
+from sojourn.studies import base
 
 ORDERS = 5
 """Runs a layout and algorithm, each with its own random order of turns; the paper says several."""
@@ -68,16 +66,9 @@ PUBLISHERS = 5
 """Publishers in the comparison of one shared tree with one tree each."""
 
 
-class UnknownScaleError(SojournError):
-    """A scale was asked for that the study does not have."""
-
-
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
+class Scale(base.Scale, frozen=True, kw_only=True):
     """How much of the study is run."""
 
-    name: str
-    seeds: int
-    """Layouts a point of Figures 8, 9 and 11 to 13."""
     lengths: tuple[float, ...]
     """Mean interval lengths; Figure 8's axis runs from 1 to 50."""
     ranges_m: tuple[float, ...]
@@ -99,8 +90,6 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """Runs a speed in which all nodes move."""
     shared: int
     """Layouts on which several nodes publish."""
-    judges: bool
-    """Whether verdicts may be drawn from it."""
     warmup_s: float = 15.0
     """Of roaming runs."""
     duration_s: float = 60.0
@@ -165,6 +154,4 @@ SCALES = {
 
 def scale_named(name: str) -> Scale:
     """The scale of that name."""
-    if name not in SCALES:
-        raise UnknownScaleError(f"scale may be {', '.join(SCALES)}, not {name!r}.")
-    return SCALES[name]
+    return base.scale_named(SCALES, name)

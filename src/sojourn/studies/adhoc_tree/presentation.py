@@ -3,6 +3,7 @@
 import plotly.graph_objects as go
 
 from sojourn.sim.adhoc_layout import Layout
+from sojourn.studies import base
 from sojourn.studies.adhoc_tree import checks_beyond, figures, parameters, picture
 from sojourn.studies.adhoc_tree.figures import Figure
 from sojourn.studies.adhoc_tree.study import Outcome
@@ -42,16 +43,8 @@ def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
 
 
 def summary(outcome: Outcome) -> str:
-    """One paragraph on what was found."""
-    counts = {
-        name: sum(verdict.verdict == name for verdict in outcome.verdicts)
-        for name in ("holds", "differs", "not yet")
-    }
-    return (
-        f"{outcome.distinct_runs} tasks, {outcome.failed} failed. Of {len(outcome.verdicts)} claims "
-        f"{counts['holds']} hold, {counts['differs']} differ and {counts['not yet']} are not judged yet. "
-        "Bars are 95% Student-t intervals over layouts."
-    )
+    """One sentence on what was found."""
+    return base.tally(outcome, runs="tasks", over="layouts")
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:

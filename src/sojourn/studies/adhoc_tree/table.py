@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,22 +105,3 @@ def _summary(values: Array) -> tuple[float, float, int]:
 
 def _number(value: object) -> float:
     return float(str(value))
-
-
-def runs_table(specs: list[RunSpec], rows: list[Row]) -> pd.DataFrame:
-    """One row a task: its labels beside what it returned."""
-    found: dict[Any, Row] = {row["run_id"]: row for row in rows}
-    return pd.DataFrame(
-        [
-            {
-                "run_id": spec.run_id,
-                "experiment": spec.experiment,
-                "series": spec.series,
-                "axis": spec.axis,
-                "x": spec.x,
-                "seed": spec.seed,
-                **{name: value for name, value in found.get(spec.run_id, {}).items() if name != "seed"},
-            }
-            for spec in specs
-        ]
-    )

@@ -5,14 +5,11 @@ A check takes the table of means and its claim and returns a verdict; it holds t
 """
 
 import math
-from collections.abc import Callable
 
 from sojourn.studies.claims import Claim, Verdict, judge
+from sojourn.studies.means import Points, Table, first, flat, last, ratio, ratios
 from sojourn.studies.publisher_mobility.grid import FOUR
-from sojourn.studies.publisher_mobility.table import Points, Table, first, flat, last, ratio, ratios
 from sojourn.studies.statistics import r_squared, rank_correlation
-
-Check = Callable[[Claim, Table], Verdict]
 
 OPTIMISED = ("proxy", "delayed", "prefetch-delayed")
 COST = "messages_per_min"

@@ -5,9 +5,9 @@ that the paper leaves open, its other readings are measured too and stand in the
 """
 
 from sojourn.studies.claims import Claim, Verdict, judge
+from sojourn.studies.means import Points, Table, first, flat, last
 from sojourn.studies.publisher_mobility.checks import TIME, seconds
 from sojourn.studies.publisher_mobility.grid import FOUR
-from sojourn.studies.publisher_mobility.table import Points, Table, first, flat, last
 
 READINGS = {
     "speed-each-move": "a speed drawn anew at every move",

@@ -3,9 +3,7 @@
 import math
 
 from sojourn.studies.claims import Claim, Verdict, judge
-from sojourn.studies.publisher_mobility.checks import COST, TIME, span
-from sojourn.studies.publisher_mobility.grid import FOUR
-from sojourn.studies.publisher_mobility.table import (
+from sojourn.studies.means import (
     Table,
     falls,
     first,
@@ -15,6 +13,8 @@ from sojourn.studies.publisher_mobility.table import (
     ratios,
     rises,
 )
+from sojourn.studies.publisher_mobility.checks import COST, TIME, span
+from sojourn.studies.publisher_mobility.grid import FOUR
 from sojourn.studies.statistics import crossing
 
 TIME_IF_ANY = "rebuild_if_any_ms"

@@ -4,7 +4,7 @@ from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.algebra import covers
 from sojourn.interest.filters import Filter
 from sojourn.studies.claims import Claim, Verdict, judge
-from sojourn.studies.publisher_mobility.table import Table
+from sojourn.studies.means import Table
 
 _COMPUTER = "product = 'computer' AND "
 

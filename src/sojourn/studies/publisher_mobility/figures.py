@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
+from sojourn.studies.means import Table
 from sojourn.studies.publisher_mobility.grid import FOUR, Line, lines
-from sojourn.studies.publisher_mobility.table import Table
 
 COLOURS = {
     "standard": "#c0392b",

@@ -1,12 +1,15 @@
 """Judges every claim of the study from one table of means."""
 
-from sojourn.studies.claims import Claim, Verdict, claims_of, judge
+from sojourn.studies import base
+from sojourn.studies.base import Check
+from sojourn.studies.claims import Verdict
+from sojourn.studies.means import Table
 from sojourn.studies.publisher_mobility import checks, checks_load, checks_locality, checks_tables
-from sojourn.studies.publisher_mobility.checks import Check
 from sojourn.studies.publisher_mobility.parameters import Scale
-from sojourn.studies.publisher_mobility.table import Table
 
-CHECKS: dict[str, Check] = {
+NAME = "publisher-mobility"
+
+CHECKS: dict[str, Check[Table]] = {
     "A-table1": checks_tables.table1,
     "A-table2": checks_tables.table2,
     "A-fig4a-linear": checks.fig4a_linear,
@@ -35,18 +38,4 @@ NEEDS_NO_RUNS = frozenset({"A-table1", "A-table2"})
 
 def judge_all(table: Table, scale: Scale) -> list[Verdict]:
     """A verdict on every claim of the study, in the ledger's order."""
-    return [_judge_one(claim, table, scale) for claim in claims_of("publisher-mobility").values()]
-
-
-def _judge_one(claim: Claim, table: Table, scale: Scale) -> Verdict:
-    try:
-        verdict = CHECKS[claim.id](claim, table)
-    except (KeyError, ValueError, ZeroDivisionError) as error:
-        # Failed runs leave holes in the table; a claim that needs them is open, the others are not.
-        return judge(
-            claim, holds=None, measured={}, evidence=f"Runs are missing that this claim needs ({error!r})."
-        )
-    if scale.judges or claim.id in NEEDS_NO_RUNS:
-        return verdict
-    note = f"Measured at the {scale.name} scale, which judges nothing. "
-    return judge(claim, holds=None, measured=verdict.measured, evidence=note + verdict.evidence)
+    return base.judge_all(NAME, CHECKS, table, scale, NEEDS_NO_RUNS)

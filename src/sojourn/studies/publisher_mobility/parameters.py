@@ -5,9 +5,7 @@ much is run: `paper` is the study, `quick` the same study with fewer points, see
 shows that every part works and judges nothing.
 """
 
-import msgspec
-
-from sojourn.errors import SojournError
+from sojourn.studies import base
 
 CONTROL_BYTES = 100
 """Advertisements and subscriptions on the wire. The paper gives no size; three predicates as text and a
@@ -50,15 +48,9 @@ TREND = (1, 2)
 shrink when it is watched for twice as long."""
 
 
-class UnknownScaleError(SojournError):
-    """A scale was asked for that the study does not have."""
-
-
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
+class Scale(base.Scale, frozen=True, kw_only=True):
     """How much of the study is run."""
 
-    name: str
-    seeds: int
     warmup_s: float
     """The paper has a warm-up but gives no length. Set-up is finished before time 0, so the warm-up only has
     to see the first delayed teardowns (13 s after a move) and to let queues fill: two minutes is several
@@ -71,8 +63,6 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     speeds_kmh: tuple[float, ...]
     localities: tuple[float, ...]
     overshoots: tuple[int, ...]
-    judges: bool
-    """Whether verdicts may be drawn from it."""
 
 
 SCALES = {
@@ -114,6 +104,4 @@ SCALES = {
 
 def scale_named(name: str) -> Scale:
     """The scale of that name."""
-    if name not in SCALES:
-        raise UnknownScaleError(f"scale may be {', '.join(SCALES)}, not {name!r}.")
-    return SCALES[name]
+    return base.scale_named(SCALES, name)

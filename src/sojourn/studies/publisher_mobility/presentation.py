@@ -2,6 +2,7 @@
 
 import plotly.graph_objects as go
 
+from sojourn.studies import base
 from sojourn.studies.publisher_mobility import parameters
 from sojourn.studies.publisher_mobility.figures import FIGURES, Figure, draw
 from sojourn.studies.publisher_mobility.study import Outcome
@@ -21,15 +22,7 @@ def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
 
 def summary(outcome: Outcome) -> str:
     """One sentence on what was found."""
-    counts = {
-        name: sum(verdict.verdict == name for verdict in outcome.verdicts)
-        for name in ("holds", "differs", "not yet")
-    }
-    return (
-        f"{outcome.distinct_runs} simulated runs, {outcome.failed} failed. Of {len(outcome.verdicts)} claims "
-        f"{counts['holds']} hold, {counts['differs']} differ and {counts['not yet']} are not judged yet. "
-        "Bars are 95% Student-t intervals over seeds."
-    )
+    return base.tally(outcome)
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:

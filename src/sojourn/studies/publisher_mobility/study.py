@@ -1,72 +1,25 @@
-"""The whole study: from a scale to measures, verdicts and files.
+"""The whole study: from a scale to measures, verdicts and files."""
 
-`run` simulates the grid and judges; `write_results` puts the tables and verdicts into a directory. How the
-grid is executed is an argument, so that the study does not care who runs it.
-"""
+from functools import partial
 
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
-
-import pandas as pd
-
-from sojourn.studies.claims import Verdict, write_verdicts
+from sojourn.studies import base, means
+from sojourn.studies.publisher_mobility import judging
 from sojourn.studies.publisher_mobility.grid import grid
-from sojourn.studies.publisher_mobility.judging import judge_all
 from sojourn.studies.publisher_mobility.parameters import Scale
-from sojourn.studies.publisher_mobility.table import Table, runs_table, summarise
-from sojourn.studies.runner import Row, RunSpec
+from sojourn.studies.publisher_mobility.table import MEASURES
 
-NAME = "publisher-mobility"
+NAME = judging.NAME
 
-Sweep = Callable[[list[RunSpec]], list[Row]]
-"""Whatever turns run specifications into rows of measures."""
+Outcome = base.Outcome[Scale, means.Table]
 
 
-class Outcome(NamedTuple):
-    """What a study found."""
-
-    scale: Scale
-    seeds: int
-    specs: list[RunSpec]
-    runs: pd.DataFrame
-    table: Table
-    verdicts: list[Verdict]
-    seconds: float
-
-    @property
-    def failed(self) -> int:
-        """How many distinct runs ended in an error."""
-        return int(self.runs[self.runs["error"].notna()]["run_id"].nunique())
-
-    @property
-    def distinct_runs(self) -> int:
-        """How many runs were simulated."""
-        return int(self.runs["run_id"].nunique())
-
-
-def run(
-    scale: Scale,
-    *,
-    sweep: Sweep,
-    seeds: int | None = None,
-    summarise: Callable[[pd.DataFrame], Table] = summarise,
-) -> Outcome:
-    """Simulate the grid at a scale and judge every claim; `summarise` makes means and intervals of runs."""
-    started = time.perf_counter()
-    specs = grid(scale, seeds)
-    runs = runs_table(specs, sweep(specs))
-    table = summarise(runs)
-    verdicts = judge_all(table, scale)
-    return Outcome(scale, seeds or scale.seeds, specs, runs, table, verdicts, time.perf_counter() - started)
-
-
-def write_results(outcome: Outcome, out: Path) -> list[Path]:
-    """Write runs, means and verdicts into a directory and name the files."""
-    out.mkdir(parents=True, exist_ok=True)
-    runs, metrics, claims = out / "runs.parquet", out / "metrics.parquet", out / "claims.json"
-    outcome.runs.to_parquet(runs, index=False)
-    outcome.table.means.to_parquet(metrics, index=False)
-    write_verdicts(outcome.verdicts, claims)
-    return [runs, metrics, claims]
+def run(scale: Scale, seeds: int | None, sweep: base.Sweep, average: base.Average | None = None) -> Outcome:
+    """Simulate the grid at a scale and judge every claim."""
+    return base.run(
+        scale,
+        seeds,
+        sweep,
+        grid=grid,
+        tabulate=partial(means.tabulate, measures=MEASURES, average=average),
+        judge=lambda table: judging.judge_all(table, scale),
+    )
