@@ -1,0 +1,290 @@
+"""What makes a link between two brokers lose nothing and repeat nothing, whatever happens to its connections.
+
+A channel numbers every frame it sends and keeps it until the other side says it has taken it in; it takes in
+each frame of the other side once, in order. When a connection breaks, the next one begins with a `Hello` from
+both sides that says how far each has got, and goes on from there.
+
+    channel.put(body)                   # queue a frame for the peer
+    channel.opened(); channel.greet()   # a connection is there: what to write first
+    for position, body in channel.arrived(data):
+        if channel.is_next(position): …; channel.took(position)
+    channel.outgoing()                  # what to write now, in one piece
+
+The rules:
+
+- A frame is acknowledged when it has been *taken in* (`took`), not when it arrived: a broker takes it in once
+  its journal holds it, so a frame that was acknowledged survives the death of its receiver, and one that was
+  not is still with its sender.
+- At most `window_bytes` are under way unacknowledged. A receiver that cannot go on simply takes nothing in;
+  acknowledgements are read all the same. In an acyclic network of brokers no two can then wait for one
+  another, since what comes from one neighbour never waits for room towards the same one.
+- `full` says that the queue holds more than `queue_bytes`: whoever fills it should pause.
+- A *volatile* frame need not survive the death of its sender (an event of QoS 0). It has no number of its own
+  but a rank after the last number, so that a broken connection repeats neither kind, while a sender that was
+  restarted from its journal, where volatile frames are not, agrees with the receiver about the numbers.
+
+Everything here is plain state: no socket, no clock. A channel can be pickled with the broker it belongs to.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from sojourn.errors import SojournError
+
+WINDOW_BYTES = 4 << 20
+QUEUE_BYTES = 64 << 20
+FRAME_BYTES_MAX = 32 << 20
+PROTOCOL = 1
+
+_HEAD = struct.Struct(">IBQI")
+"""Length of the body, kind, number, rank."""
+_HELLO, _FRAME, _ACKNOWLEDGE = 1, 2, 3
+
+
+class ChannelError(SojournError):
+    """The other side broke the rules of a channel; its connection is to be closed."""
+
+
+class Position(NamedTuple):
+    """How far a side has got: the last numbered frame, and how many volatile ones after it."""
+
+    number: int = 0
+    rank: int = 0
+
+
+class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first thing either side says on a new connection."""
+
+    protocol: int
+    broker: str
+    life: str
+    """Which life of the broker this is: another one after each start."""
+    number: int
+    rank: int
+    seen_life: str
+    """The life of the other side that `rank` counts volatile frames of."""
+    proof: str = ""
+    """What proves who is speaking, where the transport does not."""
+
+
+class _Waiting(NamedTuple):
+    position: Position
+    data: bytes
+
+
+class Channel:
+    """Both directions of a link, seen from one of its ends."""
+
+    __slots__ = (
+        "_acknowledged_to",
+        "_buffer",
+        "_greeted",
+        "_hello",
+        "_in_flight",
+        "_out",
+        "_pending",
+        "_sent",
+        "_taken",
+        "broker",
+        "life",
+        "open",
+        "peer",
+        "peer_life",
+        "queue_bytes",
+        "queued",
+        "refused",
+        "window_bytes",
+    )
+
+    def __init__(
+        self,
+        broker: str,
+        peer: str,
+        life: str,
+        *,
+        window_bytes: int = WINDOW_BYTES,
+        queue_bytes: int = QUEUE_BYTES,
+    ) -> None:
+        self.broker, self.peer, self.life = broker, peer, life
+        self.window_bytes, self.queue_bytes = window_bytes, queue_bytes
+        self.open = False
+        """Whether a connection is there and both sides have said hello on it."""
+        self.peer_life = ""
+        self.queued = 0
+        """Bytes that the peer has not acknowledged."""
+        self.refused = 0
+        """Volatile frames that were not queued because the queue was full."""
+        self._out: deque[_Waiting] = deque()
+        """Frames not acknowledged, oldest first; the first `_in_flight` bytes of them are under way."""
+        self._in_flight = 0
+        self._sent = 0
+        """How many frames of `_out` this connection carries already."""
+        self._pending = Position()
+        """The position of the last frame that was queued."""
+        self._taken = Position()
+        self._acknowledged_to = Position()
+        self._greeted = False
+        self._hello: Hello | None = None
+        self._buffer = b""
+
+    # Out -------------------------------------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        """Whether whoever fills the queue should pause."""
+        return self.queued >= self.queue_bytes
+
+    @property
+    def waiting(self) -> int:
+        """Frames that the peer has not acknowledged."""
+        return len(self._out)
+
+    def put(self, body: bytes, *, volatile: bool = False) -> bool:
+        """Queue a frame; a volatile one is refused while the queue is full."""
+        if len(body) > FRAME_BYTES_MAX:
+            raise ChannelError(f"A frame for {self.peer} has {len(body)} bytes, over {FRAME_BYTES_MAX}.")
+        if volatile:
+            if self.full:
+                self.refused += 1
+                return False
+            self._pending = Position(self._pending.number, self._pending.rank + 1)
+        else:
+            self._pending = Position(self._pending.number + 1)
+        data = _HEAD.pack(len(body), _FRAME, *self._pending) + body
+        self._out.append(_Waiting(self._pending, data))
+        self.queued += len(data)
+        return True
+
+    def greet(self, proof: str = "") -> bytes:
+        """The hello to write first on a new connection."""
+        hello = Hello(
+            PROTOCOL, self.broker, self.life, self._taken.number, self._taken.rank, self.peer_life, proof
+        )
+        body = msgspec.json.encode(hello)
+        return _HEAD.pack(len(body), _HELLO, 0, 0) + body
+
+    def outgoing(self) -> bytes:
+        """All that may be written now: frames within the window, and an acknowledgement if one is due."""
+        if not self.open:
+            return b""
+        parts: list[bytes] = []
+        if self._acknowledged_to != self._taken:
+            self._acknowledged_to = self._taken
+            parts.append(_HEAD.pack(0, _ACKNOWLEDGE, *self._taken))
+        while self._sent < len(self._out) and self._in_flight < self.window_bytes:
+            data = self._out[self._sent].data
+            parts.append(data)
+            self._sent += 1
+            self._in_flight += len(data)
+        return b"".join(parts)
+
+    # The connection --------------------------------------------------------------------------------------
+
+    def opened(self) -> None:
+        """A new connection is there; nothing but the hello may be written before the other side's."""
+        self.closed()
+
+    def closed(self) -> None:
+        """The connection is gone; what was under way on it goes back to waiting."""
+        self.open = False
+        self._greeted = False
+        self._hello = None
+        self._sent = self._in_flight = 0
+        self._buffer = b""
+
+    def reborn(self, life: str) -> None:
+        """The broker was restarted from its journal: volatile frames that it had queued are not there."""
+        self.closed()
+        self.life = life
+        self._out = deque(frame for frame in self._out if not frame.position.rank)
+        self.queued = sum(len(frame.data) for frame in self._out)
+        self._pending = Position(self._pending.number)
+
+    # In --------------------------------------------------------------------------------------------------
+
+    def arrived(self, data: bytes) -> Iterator[tuple[Position, bytes]]:
+        """The new frames in what the connection brought, each with its position; to be taken in, in order."""
+        self._buffer = self._buffer + data if self._buffer else data
+        start, available = 0, len(self._buffer)
+        while available - start >= _HEAD.size:
+            length, kind, number, rank = _HEAD.unpack_from(self._buffer, start)
+            if length > FRAME_BYTES_MAX:
+                raise ChannelError(f"{self.peer} sent a frame of {length} bytes, over {FRAME_BYTES_MAX}.")
+            end = start + _HEAD.size + length
+            if end > available:
+                break
+            body = self._buffer[start + _HEAD.size : end]
+            start = end
+            if kind == _HELLO:
+                self._on_hello(body)
+            elif not self._greeted:
+                raise ChannelError(f"{self.peer} sent a frame before its hello.")
+            elif kind == _ACKNOWLEDGE:
+                self._on_acknowledged(Position(number, rank))
+            elif kind == _FRAME:
+                yield Position(number, rank), body
+            else:
+                raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
+        self._buffer = self._buffer[start:]
+
+    def is_next(self, position: Position) -> bool:
+        """Whether a frame is the next to take in; False for one that was taken in before."""
+        taken = self._taken
+        if position <= taken:
+            return False
+        # Ranks may be skipped: this broker may have taken those in and forgotten it when it was killed.
+        if position.number != taken.number + (not position.rank):
+            raise ChannelError(
+                f"{self.peer} sent frame {position.number} after {taken.number}; some are missing."
+            )
+        return True
+
+    def took(self, position: Position) -> None:
+        """A frame was taken in: it is acknowledged with the next write."""
+        self._taken = position
+
+    @property
+    def peer_hello(self) -> Hello | None:
+        """What the other side said first on this connection, once it has."""
+        return self._hello
+
+    def _on_hello(self, body: bytes) -> None:
+        if self._greeted:
+            raise ChannelError(f"{self.peer} said hello twice on one connection.")
+        try:
+            hello = msgspec.json.decode(body, type=Hello)
+        except msgspec.MsgspecError as error:
+            raise ChannelError(f"{self.peer} sent a hello that cannot be read: {error}.") from None
+        if hello.protocol != PROTOCOL:
+            raise ChannelError(
+                f"{self.peer} speaks version {hello.protocol} of the link protocol, this broker {PROTOCOL}; "
+                "run the same release on both."
+            )
+        if hello.broker != self.peer:
+            raise ChannelError(f"The broker at the other end is {hello.broker!r}, not {self.peer!r}.")
+        if hello.life != self.peer_life:
+            # Its volatile frames start anew; the numbered ones go on, for they are in its journal.
+            self.peer_life = hello.life
+            self._taken = Position(self._taken.number)
+        self._acknowledged_to = self._taken
+        self._hello, self._greeted, self.open = hello, True, True
+        rank = hello.rank if hello.seen_life == self.life else 0
+        reached = Position(hello.number, rank)
+        if hello.number > self._pending.number:
+            raise ChannelError(
+                f"{self.peer} has frames up to {hello.number} and this broker sent {self._pending.number}: "
+                "the store is older than that; restore it, or remove the link's state on both sides."
+            )
+        self._on_acknowledged(reached)
+
+    def _on_acknowledged(self, reached: Position) -> None:
+        while self._out and self._out[0].position <= reached:
+            frame = self._out.popleft()
+            self.queued -= len(frame.data)
+            if self._sent:
+                self._sent -= 1
+                self._in_flight -= len(frame.data)
