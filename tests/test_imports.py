@@ -18,6 +18,7 @@ RANKS = {
     "mobility": 2,
     "edge": 2,
     "adhoc": 2,
+    "mqtt": 2,
     "sim": 3,
     "live": 3,
     "trace": 4,
@@ -33,7 +34,7 @@ NEIGHBOURS = {
     ("sim", "trace"),  # both worlds write the trace
     ("live", "trace"),
 }
-PURE = {"interest", "routing", "mobility", "edge", "adhoc"}
+PURE = {"interest", "routing", "mobility", "edge", "adhoc", "mqtt"}
 IMPURE_MODULES = {
     "asyncio", "concurrent", "ctypes", "datetime", "fcntl", "io", "logging", "multiprocessing", "os",
     "pathlib", "pyspark", "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3",
