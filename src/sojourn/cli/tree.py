@@ -95,7 +95,11 @@ def tree(
     console.print(f"{metric}: overhead {total:g} after {grown.rounds} rounds of turns.")
     if seconds > 0:
         best = optimum(graph, interests, costs, start=grown.parents, seconds_max=seconds)
-        how = "the optimum, proved" if best.proved else f"the best found; none is below {best.bound:g}"
+        how = (
+            "the optimum, proved"
+            if best.proved
+            else f"the best found in time; none is below {best.bound:g}, {best.gap:.1%} less"
+        )
         above = f", {total / best.overhead - 1:.1%} less than this tree's" if best.overhead else ""
         console.print(f"{best.overhead:g} is {how}{above if total > best.overhead else ''}.")
 
