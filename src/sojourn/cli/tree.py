@@ -24,7 +24,7 @@ from sojourn.adhoc.tree.cells import interval, subscriptions, topic
 from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, require_connected
 from sojourn.adhoc.tree.cooling import COLD, Cooling
 from sojourn.adhoc.tree.metrics import METRICS, metric_named
-from sojourn.adhoc.tree.optimum import optimum
+from sojourn.adhoc.tree.optimum import Solved, optimum
 from sojourn.adhoc.tree.overhead import Costs, tree_work
 from sojourn.adhoc.tree.turns import rules, system, take_turns
 from sojourn.interest.measure import MeasuredSet, TopicTree
@@ -95,13 +95,15 @@ def tree(
     console.print(f"{metric}: overhead {total:g} after {grown.rounds} rounds of turns.")
     if seconds > 0:
         best = optimum(graph, interests, costs, start=grown.parents, seconds_max=seconds)
-        how = (
-            "the optimum, proved"
-            if best.proved
-            else f"the best found in time; none is below {best.bound:g}, {best.gap:.1%} less"
+        how = "the optimum, proved" if best.proved else _unproved(best)
+        above = (
+            f"; this tree is {total / best.overhead - 1:.1%} above it" if total > best.overhead > 0 else ""
         )
-        above = f", {total / best.overhead - 1:.1%} less than this tree's" if best.overhead else ""
-        console.print(f"{best.overhead:g} is {how}{above if total > best.overhead else ''}.")
+        console.print(f"{best.overhead:g} is {how}{above}.")
+
+
+def _unproved(best: Solved) -> str:
+    return f"the best found in time, at most {best.gap:.1%} above the optimum: none is below {best.bound:g}"
 
 
 def read_layout(path: Path) -> Given:
