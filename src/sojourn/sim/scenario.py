@@ -10,7 +10,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -30,23 +30,34 @@ class ScenarioError(SojournError):
     """A scenario's parameter has a value it may not have."""
 
 
-def _factor(group: str, unit: str, explanation: str) -> msgspec.Meta:
+def factor(group: str, unit: str, explanation: str) -> msgspec.Meta:
+    """What a field of a scenario is, for `factors`."""
     return msgspec.Meta(description=explanation, extra={"group": group, "unit": unit})
 
 
-class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Described(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run described by factors; a kind of world has its own."""
+
+    def validate(self) -> None:
+        """Raise one sentence for the first parameter that has no meaning."""
+
+
+DescribedT = TypeVar("DescribedT", bound=Described)
+
+
+class Scenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every factor of one run, with Table 4's value as its default."""
 
     seed: Annotated[
-        int, _factor("run", "", "Root of every random stream; the same seed gives the same run.")
+        int, factor("run", "", "Root of every random stream; the same seed gives the same run.")
     ] = 1
     warmup_s: Annotated[
-        float, _factor("run", "s", "Movement before statistics count; set-up itself happens before time 0.")
+        float, factor("run", "s", "Movement before statistics count; set-up itself happens before time 0.")
     ] = 60.0
-    duration_s: Annotated[float, _factor("run", "s", "Measured time after the warm-up.")] = 300.0
+    duration_s: Annotated[float, factor("run", "s", "Measured time after the warm-up.")] = 300.0
     protocol: Annotated[
         str,
-        _factor(
+        factor(
             "protocol",
             "",
             "What brokers do when a publisher moves: " + ", ".join(PROTOCOLS) + " (section 4).",
@@ -54,50 +65,48 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = "standard"
     proxies: Annotated[
         int,
-        _factor("protocol", "brokers", "Leaves around the first one that always keep a publisher's tree."),
+        factor("protocol", "brokers", "Leaves around the first one that always keep a publisher's tree."),
     ] = 5
     unadvertise_delay_s: Annotated[
         float,
-        _factor("protocol", "s", "How long a delayed protocol keeps the old tree after a publisher left."),
+        factor("protocol", "s", "How long a delayed protocol keeps the old tree after a publisher left."),
     ] = 10.0
     prediction: Annotated[
         float,
-        _factor("protocol", "probability", "How often a prefetching protocol is told the true next broker."),
+        factor("protocol", "probability", "How often a prefetching protocol is told the true next broker."),
     ] = 1.0
     covering: Annotated[
         bool,
-        _factor(
-            "protocol", "", "Whether a covered subscription or advertisement is held back (section 2.2)."
-        ),
+        factor("protocol", "", "Whether a covered subscription or advertisement is held back (section 2.2)."),
     ] = True
     topology: Annotated[
-        str, _factor("network", "", "Shape of the broker network: " + ", ".join(TOPOLOGIES) + ".")
+        str, factor("network", "", "Shape of the broker network: " + ", ".join(TOPOLOGIES) + ".")
     ] = "tree"
     tree_height: Annotated[
-        int, _factor("network", "levels", "Levels of the tree, root and leaves included.")
+        int, factor("network", "levels", "Levels of the tree, root and leaves included.")
     ] = 4
     tree_degree: Annotated[
-        int, _factor("network", "brokers", "Children of every inner broker of the tree.")
+        int, factor("network", "brokers", "Children of every inner broker of the tree.")
     ] = 4
     brokers: Annotated[
         int,
-        _factor("network", "brokers", "Brokers of a chain, ring or star; a tree has what its height gives."),
+        factor("network", "brokers", "Brokers of a chain, ring or star; a tree has what its height gives."),
     ] = 85
     topology_file: Annotated[
-        str, _factor("network", "", "TOML file with `links` and, if wished, `leaves`.")
+        str, factor("network", "", "TOML file with `links` and, if wished, `leaves`.")
     ] = ""
-    link_bandwidth_bps: Annotated[float, _factor("network", "bit/s", "Bandwidth between two brokers.")] = 10e6
-    link_latency_ms: Annotated[float, _factor("network", "ms", "Latency between two brokers.")] = 2.0
+    link_bandwidth_bps: Annotated[float, factor("network", "bit/s", "Bandwidth between two brokers.")] = 10e6
+    link_latency_ms: Annotated[float, factor("network", "ms", "Latency between two brokers.")] = 2.0
     client_bandwidth_bps: Annotated[
-        float, _factor("network", "bit/s", "Bandwidth between client and broker.")
+        float, factor("network", "bit/s", "Bandwidth between client and broker.")
     ] = 128e3
-    client_latency_ms: Annotated[float, _factor("network", "ms", "Latency between client and broker.")] = 2.0
+    client_latency_ms: Annotated[float, factor("network", "ms", "Latency between client and broker.")] = 2.0
     broker_width_km: Annotated[
-        float, _factor("network", "km", "Placement: the width of the street that one leaf broker serves.")
+        float, factor("network", "km", "Placement: the width of the street that one leaf broker serves.")
     ] = 0.5
     movement: Annotated[
         str,
-        _factor(
+        factor(
             "mobility",
             "",
             "random: straight on, turning at the city's ends (section 5.2.1); walk: a coin at every broker; "
@@ -105,20 +114,20 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "proxies and the overshoot (section 5.2.6).",
         ),
     ] = "random"
-    speeds_kmh: Annotated[tuple[float, ...], _factor("mobility", "km/h", "Speeds to draw from.")] = (
+    speeds_kmh: Annotated[tuple[float, ...], factor("mobility", "km/h", "Speeds to draw from.")] = (
         5.0,
         50.0,
         100.0,
     )
     speed_drawn: Annotated[
-        str, _factor("mobility", "", "Whether a speed is drawn once a publisher or anew at every move.")
+        str, factor("mobility", "", "Whether a speed is drawn once a publisher or anew at every move.")
     ] = "publisher"
     disconnection_s: Annotated[
-        float, _factor("mobility", "s", "Time without a broker between two brokers.")
+        float, factor("mobility", "s", "Time without a broker between two brokers.")
     ] = 3.0
     start_spread: Annotated[
         float,
-        _factor(
+        factor(
             "mobility",
             "share",
             "Part of a broker's street over which starting points are spread; 0: all cross borders in step.",
@@ -126,18 +135,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 1.0
     under_way_s: Annotated[
         float,
-        _factor(
+        factor(
             "mobility",
             "s",
             "Publishers set out at random times up to this long before time 0; proxies lie where they did.",
         ),
     ] = 0.0
-    overshoot: Annotated[int, _factor("mobility", "brokers", "How far a patrol goes past its proxies.")] = 0
-    route_brokers: Annotated[int, _factor("mobility", "brokers", "Leaves of a repeated route.")] = 8
-    group_size: Annotated[int, _factor("mobility", "publishers", "Publishers that move as one group.")] = 10
+    overshoot: Annotated[int, factor("mobility", "brokers", "How far a patrol goes past its proxies.")] = 0
+    route_brokers: Annotated[int, factor("mobility", "brokers", "Leaves of a repeated route.")] = 8
+    group_size: Annotated[int, factor("mobility", "publishers", "Publishers that move as one group.")] = 10
     computations: Annotated[
         str,
-        _factor(
+        factor(
             "application",
             "",
             "Routing computations charged (section 5.2.2): none; fast: 2/4/2 ms a publication, subscription, "
@@ -146,7 +155,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = "none"
     withdrawals_charged: Annotated[
         bool,
-        _factor(
+        factor(
             "application",
             "",
             "Whether an unadvertisement or unsubscription is charged like what it withdraws, or is free.",
@@ -154,40 +163,40 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = True
     total_subscriptions: Annotated[
         int,
-        _factor(
+        factor(
             "application", "subscriptions", "N of the complex class: subscriptions a broker is taken to hold."
         ),
     ] = 100_000
     calibration_file: Annotated[
-        str, _factor("application", "", "What our own index takes, for computations = measured.")
+        str, factor("application", "", "What our own index takes, for computations = measured.")
     ] = ""
-    publishers: Annotated[int, _factor("application", "clients", "Moving publishers.")] = 50
+    publishers: Annotated[int, factor("application", "clients", "Moving publishers.")] = 50
     subscribers: Annotated[
-        int, _factor("application", "clients", "Subscribers, which stay where they are.")
+        int, factor("application", "clients", "Subscribers, which stay where they are.")
     ] = 500
     publish_interval_s: Annotated[
         float,
-        _factor("application", "s", "Time between two events of a connected publisher; 0 publishes nothing."),
+        factor("application", "s", "Time between two events of a connected publisher; 0 publishes nothing."),
     ] = 0.0
     publication_locality: Annotated[
-        float, _factor("application", "share", "Publishers that publish the same thing (section 5.2.7).")
+        float, factor("application", "share", "Publishers that publish the same thing (section 5.2.7).")
     ] = 0.0
     subscriber_locality: Annotated[
         float,
-        _factor("application", "share", "Subscribers that sit downtown, in the middle eighth of the leaves."),
+        factor("application", "share", "Subscribers that sit downtown, in the middle eighth of the leaves."),
     ] = 0.0
     interest_locality: Annotated[
-        float, _factor("application", "share", "Subscribers that all ask for one and the same publication.")
+        float, factor("application", "share", "Subscribers that all ask for one and the same publication.")
     ] = 0.0
     specificity: Annotated[
         float,
-        _factor("application", "share", "1: a subscription asks for one publication; 0: for all of them."),
+        factor("application", "share", "1: a subscription asks for one publication; 0: for all of them."),
     ] = 1.0
     control_bytes: Annotated[
         int,
-        _factor("application", "bytes", "An advertisement, a subscription or its withdrawal on the wire."),
+        factor("application", "bytes", "An advertisement, a subscription or its withdrawal on the wire."),
     ] = 100
-    event_bytes: Annotated[int, _factor("application", "bytes", "A publication on the wire.")] = 200
+    event_bytes: Annotated[int, factor("application", "bytes", "A publication on the wire.")] = 200
 
     @property
     def policies(self) -> frozenset[str]:
@@ -212,11 +221,11 @@ class Factor(NamedTuple):
     explanation: str
 
 
-def factors() -> list[Factor]:
-    """Every factor of a scenario with its unit, default and explanation, in the structure's order."""
-    hints = get_type_hints(Scenario, include_extras=True)
+def factors(kind: type[Described] = Scenario) -> list[Factor]:
+    """Every factor of a kind of scenario with its unit, default and explanation, in the structure's order."""
+    hints = get_type_hints(kind, include_extras=True)
     table = []
-    for field in msgspec.structs.fields(Scenario):
+    for field in msgspec.structs.fields(kind):
         meta = get_args(hints[field.name])[1]
         extra = meta.extra
         table.append(Factor(field.name, extra["group"], extra["unit"], field.default, meta.description))
@@ -225,14 +234,19 @@ def factors() -> list[Factor]:
 
 def scenario_from(values: Mapping[str, Any]) -> Scenario:
     """A validated scenario from plain values, with a sentence about the first that does not fit."""
-    known = Scenario.__struct_fields__
+    return described_from(values, Scenario)
+
+
+def described_from(values: Mapping[str, Any], kind: type[DescribedT]) -> DescribedT:
+    """The same for any kind of scenario."""
+    known = kind.__struct_fields__
     for name in values:
         if name not in known:
             raise ScenarioError(
                 f"{name} is no parameter of a scenario; `sojourn simulate --list` names them all."
             )
     try:
-        scenario = msgspec.convert(dict(values), Scenario, strict=False)
+        scenario = msgspec.convert(dict(values), kind, strict=False)
     except msgspec.ValidationError as error:
         text = str(error)
         name = text.rpartition("$.")[2].rstrip("`") or "scenario"
