@@ -1,8 +1,9 @@
 """What a broker's driver tells it: past-tense facts about messages, clients and timers."""
 
+from enum import IntEnum
 from typing import NamedTuple
 
-from sojourn.routing.messages import NO_CAUSE, Message, Publish
+from sojourn.routing.messages import NO_CAUSE, Marks, Message, Publish
 
 
 class Received(NamedTuple):
@@ -68,6 +69,71 @@ class TimerFired(NamedTuple):
     token: int
 
 
+class SubscriberArrived(NamedTuple):
+    """A subscriber that moves connected.
+
+    `epoch` grows with every connection of the client, wherever it is; a driver whose clients do not count
+    takes the clock. `previous` is the last broker that is known to have taken the client in, perhaps this one.
+    """
+
+    client: int
+    epoch: int
+    subscriptions: tuple[int, ...] | None
+    """All it wants; None if its old broker has to be asked, as in the reactive scheme of paper 001."""
+    previous: int | None = None
+    marks: Marks | None = None
+    """What it has consumed. A client that says so gets each event once; others rely on `Consumed`."""
+    cause: int = NO_CAUSE
+    stays_here: bool = False
+    """It was redirected already, or insists: serve it here."""
+
+
+class SubscriberLost(NamedTuple):
+    """A subscriber's connection of that epoch is gone: it missed its pings, or said that it moves out."""
+
+    client: int
+    epoch: int
+    cause: int = NO_CAUSE
+
+
+class SubscriberChanged(NamedTuple):
+    """A connected subscriber now wants exactly these subscriptions."""
+
+    client: int
+    epoch: int
+    subscriptions: tuple[int, ...]
+    cause: int = NO_CAUSE
+
+
+class SubscriberGone(NamedTuple):
+    """A connected subscriber unsubscribed from everything, for good."""
+
+    client: int
+    epoch: int
+    cause: int = NO_CAUSE
+
+
+class Consumed(NamedTuple):
+    """A connected subscriber has consumed a source's events up to this one."""
+
+    client: int
+    source: str
+    sequence: int
+
+
+class How(IntEnum):
+    """How a subscriber that arrived came by its events (`effects.Ready.how`)."""
+
+    FIRST = 0
+    """It had no broker before."""
+    SAME = 1
+    """It came back to the broker it had left."""
+    COPY = 2
+    """An active copy waited for it: the pro-active scheme at work."""
+    FETCHED = 3
+    """They were fetched from the old broker: the reactive scheme, and the first crossing of an edge."""
+
+
 Fact = (
     Received
     | ClientArrived
@@ -77,4 +143,9 @@ Fact = (
     | ClientUnsubscribed
     | ClientPublished
     | TimerFired
+    | SubscriberArrived
+    | SubscriberLost
+    | SubscriberChanged
+    | SubscriberGone
+    | Consumed
 )

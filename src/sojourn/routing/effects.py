@@ -39,10 +39,44 @@ class CancelTimer(NamedTuple):
     token: int
 
 
+class Dropped(NamedTuple):
+    """An event will not reach a client from this broker."""
+
+    client: int
+    publication: Publish
+    reason: str
+    """`queue full` or `timeout`."""
+
+
+class Ready(NamedTuple):
+    """A client that arrived has all its events: those stored were delivered, new ones follow at once."""
+
+    client: int
+    epoch: int
+    how: int
+    """One of `mobility.facts.How`."""
+    complete: bool
+    """False where nobody knew the client any more, or a broker did not answer in time."""
+
+
+class Redirect(NamedTuple):
+    """Ask a client that arrived to connect to another broker instead; nothing was done for it here."""
+
+    client: int
+    broker: int
+
+
+class Close(NamedTuple):
+    """End a client's connection of that epoch: it is with another broker."""
+
+    client: int
+    epoch: int
+
+
 class Effects:
     """The reused lists of what is to be done, in order within each list."""
 
-    __slots__ = ("cancels", "deliveries", "sends", "timers")
+    __slots__ = ("cancels", "closes", "deliveries", "drops", "ready", "redirects", "sends", "timers")
 
     def __init__(self) -> None:
         self.sends: list[tuple[int, Message]] = []
@@ -50,6 +84,10 @@ class Effects:
         self.deliveries: list[Deliver] = []
         self.timers: list[SetTimer] = []
         self.cancels: list[CancelTimer] = []
+        self.drops: list[Dropped] = []
+        self.ready: list[Ready] = []
+        self.redirects: list[Redirect] = []
+        self.closes: list[Close] = []
 
     def clear(self) -> None:
         """Empty every list, after the driver has done what they say."""
@@ -57,3 +95,11 @@ class Effects:
         self.deliveries.clear()
         self.timers.clear()
         self.cancels.clear()
+        if self.drops:
+            self.drops.clear()
+        if self.ready:
+            self.ready.clear()
+        if self.redirects:
+            self.redirects.clear()
+        if self.closes:
+            self.closes.clear()
