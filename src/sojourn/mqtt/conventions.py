@@ -13,23 +13,56 @@ On CONNECT a client may send
   configuration lets clients state their own.
 On CONNACK the broker answers with `sojourn-broker`, its name.
 
+On PUBLISH a client may number its events itself with `sojourn-number` = `CLIENT:NUMBER`, growing: one that it
+has to send again, perhaps to another broker, is then known as the same. It is passed on like any property.
+
 On SUBSCRIBE `filter` is an expression over attributes which an event must satisfy beside the topic filter;
 it holds for every topic filter of that packet. On PUBLISH `policy` is an expression over the subscriber's
 attributes.
 """
 
+import math
 from typing import Final
+
+from sojourn.interest.values import Scalar
 
 NUMBERED: Final = "sojourn-numbered"
 PREVIOUS: Final = "sojourn-previous"
 MARKS: Final = "sojourn-marks"
 ADVERTISE: Final = "sojourn-advertise"
+ADVERTISE_TOPIC: Final = "$sojourn/advertise"
+"""Publishing an advertisement's text here makes it at any time after CONNECT; nobody receives it."""
 ATTRIBUTE_PREFIX: Final = "sojourn-attribute-"
 BROKER: Final = "sojourn-broker"
 SOURCE: Final = "sojourn-source"
 SEQUENCE: Final = "sojourn-sequence"
+NUMBER: Final = "sojourn-number"
 FILTER: Final = "filter"
 POLICY: Final = "policy"
 
 MARKS_MAX: Final = 1_000
 """Sources in `sojourn-marks`; a client that heard more names those it heard last."""
+
+
+def value_of(text: str) -> Scalar:
+    """The value of a user property as an attribute: a number or boolean where it is written as one."""
+    if text in ("true", "false"):
+        return text == "true"
+    if text and text[0] in "-0123456789" and "_" not in text:
+        try:
+            return int(text)
+        except ValueError:
+            pass
+        try:
+            number = float(text)
+        except ValueError:
+            return text
+        return number if math.isfinite(number) else text
+    return text
+
+
+def text_of(value: Scalar) -> str:
+    """An attribute as the text of a user property, which `value_of` reads back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

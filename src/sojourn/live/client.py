@@ -1,0 +1,518 @@
+"""The client library: publish, subscribe by content, and move from broker to broker without losing an event.
+
+    async with Client("mqtt://127.0.0.1:1883", client_id="car-7") as client:
+        await client.subscribe("speed > 80 AND road = 'A2'")
+        await client.publish("cars/7", {"speed": 93, "road": "A2"})
+        async for event in client:
+            print(event.topic, event.attributes)
+            await client.move_to("mqtt://127.0.0.1:1884")
+
+It speaks MQTT 5 and works with any broker; with Sojourn's it gets each event once and each source in order
+across moves, lost connections and restarted brokers. The rules:
+
+- The client carries its own subscriptions and the marks of what it has seen. A broker that knows its session
+  goes on with it; one that does not is told everything anew.
+- A publish of QoS 1 or 2 returns when the broker has promised to keep the event. What had no answer when a
+  connection broke is sent again on the next one, under the same number.
+- A connection that is lost is made again with growing pauses, at the broker it was, or where that broker
+  sends the client, until `patience_s` has passed.
+- At most `inbox` events wait for the application; the broker is told so and keeps the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import ssl
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import mqtt5
+
+from sojourn.interest import Advertisement, Filter
+from sojourn.live.client_inbox import Inbox, Received
+from sojourn.live.client_link import NO, Address, ClientError, Link, RefusedError
+from sojourn.mqtt import conventions
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+ANSWER_S = 10.0
+REDIRECTIONS_MAX = 5
+LOG_MAX = 1_000
+PACKET_IDS = 65_535
+UNDECIDED = 1
+"""The packet id of a publish that waits for one: the codec wants some id from the start."""
+ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
+
+
+@dataclass(slots=True)
+class Connection:
+    """One line of the connection log: which broker, since when, until when and why it ended."""
+
+    url: str
+    broker: str
+    since: float
+    until: float | None = None
+    ended: str = ""
+
+
+class Client:
+    """A publisher and subscriber that moves."""
+
+    def __init__(  # noqa: PLR0913 - each is an option of the connection, with a default that serves
+        self,
+        url: str,
+        *,
+        client_id: str | None = None,
+        session_expiry_s: int = 3600,
+        keep_alive_s: int = 30,
+        patience_s: float = 60.0,
+        inbox: int = 1_000,
+        username: str | None = None,
+        password: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.client_id = client_id or f"sojourn-{uuid.uuid4().hex[:12]}"
+        self.address = Address.parse(url)
+        self.broker = ""
+        """The name of the broker it is connected to, if that is one of Sojourn's."""
+        self.connections: list[Connection] = []
+        """The connection log, oldest first."""
+        self._session_expiry_s, self._keep_alive_s, self._patience_s = (
+            session_expiry_s,
+            keep_alive_s,
+            patience_s,
+        )
+        self._username, self._password, self._tls = username, password, tls
+        self._attributes = dict(attributes or {})
+        self._inbox = Inbox(min(inbox, PACKET_IDS))
+        self._link: Link | None = None
+        self._connected = asyncio.Event()
+        self._answers: dict[tuple[str, int], asyncio.Future[Any]] = {}
+        self._subscriptions: dict[str, mqtt5.SubscribePacket] = {}
+        self._advertisements: list[str] = []
+        self._unsettled: dict[int, mqtt5.PublishPacket] = {}
+        """By packet id, oldest first: what this client published and the broker has not settled."""
+        self._released: set[int] = set()
+        """Of those, the ones that the broker has received and that wait for its PUBCOMP."""
+        self._half_received: set[int] = set()
+        """Packet ids of QoS 2 events that the broker has not released yet."""
+        self._room: asyncio.Semaphore = asyncio.Semaphore(1)
+        self._last_id = 0
+        self._last_number = 0
+        self._keeper: asyncio.Task[None] | None = None
+        self._pause_s = 0.0
+        self._closing = False
+        self._failure: Exception | None = None
+
+    # Connecting and moving -----------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Connect, following redirections; raise what stands in the way."""
+        self._closing, self._failure = False, None
+        await self._connect_once()
+
+    async def move_to(self, url: str) -> None:
+        """Leave this broker for another; what was not settled here is settled there."""
+        address = Address.parse(url)
+        await self._leave("moved")
+        self.address = address
+        await self._connect_once()
+
+    async def close(self) -> None:
+        """Disconnect; the session stays at the broker until it expires."""
+        self._closing = True
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await self._leave("closed")
+        self._inbox.close()
+        self._fail(ClientError("The client is closed."))
+
+    async def __aenter__(self) -> Self:
+        """Connect."""
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnect."""
+        await self.close()
+
+    async def _leave(self, why: str) -> None:
+        link, self._link = self._link, None
+        self._connected.clear()
+        if link is not None:
+            link.send(mqtt5.DisconnectPacket(session_expiry_interval=self._session_expiry_s))
+            link.close(why)
+            self._log_end(why)
+        await asyncio.sleep(0)
+
+    async def _connect_once(self) -> None:
+        for _ in range(REDIRECTIONS_MAX):
+            link = await Link.open(self.address, self._on_packet, self._on_lost, self._tls)
+            answer = self._expect("connect", 0)
+            link.send(self._hello())
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    connack: mqtt5.ConnAckPacket = await answer
+            except BaseException:
+                self._answers.pop(("connect", 0), None)
+                link.close("no answer", abrupt=True)
+                raise
+            if connack.reason_code in ELSEWHERE and connack.server_reference:
+                link.close("redirected")
+                self.address = Address.parse(connack.server_reference.split()[0])
+                continue
+            if int(connack.reason_code) >= NO:
+                link.close("refused")
+                raise RefusedError(
+                    f"{self.address} refuses {self.client_id!r}", int(connack.reason_code), connack.reason_str
+                )
+            self._resume(link, connack)
+            return
+        raise ClientError(
+            f"{REDIRECTIONS_MAX} brokers in a row sent {self.client_id!r} on; check their configuration."
+        )
+
+    def _hello(self) -> mqtt5.ConnectPacket:
+        properties = [(conventions.NUMBERED, "1")]
+        if self.connections:
+            properties.append((conventions.PREVIOUS, self.connections[-1].broker))
+            if self._inbox.marks:
+                properties.append((conventions.MARKS, self._inbox.marks_text()))
+        properties += [(conventions.ADVERTISE, text) for text in self._advertisements]
+        properties += [
+            (conventions.ATTRIBUTE_PREFIX + name, conventions.text_of(value))
+            for name, value in self._attributes.items()
+        ]
+        return mqtt5.ConnectPacket(
+            self.client_id,
+            username=self._username,
+            password=None if self._password is None else self._password.encode(),
+            clean_start=not self.connections and not self._session_expiry_s,
+            keep_alive=self._keep_alive_s,
+            session_expiry_interval=self._session_expiry_s,
+            receive_max=self._inbox.limit,
+            user_properties=properties,
+        )
+
+    def _resume(self, link: Link, connack: mqtt5.ConnAckPacket) -> None:
+        """Go on with the session on a new connection."""
+        self._link = link
+        given = dict(connack.user_properties)
+        self.broker = given.get(conventions.BROKER, "")
+        self.connections.append(Connection(str(self.address), self.broker, time.time()))
+        del self.connections[:-LOG_MAX]
+        keep_alive = connack.server_keep_alive
+        link.keep_alive(self._keep_alive_s if keep_alive is None else keep_alive)
+        under_way = len(self._unsettled)
+        self._room = asyncio.Semaphore(max(0, min(connack.receive_max, PACKET_IDS) - under_way))
+        if not connack.session_present:
+            self._half_received.clear()
+            for subscription in self._subscriptions.values():
+                link.send(subscription)
+            self._released.clear()  # the new broker does not know them: they are published again
+        for packet_id, packet in list(self._unsettled.items()):
+            if packet_id in self._released:
+                link.send(mqtt5.PubRelPacket(packet_id))
+            else:
+                link.send(_again(packet))
+        self._connected.set()
+
+    def _on_lost(self, link: Link, why: str) -> None:
+        if link is not self._link:
+            future = self._answers.get(("connect", 0))
+            if self._link is None and future is not None and not future.done():
+                future.set_exception(ClientError(f"{self.address} closed the connection: {why}."))
+            return
+        self._link = None
+        self._connected.clear()
+        self._log_end(why)
+        if not self._closing and self._keeper is None:
+            self._keeper = asyncio.get_running_loop().create_task(self._reconnect())
+
+    async def _reconnect(self) -> None:
+        """Try again with growing pauses until patience is at an end."""
+        until = time.monotonic() + self._patience_s
+        last = self.connections[-1]
+        if (last.until or 0.0) - last.since > LONGEST_PAUSE_S:
+            self._pause_s = 0.0  # only a connection that lasted is a reason to come back at once
+        while True:
+            # Clients that lost the same broker must not come back in step.
+            await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+            try:
+                await self._connect_once()
+            except (OSError, ClientError, TimeoutError) as error:
+                if time.monotonic() > until or (
+                    isinstance(error, RefusedError) and not _may_pass(error.code)
+                ):
+                    self._keeper = None
+                    self._failure = error
+                    self._inbox.close()
+                    self._fail(error)
+                    return
+            else:
+                self._keeper = None
+                return
+
+    def _log_end(self, why: str) -> None:
+        if self.connections and self.connections[-1].until is None:
+            self.connections[-1].until = time.time()
+            self.connections[-1].ended = why
+
+    # Subscribing ---------------------------------------------------------------------------------------
+
+    async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1) -> None:  # noqa: A002
+        """Ask for the events that match a filter (an expression over attributes) and a topic filter."""
+        properties = [(conventions.FILTER, str(Filter.parse(filter)))] if filter else []
+        wanted = mqtt5.TopicFilter(topic, max_qos=mqtt5.QoS(qos))
+        packet = mqtt5.SubscribePacket(self._next_id(), [wanted], user_properties=properties)
+        answer = await self._ask(packet, "suback")
+        code = int(answer.reason_codes[0])
+        if code >= NO:
+            raise RefusedError(
+                f"{self.address} refuses the subscription to {topic!r}", code, answer.reason_str
+            )
+        self._subscriptions[topic] = packet
+
+    async def unsubscribe(self, *, topic: str = "#") -> None:
+        """Take back the subscription to a topic filter."""
+        await self._ask(mqtt5.UnsubscribePacket(self._next_id(), [topic]), "unsuback")
+        self._subscriptions.pop(topic, None)
+
+    async def __aiter__(self) -> AsyncIterator[Received]:
+        """The events, each once, until the client is closed or gives up."""
+        while (taken := await self._inbox.take()) is not None:
+            event, receipt = taken
+            yield event
+            # Acknowledged after the application is done with it: the broker keeps it until then.
+            self._acknowledge(*receipt)
+        if self._failure is not None:
+            raise self._failure
+
+    async def next(self, timeout_s: float | None = None) -> Received:
+        """The next event; `TimeoutError` if none comes in time."""
+        async with asyncio.timeout(timeout_s):
+            taken = await self._inbox.take()
+        if taken is None:
+            raise self._failure or ClientError("The client is closed.")
+        event, receipt = taken
+        self._acknowledge(*receipt)
+        return event
+
+    @property
+    def repeated(self) -> int:
+        """Events that came again and were not passed on."""
+        return self._inbox.repeated
+
+    # Publishing ----------------------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes | str | Mapping[str, Any] = b"",
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        qos: int = 1,
+        retain: bool = False,
+        policy: str = "",
+        expires_s: int | None = None,
+    ) -> None:
+        """Publish an event: a mapping goes as JSON, `attributes` as user properties.
+
+        With QoS 1 and 2 it returns when the broker has promised to keep the event.
+        """
+        if isinstance(payload, Mapping):
+            payload = json.dumps(payload, separators=(",", ":"))
+        body = payload.encode() if isinstance(payload, str) else payload
+        self._last_number = max(self._last_number + 1, time.time_ns() // 1000)
+        properties = [(name, conventions.text_of(value)) for name, value in (attributes or {}).items()]
+        properties.append((conventions.NUMBER, f"{self.client_id}:{self._last_number}"))
+        if policy:
+            properties.append((conventions.POLICY, policy))
+        packet = mqtt5.PublishPacket(
+            topic,
+            body,
+            qos=mqtt5.QoS(qos),
+            retain=retain,
+            packet_id=UNDECIDED if qos else None,
+            message_expiry_interval=expires_s,
+            user_properties=properties,
+        )
+        if not qos:
+            await self._connected.wait()
+            assert self._link is not None
+            self._link.send(packet)
+            await self._link.drained()
+            return
+        await self._publish_surely(packet)
+
+    async def _publish_surely(self, packet: mqtt5.PublishPacket) -> None:
+        await self._connected.wait()
+        room = self._room
+        await room.acquire()
+        packet_id = self._next_id()
+        packet = _with_id(packet, packet_id)
+        self._unsettled[packet_id] = packet
+        answer = self._expect("publish", packet_id)
+        if self._link is not None:
+            self._link.send(packet)
+            await self._link.drained()
+        try:
+            code, reason = await answer
+        finally:
+            self._unsettled.pop(packet_id, None)
+            self._released.discard(packet_id)
+            self._room.release()
+        if code >= NO:
+            raise RefusedError(f"{self.address} refuses the event on {packet.topic!r}", code, reason)
+
+    async def advertise(self, advertisement: str) -> None:
+        """Say what this client will publish, in the language of filters; it takes effect at once."""
+        self._advertisements.append(str(Advertisement.parse(advertisement)))
+        if self._link is not None:
+            await self._publish_surely(
+                mqtt5.PublishPacket(
+                    conventions.ADVERTISE_TOPIC,
+                    self._advertisements[-1].encode(),
+                    qos=mqtt5.QoS.AT_LEAST_ONCE,
+                )
+            )
+
+    # Packets -------------------------------------------------------------------------------------------
+
+    def _on_packet(self, link: Link, packet: Any) -> None:
+        match packet:
+            case mqtt5.PublishPacket():
+                self._on_publish(link, packet)
+            case mqtt5.PubAckPacket():
+                self._answer("publish", packet.packet_id, (int(packet.reason_code), packet.reason_str))
+            case mqtt5.PubRecPacket():
+                if int(packet.reason_code) >= NO:
+                    self._answer("publish", packet.packet_id, (int(packet.reason_code), packet.reason_str))
+                else:
+                    self._released.add(packet.packet_id)
+                    link.send(mqtt5.PubRelPacket(packet.packet_id))
+            case mqtt5.PubCompPacket():
+                self._answer("publish", packet.packet_id, (0, None))
+            case mqtt5.PubRelPacket():
+                self._half_received.discard(packet.packet_id)
+                link.send(mqtt5.PubCompPacket(packet.packet_id))
+            case mqtt5.SubAckPacket():
+                self._answer("suback", packet.packet_id, packet)
+            case mqtt5.UnsubAckPacket():
+                self._answer("unsuback", packet.packet_id, packet)
+            case mqtt5.ConnAckPacket():
+                self._answer("connect", 0, packet)
+            case mqtt5.DisconnectPacket():
+                self._on_disconnect(link, packet)
+            case _:
+                pass
+
+    def _on_publish(self, link: Link, packet: mqtt5.PublishPacket) -> None:
+        receipt = (link, packet.qos, packet.packet_id)
+        if packet.qos == mqtt5.QoS.EXACTLY_ONCE:
+            assert packet.packet_id is not None
+            if packet.packet_id in self._half_received:
+                link.send(mqtt5.PubRecPacket(packet.packet_id))
+                return
+            self._half_received.add(packet.packet_id)
+        if not self._inbox.put(packet, receipt):
+            self._acknowledge(*receipt)
+
+    def _acknowledge(self, link: Link, qos: mqtt5.QoS, packet_id: int | None) -> None:
+        # On another connection the id means nothing: the event comes again there, and is known by its mark.
+        if link.alive and packet_id is not None:
+            if qos == mqtt5.QoS.AT_LEAST_ONCE:
+                link.send(mqtt5.PubAckPacket(packet_id))
+            elif qos == mqtt5.QoS.EXACTLY_ONCE:
+                link.send(mqtt5.PubRecPacket(packet_id))
+
+    def _on_disconnect(self, link: Link, packet: mqtt5.DisconnectPacket) -> None:
+        if packet.server_reference:
+            self.address = Address.parse(packet.server_reference.split()[0])
+        if packet.reason_code == mqtt5.DisconnectReasonCode.SESSION_TAKEN_OVER and link is self._link:
+            # Somebody else uses this id: to fight over it would go on for ever.
+            self._closing = True
+            self._failure = ClientError(f"Another connection took over the client id {self.client_id!r}.")
+            self._inbox.close()
+            self._fail(self._failure)
+        link.close(packet.reason_str or packet.reason_code.name.replace("_", " ").lower())
+
+    async def _ask(self, packet: Any, kind: str) -> Any:
+        """Send a packet and wait for its answer, again on the next connection if this one breaks."""
+        until = time.monotonic() + self._patience_s
+        while True:
+            async with asyncio.timeout(max(0.0, until - time.monotonic())):
+                await self._connected.wait()
+            answer = self._expect(kind, packet.packet_id)
+            if self._link is not None:
+                self._link.send(packet)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_S):
+                    return await answer
+            self._answers.pop((kind, packet.packet_id), None)
+            if time.monotonic() > until:
+                raise ClientError(f"{self.address} did not answer within {self._patience_s:.0f} s.")
+
+    def _expect(self, kind: str, packet_id: int) -> asyncio.Future[Any]:
+        if self._failure is not None:
+            raise self._failure
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._answers[kind, packet_id] = future
+        return future
+
+    def _answer(self, kind: str, packet_id: int, answer: Any) -> None:
+        future = self._answers.pop((kind, packet_id), None)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _fail(self, error: Exception) -> None:
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # nobody may be waiting any more
+        self._answers.clear()
+
+    def _next_id(self) -> int:
+        for _ in range(PACKET_IDS):
+            self._last_id = self._last_id % PACKET_IDS + 1
+            if self._last_id not in self._unsettled:
+                return self._last_id
+        raise ClientError(f"All {PACKET_IDS} packet ids are under way; wait for some publishes to return.")
+
+
+def _may_pass(code: int) -> bool:
+    """Whether a refusal may be over soon."""
+    return code in (
+        mqtt5.ConnAckReasonCode.SERVER_UNAVAILABLE,
+        mqtt5.ConnAckReasonCode.SERVER_BUSY,
+        mqtt5.ConnAckReasonCode.CONNECTION_RATE_EXCEEDED,
+        mqtt5.ConnAckReasonCode.QUOTA_EXCEEDED,
+    )
+
+
+def _with_id(packet: mqtt5.PublishPacket, packet_id: int, *, duplicate: bool = False) -> mqtt5.PublishPacket:
+    return mqtt5.PublishPacket(
+        packet.topic,
+        packet.payload,
+        qos=packet.qos,
+        retain=packet.retain,
+        packet_id=packet_id,
+        duplicate=duplicate,
+        message_expiry_interval=packet.message_expiry_interval,
+        user_properties=packet.user_properties,
+    )
+
+
+def _again(packet: mqtt5.PublishPacket) -> mqtt5.PublishPacket:
+    assert packet.packet_id is not None
+    return _with_id(packet, packet.packet_id, duplicate=True)

@@ -1,0 +1,187 @@
+"""One connection of a client to one broker: bytes and packets, and nothing that outlives it.
+
+`Link` is an asyncio protocol. It cuts what arrives into packets and hands each to its owner, writes what the
+owner gives it, keeps the connection alive and notices when it is dead. The session lives in `client.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import mqtt5
+
+from sojourn.errors import SojournError
+
+PORT, TLS_PORT = 1883, 8883
+PACKET_BYTES_MAX = 16 << 20
+
+
+class ClientError(SojournError):
+    """The client cannot do what it was asked to do."""
+
+
+NO = 0x80
+"""Reason codes from here on mean no. The codec's enumerations do not compare with numbers: use `int`."""
+
+
+class RefusedError(ClientError):
+    """A broker answered with a reason code that means no."""
+
+    def __init__(self, what: str, code: int, reason: str | None = None) -> None:
+        super().__init__(f"{what}: {reason or name_of(code)} (reason code {code:#04x}).")
+        self.code = code
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+    tls: bool
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Read `mqtt://host:port`, `mqtts://host:port` or `host:port`."""
+        parts = urlsplit(url if "://" in url else f"mqtt://{url}")
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or port == -1:
+            raise ClientError(
+                f"{url!r} is no broker's address; write it as mqtt://host:port or mqtts://host:port."
+            )
+        tls = parts.scheme == "mqtts"
+        return cls(parts.hostname, port or (TLS_PORT if tls else PORT), tls)
+
+    def __str__(self) -> str:
+        return f"mqtt{'s' if self.tls else ''}://{self.host}:{self.port}"
+
+
+def name_of(code: int) -> str:
+    """A reason code in words."""
+    for codes in (mqtt5.DisconnectReasonCode, mqtt5.ConnAckReasonCode, mqtt5.SubAckReasonCode):
+        try:
+            return codes(code).name.replace("_", " ").lower()
+        except ValueError:
+            continue
+    return "unknown reason"
+
+
+class Link(asyncio.Protocol):
+    """A connection that speaks packets."""
+
+    def __init__(self, on_packet: Callable[[Link, Any], None], on_lost: Callable[[Link, str], None]) -> None:
+        self._on_packet, self._on_lost = on_packet, on_lost
+        self._transport: asyncio.Transport | None = None
+        self._buffer = b""
+        self._lost = ""
+        self._heard = self._said = 0.0
+        self._pinger: asyncio.Task[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        on_packet: Callable[[Link, Any], None],
+        on_lost: Callable[[Link, str], None],
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
+        """Connect to a broker's address."""
+        context = (tls or ssl.create_default_context()) if address.tls else None
+        loop = asyncio.get_running_loop()
+        _, link = await loop.create_connection(
+            lambda: cls(on_packet, on_lost), address.host, address.port, ssl=context
+        )
+        return link
+
+    @property
+    def alive(self) -> bool:
+        """Whether packets can still be written."""
+        return self._transport is not None and not self._lost
+
+    def send(self, packet: Any) -> None:
+        """Write a packet; on a dead connection it goes nowhere, as with any that is lost on the way."""
+        if self._transport is not None and not self._lost:
+            self._said = asyncio.get_running_loop().time()
+            self._transport.write(packet.write())
+
+    async def drained(self) -> None:
+        """Wait until the broker keeps up with what was written."""
+        await self._writable.wait()
+
+    def keep_alive(self, seconds: int) -> None:
+        """Ping when nothing else is said, and give the connection up when nothing is heard."""
+        if seconds:
+            self._pinger = asyncio.get_running_loop().create_task(self._ping(seconds))
+
+    async def _ping(self, seconds: int) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(seconds / 4)
+            now = loop.time()
+            if now - self._heard > 1.5 * seconds:
+                self.close(f"nothing was heard for {now - self._heard:.0f} s")
+                return
+            if now - self._said > seconds / 2 or now - self._heard > seconds / 2:
+                self.send(mqtt5.PingReqPacket())
+
+    def close(self, why: str = "closed", *, abrupt: bool = False) -> None:
+        """End the connection, after what was written has gone out unless `abrupt`."""
+        if not self._lost:
+            self._lost = why
+        if self._transport is not None:
+            if abrupt:
+                self._transport.abort()
+            else:
+                self._transport.close()
+
+    # asyncio.Protocol ------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._heard = self._said = asyncio.get_running_loop().time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the owner once."""
+        if self._pinger is not None:
+            self._pinger.cancel()
+        self._transport = None
+        self._writable.set()
+        self._lost = self._lost or (str(exc) if exc else "the broker closed the connection")
+        self._on_lost(self, self._lost)
+
+    def pause_writing(self) -> None:
+        """The broker reads more slowly than we write."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Cut bytes into packets."""
+        self._heard = asyncio.get_running_loop().time()
+        self._buffer = self._buffer + data if self._buffer else data
+        view, start = memoryview(self._buffer), 0
+        try:
+            while start < len(view):
+                packet, length = mqtt5.read(view[start:])
+                start += length
+                self._on_packet(self, packet)
+        except IndexError:  # the codec's word for "the rest has not arrived yet"
+            pass
+        except ValueError as error:
+            self.close(f"the broker sent what is not MQTT 5: {error}")
+            return
+        self._buffer = self._buffer[start:]
+        if len(self._buffer) > PACKET_BYTES_MAX:
+            self.close(f"the broker sent a packet of over {PACKET_BYTES_MAX} bytes")

@@ -1,0 +1,145 @@
+"""The client library against a broker that we did not write."""
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sojourn.errors import SojournError
+from sojourn.live.client import Client
+from sojourn.live.client_link import Address, ClientError
+
+MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Mosquitto:
+    """A Mosquitto of its own that can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.url = f"mqtt://127.0.0.1:{self.port}"
+        self._config = folder / "mosquitto.conf"
+        self._config.write_text(
+            f"listener {self.port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n"
+        )
+        self.start()
+
+    def start(self) -> None:
+        """Run it and wait until it listens."""
+        assert MOSQUITTO is not None
+        self.process = subprocess.Popen([MOSQUITTO, "-c", str(self._config)], stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            assert self.process.poll() is None
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """Stop it without grace."""
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
+    """A running Mosquitto."""
+    if MOSQUITTO is None:
+        pytest.skip("Mosquitto is not installed here; scripts/setup does it")
+    broker = Mosquitto(tmp_path)
+    yield broker
+    broker.kill()
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_events_come_with_their_attributes_in_order(mosquitto: Mosquitto, qos: int) -> None:
+    """User properties and JSON fields become attributes; every QoS arrives once and in order."""
+
+    async def scenario() -> None:
+        async with Client(mosquitto.url) as reader, Client(mosquitto.url) as writer:
+            await reader.subscribe(topic="cars/+", qos=2)
+            for number in range(50):
+                await writer.publish(
+                    "cars/7", {"speed": number}, attributes={"road": "A2", "wet": True}, qos=qos
+                )
+            got = [await reader.next(5) for _ in range(50)]
+            assert [event.attributes["speed"] for event in got] == list(range(50))
+            assert got[0].attributes["road"] == "A2"
+            assert got[0].attributes["wet"] is True
+            assert got[0].topic == "cars/7"
+
+    asyncio.run(scenario())
+
+
+def test_a_lost_connection_is_made_again_and_nothing_published_is_lost(mosquitto: Mosquitto) -> None:
+    """Subscriptions are carried along; what had no answer is published again."""
+
+    async def scenario() -> None:
+        async with (
+            Client(mosquitto.url, patience_s=20) as reader,
+            Client(mosquitto.url, patience_s=20) as writer,
+        ):
+            await reader.subscribe(topic="t")
+            await writer.publish("t", b"0")
+            assert (await reader.next(5)).payload == b"0"
+            mosquitto.kill()
+            publishing = asyncio.create_task(writer.publish("t", b"1"))
+            await asyncio.sleep(0.3)
+            assert not publishing.done()
+            mosquitto.start()
+            await publishing
+            await reader.subscribe(topic="u")  # returns once the reader is connected again
+            # The reader may have come back after the event went through an empty broker: then it is gone.
+            await writer.publish("t", b"2")
+            seen = (await reader.next(5)).payload
+            assert seen in (b"1", b"2")
+            assert len(reader.connections) == 2
+            assert reader.connections[0].ended
+            assert writer.connections[-1].until is None
+
+    asyncio.run(scenario())
+
+
+def test_what_the_application_does_not_take_stays_at_the_broker(mosquitto: Mosquitto) -> None:
+    """No more than `inbox` events are ever under way to a slow application."""
+
+    async def scenario() -> None:
+        async with Client(mosquitto.url, inbox=5) as reader, Client(mosquitto.url) as writer:
+            await reader.subscribe(topic="t")
+            for number in range(40):
+                await writer.publish("t", b"%d" % number)
+            await asyncio.sleep(0.2)
+            assert len(reader._inbox) == 5
+            assert [int((await reader.next(5)).payload) for _ in range(40)] == list(range(40))
+
+    asyncio.run(scenario())
+
+
+def test_trouble_is_told_in_one_sentence(mosquitto: Mosquitto) -> None:
+    """A wrong address, a filter that does not parse; and two clients of one id do not fight without pause."""
+    with pytest.raises(ClientError, match="no broker's address"):
+        Address.parse("http://x")
+    with pytest.raises(ClientError, match="no broker's address"):
+        Address.parse("mqtt://host:port")
+
+    async def scenario() -> None:
+        async with Client(mosquitto.url, client_id="one") as first:
+            with pytest.raises(SojournError, match="The filter ends"):
+                await first.subscribe("speed >")
+            async with Client(mosquitto.url, client_id="one"):
+                await asyncio.sleep(0.5)
+                assert 2 <= len(first.connections) <= 6
+
+    asyncio.run(scenario())
