@@ -73,7 +73,7 @@ class SubscriberArrived(NamedTuple):
     """A subscriber that moves connected.
 
     `epoch` grows with every connection of the client, wherever it is; a driver whose clients do not count
-    takes the clock. `previous` is the last broker that is known to have taken the client in, perhaps this one.
+    takes the clock. `previous` is the last broker known to have taken the client in, perhaps this one.
     """
 
     client: int

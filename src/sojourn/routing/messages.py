@@ -240,7 +240,7 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Handoff):
-    """The client came without its subscriptions: which are they?"""
+    """The client came without its subscriptions; say which they are."""
 
     kind: ClassVar[int] = int(Kind.ASK)
 

@@ -12,7 +12,8 @@ the publisher sees is counted from its arrival (`results.py`).
 
 from sojourn.routing.messages import Kind
 
-KINDS = len(Kind)
+KINDS = Kind.RELEASE + 1
+"""The kinds of message that moving publishers lead to: all up to this one."""
 NEVER = -1.0
 
 
