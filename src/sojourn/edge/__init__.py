@@ -1,1 +1,1 @@
-"""What runs beside the client and at its broker's edge: sources, displayers, queues, quenching (paper 003)."""
+"""What runs at the edge, beside clients and where they connect: sources, displayers, queues (paper 003)."""

@@ -1,0 +1,203 @@
+"""Quenching: a source knows the OR of all subscriptions and keeps back what none of them wants (section 3.2).
+
+The broker's half is `CombinedInterest`, the source's `QuenchFilter`; between them go `QuenchUpdate`s, plain
+data that any link can carry. The combined expression is kept small by `merge`: what another alternative
+covers is left out, and two that differ in one attribute become one.
+
+Rules:
+- A version names one state of the expression. An update leads from one version to another, by the numbers of
+  alternatives dropped and the texts of those added; from -1 it is the whole expression. A source that
+  cannot use an update asks for a whole one, so updates may be lost or repeated.
+- Wider is safe: an expression that lets too much through costs bytes and loses nothing. So a new
+  subscription is told at once, and one that left only after `narrow_after` of them did.
+- At most `alternatives_max` alternatives are told; beyond it, neighbours are joined into wider ones.
+- A source that knows no expression keeps nothing back.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sojourn.errors import SojournError
+from sojourn.interest.algebra import covers, merge
+from sojourn.interest.events import Event
+from sojourn.interest.filters import Conjunction, Filter, conjunction_of
+
+UNKNOWN = -1
+"""The version of a source that knows no expression."""
+
+ALTERNATIVES_MAX = 64
+HISTORY_MAX = 256
+"""Versions back to which differences are told; a source further behind gets the whole expression."""
+HEADER_BYTES = 12
+NUMBER_BYTES = 2
+
+
+class QuenchError(SojournError):
+    """Quenching cannot be set up as asked."""
+
+
+class QuenchUpdate(NamedTuple):
+    """From one version of the combined expression to another."""
+
+    version: int
+    base: int
+    """The version it starts from; UNKNOWN where it is the whole expression."""
+    dropped: tuple[int, ...]
+    added: tuple[tuple[int, str], ...]
+    """Alternatives by number, each as the text of a filter."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes on a link: numbers, and texts with a length before each."""
+        texts = sum(2 * NUMBER_BYTES + len(text.encode()) for _, text in self.added)
+        return HEADER_BYTES + NUMBER_BYTES * len(self.dropped) + texts
+
+
+class CombinedInterest:
+    """The OR of all active subscriptions of a broker, in versions."""
+
+    def __init__(self, *, narrow_after: int = 1, alternatives_max: int = ALTERNATIVES_MAX) -> None:
+        if narrow_after < 1:
+            raise QuenchError(f"narrow_after must be at least 1, not {narrow_after}.")
+        if alternatives_max < 1:
+            raise QuenchError(f"alternatives_max must be at least 1, not {alternatives_max}.")
+        self._narrow_after = narrow_after
+        self._alternatives_max = alternatives_max
+        self._active: Counter[Filter] = Counter()
+        self._left = 0
+        """Subscriptions that have gone and may still be in the expression."""
+        self._numbers: dict[Conjunction, int] = {}
+        self._next_number = 0
+        self._texts: dict[int, str] = {}
+        self.version = 0
+        self._history: OrderedDict[int, frozenset[int]] = OrderedDict({0: frozenset()})
+
+    @property
+    def expression(self) -> Filter:
+        """What sources are told."""
+        return Filter(tuple(self._numbers))
+
+    def add(self, wanted: Filter) -> bool:
+        """Take in a subscription; says whether sources must be told."""
+        self._active[wanted] += 1
+        if self._active[wanted] > 1 or covers(self.expression, wanted):
+            return False
+        return self._become(merge([self.expression, wanted]).conjunctions)
+
+    def remove(self, wanted: Filter) -> bool:
+        """Let one subscription go; says whether sources are told now."""
+        if self._active[wanted] < 1:
+            raise QuenchError(f"The subscription {str(wanted)[:80]!r} is not active; remove it once.")
+        self._active[wanted] -= 1
+        if self._active[wanted]:
+            return False
+        del self._active[wanted]
+        self._left += 1
+        return self._left >= self._narrow_after and self.narrow()
+
+    def narrow(self) -> bool:
+        """Leave out what nobody wants any more; says whether sources must be told."""
+        self._left = 0
+        return self._become(merge(self._active).conjunctions)
+
+    def update_from(self, version: int) -> QuenchUpdate:
+        """What brings a source from the version it knows to the present one."""
+        known = self._history.get(version, frozenset())
+        now = self._history[self.version]
+        base = version if version in self._history else UNKNOWN
+        added = tuple((number, self._texts[number]) for number in sorted(now - known))
+        whole = tuple((number, self._texts[number]) for number in sorted(now))
+        step = QuenchUpdate(self.version, base, tuple(sorted(known - now)), added)
+        everything = QuenchUpdate(self.version, UNKNOWN, (), whole)
+        return step if step.size_bytes <= everything.size_bytes else everything
+
+    def _become(self, alternatives: Iterable[Conjunction]) -> bool:
+        kept = widened(alternatives, self._alternatives_max)
+        numbers = {}
+        for conjunction in kept:
+            number = self._numbers.get(conjunction)
+            if number is None:
+                number = self._next_number
+                self._next_number += 1
+                self._texts[number] = str(conjunction)
+            numbers[conjunction] = number
+        if numbers.keys() == self._numbers.keys():
+            return False
+        for gone in set(self._numbers.values()).difference(numbers.values()):
+            del self._texts[gone]
+        self._numbers = numbers
+        self.version += 1
+        self._history[self.version] = frozenset(numbers.values())
+        if len(self._history) > HISTORY_MAX:
+            self._history.popitem(last=False)
+        return True
+
+
+class QuenchFilter:
+    """What a source knows of the combined expression."""
+
+    __slots__ = ("_parts", "comparisons", "version")
+
+    def __init__(self) -> None:
+        self.version = UNKNOWN
+        self._parts: dict[int, Filter] = {}
+        self.comparisons = 0
+        """Single attributes compared so far: the work that quenching costs a source."""
+
+    @property
+    def size(self) -> int:
+        """How many alternatives it holds."""
+        return len(self._parts)
+
+    def apply(self, update: QuenchUpdate) -> bool:
+        """Take an update; False means that it starts elsewhere, and a whole one is to be asked for."""
+        if update.base not in (UNKNOWN, self.version):
+            # An update that was already taken, or is overtaken, changes nothing.
+            return update.version <= self.version
+        if update.base == UNKNOWN:
+            self._parts.clear()
+        for number in update.dropped:
+            self._parts.pop(number, None)
+        for number, text in update.added:
+            self._parts[number] = Filter.parse(text)
+        self.version = update.version
+        return True
+
+    def wants(self, event: Event) -> bool:
+        """Whether some subscription may want an event."""
+        if self.version == UNKNOWN:
+            return True
+        flat, objects = event.flat, event.objects
+        for part in self._parts.values():
+            for conjunction in part.conjunctions:
+                for path, allowed in conjunction.constraints:
+                    self.comparisons += 1
+                    value = flat.get(path)
+                    if value is not None:
+                        if value not in allowed:
+                            break
+                    elif not (allowed.objects if path in objects else allowed.missing):
+                        break
+                else:
+                    return True
+        return False
+
+
+def widened(alternatives: Iterable[Conjunction], most: int) -> tuple[Conjunction, ...]:
+    """At most so many alternatives that let through all that these do, and perhaps more."""
+    kept = sorted(alternatives, key=str)
+    while len(kept) > most:
+        # Neighbours in the order of their texts speak of the same values first: joining them adds least.
+        pairs = min(len(kept) - most, len(kept) // 2)
+        joined = [_hull(kept[2 * at], kept[2 * at + 1]) for at in range(pairs)]
+        kept = sorted(Filter.union([*joined, *kept[2 * pairs :]]).conjunctions, key=str)
+    return tuple(kept)
+
+
+def _hull(one: Conjunction, other: Conjunction) -> Conjunction:
+    """The narrowest single conjunction above two: what both constrain, allowing what either allows."""
+    mine, theirs = dict(one.constraints), dict(other.constraints)
+    found = conjunction_of({path: mine[path] | theirs[path] for path in mine.keys() & theirs.keys()})
+    assert found is not None, "what two conjunctions allow together is not nothing"
+    return found
