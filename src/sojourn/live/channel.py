@@ -6,8 +6,7 @@ both sides that says how far each has got, and goes on from there.
 
     channel.put(body)                   # queue a frame for the peer
     channel.opened(); channel.greet()   # a connection is there: what to write first
-    for position, body in channel.arrived(data):
-        if channel.is_next(position): …; channel.took(position)
+    for position, body in channel.arrived(data): …; channel.took(position)
     channel.outgoing()                  # what to write now, in one piece
 
 The rules:
@@ -38,6 +37,7 @@ from sojourn.errors import SojournError
 WINDOW_BYTES = 4 << 20
 QUEUE_BYTES = 64 << 20
 FRAME_BYTES_MAX = 32 << 20
+HELLO_BYTES_MAX = 65_536
 PROTOCOL = 1
 
 _HEAD = struct.Struct(">IBQI")
@@ -71,6 +71,23 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What proves who is speaking, where the transport does not."""
 
 
+def peek_hello(data: bytes) -> Hello | None:
+    """The hello that a connection begins with, once all of it is there: who is called learns who calls."""
+    if len(data) < _HEAD.size:
+        return None
+    length, kind, _, _ = _HEAD.unpack_from(data)
+    if kind != _HELLO or length > HELLO_BYTES_MAX:
+        raise ChannelError("A connection to the port for brokers did not begin with a hello.")
+    if len(data) < _HEAD.size + length:
+        return None
+    try:
+        return msgspec.json.decode(data[_HEAD.size : _HEAD.size + length], type=Hello)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise ChannelError(
+            "A connection to the port for brokers began with a hello that cannot be read."
+        ) from None
+
+
 class _Waiting(NamedTuple):
     position: Position
     data: bytes
@@ -81,6 +98,7 @@ class Channel:
 
     __slots__ = (
         "_acknowledged_to",
+        "_arrived",
         "_buffer",
         "_greeted",
         "_hello",
@@ -126,6 +144,8 @@ class Channel:
         self._pending = Position()
         """The position of the last frame that was queued."""
         self._taken = Position()
+        self._arrived = Position()
+        """The last frame that this connection brought; what was not taken in comes again on the next one."""
         self._acknowledged_to = Position()
         self._greeted = False
         self._hello: Hello | None = None
@@ -193,6 +213,7 @@ class Channel:
         self.open = False
         self._greeted = False
         self._hello = None
+        self._arrived = self._taken
         self._sent = self._in_flight = 0
         self._buffer = b""
 
@@ -226,14 +247,16 @@ class Channel:
             elif kind == _ACKNOWLEDGE:
                 self._on_acknowledged(Position(number, rank))
             elif kind == _FRAME:
-                yield Position(number, rank), body
+                position = Position(number, rank)
+                if self._is_new(position):
+                    self._arrived = position
+                    yield position, body
             else:
                 raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
         self._buffer = self._buffer[start:]
 
-    def is_next(self, position: Position) -> bool:
-        """Whether a frame is the next to take in; False for one that was taken in before."""
-        taken = self._taken
+    def _is_new(self, position: Position) -> bool:
+        taken = self._arrived
         if position <= taken:
             return False
         # Ranks may be skipped: this broker may have taken those in and forgotten it when it was killed.
@@ -244,7 +267,7 @@ class Channel:
         return True
 
     def took(self, position: Position) -> None:
-        """A frame was taken in: it is acknowledged with the next write."""
+        """A frame that arrived was taken in, and all before it: it is acknowledged with the next write."""
         self._taken = position
 
     @property
@@ -257,7 +280,7 @@ class Channel:
             raise ChannelError(f"{self.peer} said hello twice on one connection.")
         try:
             hello = msgspec.json.decode(body, type=Hello)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ChannelError(f"{self.peer} sent a hello that cannot be read: {error}.") from None
         if hello.protocol != PROTOCOL:
             raise ChannelError(
@@ -269,7 +292,7 @@ class Channel:
         if hello.life != self.peer_life:
             # Its volatile frames start anew; the numbered ones go on, for they are in its journal.
             self.peer_life = hello.life
-            self._taken = Position(self._taken.number)
+            self._taken = self._arrived = Position(self._taken.number)
         self._acknowledged_to = self._taken
         self._hello, self._greeted, self.open = hello, True, True
         rank = hello.rank if hello.seen_life == self.life else 0
