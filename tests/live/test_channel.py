@@ -159,5 +159,6 @@ def test_a_peer_that_breaks_the_rules_is_refused_in_one_sentence() -> None:
     b.channel.put(b"the seventh")
     with pytest.raises(ChannelError, match="some are missing"):
         list(a.channel.arrived(b.channel.outgoing()))
+    a.channel.closed()
     with pytest.raises(ChannelError, match="over"):
         list(a.channel.arrived(b"\xff" * 20))
