@@ -103,6 +103,13 @@ class Event:
         object.__setattr__(self, "source", source)
         object.__setattr__(self, "sequence", sequence)
 
+    @classmethod
+    def of_checked(
+        cls, flat: Mapping[str, Scalar], objects: frozenset[str], source: str, sequence: int
+    ) -> Event:
+        """Make an event of values by path that somebody has checked already, by the rules of this module."""
+        return _rebuild(dict(flat), objects, source, sequence)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"An event does not change; build another one to set {name}.")
 

@@ -1,0 +1,162 @@
+"""Content: attributes of messages and subscribers, filters and policies, as MQTT packets carry them.
+
+- A message's attributes are its user properties, where `12`, `1.5`, `true` and `false` are read as numbers
+  and booleans, and the fields of its payload where that is a JSON object; a user property wins over a field
+  of the same name. Its topic is the attribute `topic`. What cannot be an attribute (a list, a number beyond
+  2**53, a name with a dot) is left out, as the message is not ours to refuse; it still travels in it.
+- A filter that does not parse is refused with the reason code "implementation specific error" and a reason
+  string that says where; so is a policy.
+
+Texts are parsed once and kept, within limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+
+from sojourn.errors import SojournError
+from sojourn.interest import Advertisement, Event, Filter, FilterSyntaxError, Policy
+from sojourn.interest.events import ATTRIBUTES_MAX, NESTING_MAX, EventError, check_name, check_scalar
+from sojourn.interest.values import Scalar
+from sojourn.mqtt.conventions import ATTRIBUTE_PREFIX, value_of
+from sojourn.mqtt.message import Message
+
+KNOWN_NAMES_MAX = 10_000
+Parsed = TypeVar("Parsed")
+
+_read_json = msgspec.json.Decoder().decode
+_known_names: dict[str, bool] = {}
+"""Names of attributes that were checked before, and whether they may be used; a cache."""
+
+
+class ContentError(SojournError):
+    """A filter, policy or advertisement in a user property cannot be used; the text says why."""
+
+
+@lru_cache(maxsize=10_000)
+def parse_filter(text: str) -> Filter:
+    """Return the filter of a user property, or raise a `ContentError`."""
+    return _parsed(text, Filter.parse)
+
+
+@lru_cache(maxsize=10_000)
+def parse_policy(text: str) -> Policy:
+    """Return the policy of a user property, or raise a `ContentError`."""
+    return _parsed(text, Policy.parse)
+
+
+@lru_cache(maxsize=10_000)
+def parse_advertisement(text: str) -> Advertisement:
+    """Return the advertisement of a user property or control message, or raise a `ContentError`."""
+    return _parsed(text, Advertisement.parse)
+
+
+def _parsed(text: str, parse: Callable[[str], Parsed]) -> Parsed:
+    try:
+        return parse(text)
+    except FilterSyntaxError as error:
+        raise ContentError(f"{error.sentence}: {error.pointer()}") from None
+    except SojournError as error:
+        raise ContentError(str(error)) from None
+
+
+def event_of(message: Message) -> Event:
+    """Return a message's attributes, read once."""
+    event = message.event
+    if event is None:
+        flat: dict[str, Scalar] = {}
+        objects: set[str] = set()
+        payload_at = message.payload_at
+        frame = message.frame
+        if payload_at < len(frame) and frame[payload_at] == 0x7B:  # an opening brace
+            _read_fields(message.payload, flat, objects)
+        for name, text in message.properties.user:
+            _enter(flat, objects, name, value_of(text))
+        objects.discard("topic")
+        flat["topic"] = message.topic
+        event = message.event = Event.of_checked(flat, frozenset(objects), message.source, message.sequence)
+    return event
+
+
+def _read_fields(payload: bytes, flat: dict[str, Scalar], objects: set[str]) -> None:
+    try:
+        fields = _read_json(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return
+    if isinstance(fields, dict):
+        _flatten(fields, "", 1, flat, objects)
+
+
+def _flatten(
+    fields: Mapping[str, object], prefix: str, depth: int, flat: dict[str, Scalar], objects: set[str]
+) -> None:
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            if depth < NESTING_MAX and _is_name(name):
+                before = len(flat)
+                _flatten(value, f"{prefix}{name}.", depth + 1, flat, objects)
+                if len(flat) > before:
+                    objects.add(prefix + name)
+        elif value is not None:
+            _enter_at(flat, prefix, name, value)
+
+
+def _enter(flat: dict[str, Scalar], objects: set[str], name: str, value: Scalar) -> None:
+    if name in objects:  # a user property wins over an object of the payload, all of it
+        objects.difference_update([path for path in objects if path == name or path.startswith(name + ".")])
+        for path in [path for path in flat if path.startswith(name + ".")]:
+            del flat[path]
+    _enter_at(flat, "", name, value)
+
+
+def _enter_at(flat: dict[str, Scalar], prefix: str, name: str, value: object) -> None:
+    if len(flat) < ATTRIBUTES_MAX and _is_name(name):
+        kind = type(value)
+        if kind is bool or (kind is int and -(2**53) <= value <= 2**53):  # type: ignore[operator]  # an int
+            flat[prefix + name] = value  # type: ignore[assignment]
+            return
+        try:
+            flat[prefix + name] = check_scalar(name, value)
+        except EventError:
+            return
+
+
+def _is_name(name: str) -> bool:
+    known = _known_names.get(name)
+    if known is None:
+        try:
+            check_name(name)
+            known = True
+        except EventError:
+            known = False
+        if len(_known_names) >= KNOWN_NAMES_MAX:
+            _known_names.clear()
+        _known_names[name] = known
+    return known
+
+
+def subscriber_event(attributes: Mapping[str, Scalar]) -> Event:
+    """Return the attributes of a subscriber, for policies; what cannot be one is left out."""
+    flat: dict[str, Scalar] = {}
+    for name, value in attributes.items():
+        _enter_at(flat, "", name, value)
+    flat.pop("topic", None)
+    return Event.of_checked(flat, frozenset(), "", 0)
+
+
+def stated_attributes(pairs: Sequence[tuple[str, str]]) -> dict[str, Scalar]:
+    """Return the attributes that a client states of itself in the user properties of its CONNECT."""
+    return {
+        name.removeprefix(ATTRIBUTE_PREFIX): value_of(text)
+        for name, text in pairs
+        if name.startswith(ATTRIBUTE_PREFIX)
+    }
+
+
+def property_values(pairs: Sequence[tuple[str, str]], name: str) -> list[str]:
+    """Return the values of all user properties of a name, in order."""
+    return [text for key, text in pairs if key == name]

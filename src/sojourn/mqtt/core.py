@@ -1,0 +1,428 @@
+"""The door of the session core: facts in, effects out.
+
+    core.opened(number, peer, fresh_id, now)     a connection was accepted
+    core.received(number, data, now)             bytes came on it
+    core.admit(number, admission, now)           a client that knocked is let in, or `refuse`d
+    core.blocked(number) / core.drained(number, now)   it does not read, it reads again
+    core.lost(number, now)                       the connection is gone
+    core.time_passed(now)                        at the latest when `core.next_moment()` said
+    core.publish(message, now)                   an event came from elsewhere, for local subscribers
+
+After each of them `core.effects` holds what is to be done: outputs to write, clients to admit, what was
+published and what changed for the sake of other brokers. A publication has reached the local subscribers'
+outputs when the call returns. Nothing here waits, draws or looks at a clock, and all state can be pickled.
+
+Reading is arranged for speed: a PUBLISH without properties on a known topic is not decoded at all but cut
+(`_publish_plain`), an acknowledgement is two bytes, and everything else goes through the codec.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from mqtt5 import (
+    AuthPacket,
+    ConnectPacket,
+    DisconnectPacket,
+    PubAckPacket,
+    PubCompPacket,
+    PubCompReasonCode,
+    PublishPacket,
+    PubRecPacket,
+    PubRecReasonCode,
+    PubRelPacket,
+    PubRelReasonCode,
+    SubscribePacket,
+    UnsubscribePacket,
+)
+from mqtt5 import ConnAckReasonCode as ConnectCode
+from mqtt5 import DisconnectReasonCode as Reason
+
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.connection import State as Phase
+from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.handshake import Admission, Handshake
+from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.packets import (
+    CONNECT,
+    PACKET_ID,
+    PUBACK,
+    PUBLISH,
+    REFUSED_3_1_1,
+    PacketError,
+    VersionError,
+    decode,
+    malformed,
+    protocol_error,
+)
+from sojourn.mqtt.publishing import Publisher
+from sojourn.mqtt.session import Session
+from sojourn.mqtt.session_state import SessionState, session_state
+from sojourn.mqtt.state import Due, State
+from sojourn.mqtt.subscribing import Subscriber
+
+Thing = TypeVar("Thing")
+PINGRESP = b"\xd0\x00"
+
+
+class Core:
+    """All MQTT sessions of one broker."""
+
+    def __init__(self, name: str, limits: Limits, *, shared_subscriptions: bool = True) -> None:
+        self.state = State(name, limits, shared_subscriptions=shared_subscriptions)
+        self.effects = self.state.effects
+        self.deliverer = Deliverer(self.state)
+        self.subscriber = Subscriber(self.state, self.deliverer)
+        self.handshake = Handshake(self.state, self.deliverer, self.subscriber)
+        self.publisher = Publisher(self.state, self.deliverer)
+
+    # Facts -------------------------------------------------------------------------------------------
+
+    def opened(self, number: int, peer: str, fresh_id: str, now: float) -> Connection:
+        """Take a new connection; `fresh_id` is the client identifier it gets if it brings none."""
+        deadline_s = now + self.state.limits.connect_timeout_s
+        connection = Connection(number, peer, fresh_id, deadline_s)
+        connection.seen_s = now
+        self.state.connections[number] = connection
+        self.state.remind(deadline_s, Due.CONNECT, number)
+        return connection
+
+    def received(self, number: int, data: bytes, now: float) -> None:
+        """Take bytes that came on a connection."""
+        connection = self.state.connections.get(number)
+        if connection is None or connection.state is Phase.CLOSED:
+            return
+        connection.seen_s = now
+        if connection.pieces:
+            connection.pieces.append(data)
+            connection.have += len(data)
+            if connection.have < connection.needed or connection.state is Phase.KNOCKING:
+                self._check_patience(connection)
+                return
+            data = b"".join(connection.pieces)
+            connection.pieces.clear()
+        try:
+            self._read(connection, data, now)
+        except PacketError as error:
+            self._break(connection, error, now)
+        except VersionError as error:
+            self._refuse_version(connection, old=error.old)
+        self._settle(now)
+
+    def admit(self, number: int, admission: Admission, now: float) -> None:
+        """Let in a client that knocked, and read what it sent in the meantime."""
+        connection = self.state.connections.get(number)
+        if connection is None or connection.connect is None:
+            return
+        self.handshake.admit(connection, admission, now)
+        self._settle(now)
+        if connection.pieces and connection.state is Phase.OPEN:
+            connection.needed = 0
+            self.received(number, b"", now)
+
+    def refuse(self, number: int, code: ConnectCode, text: str, reference: str | None = None) -> None:
+        """Refuse a client that knocked; `reference` names the server to use instead."""
+        connection = self.state.connections.get(number)
+        if connection is not None and connection.state is Phase.KNOCKING:
+            connection.connect = None
+            self.handshake.refuse(connection, code, text, reference)
+
+    def blocked(self, number: int) -> None:
+        """Note that a client does not read; what is for it waits."""
+        connection = self.state.connections.get(number)
+        if connection is not None:
+            connection.blocked = True
+            connection.direct = False
+
+    def drained(self, number: int, now: float) -> None:
+        """Note that a client reads again, and send what waited."""
+        connection = self.state.connections.get(number)
+        if connection is not None:
+            connection.blocked = False
+            if connection.session is not None:
+                self.deliverer.pump(connection.session, now)
+                self._settle(now)
+
+    def lost(self, number: int, now: float) -> None:
+        """Note that a connection is gone, whoever closed it."""
+        connection = self.state.connections.pop(number, None)
+        if connection is None:
+            return
+        connection.state = Phase.CLOSED
+        connection.output.clear()
+        if connection.session is not None:
+            self.handshake.detach(connection.session, now)
+            self._settle(now)
+
+    def time_passed(self, now: float) -> None:
+        """Do what is due."""
+        self.handshake.time_passed(now)
+        self._settle(now)
+
+    def publish(self, message: Message, now: float) -> None:
+        """Hand an event that came from elsewhere to local subscribers."""
+        self.publisher.deliver(message, now)
+        self._settle(now)
+
+    def deliver_to(self, client_id: str, message: Message, now: float) -> bool:
+        """Hand an event to one client, whatever else is known of it; say whether it wants it."""
+        session = self.state.sessions.get(client_id)
+        wanted = session is not None and self.deliverer.deliver_to_one(message, session, now)
+        self._settle(now)
+        return wanted
+
+    def hold(self, client_id: str) -> None:
+        """Let everything for a client wait, because something else must reach it first."""
+        session = self.state.sessions[client_id]
+        session.held = True
+        if session.connection is not None:
+            session.connection.direct = False
+
+    def release(self, client_id: str, now: float) -> None:
+        """Send what waited."""
+        session = self.state.sessions.get(client_id)
+        if session is not None and session.held:
+            session.held = False
+            self.deliverer.pump(session, now)
+            self._settle(now)
+
+    def redirect(
+        self, client_id: str, reference: str | None, now: float, *, moved: bool = False, text: str = ""
+    ) -> None:
+        """Send a client to another server, for now or for good."""
+        session = self.state.sessions.get(client_id)
+        if session is not None and session.connection is not None:
+            reason = Reason.SERVER_MOVED if moved else Reason.USE_ANOTHER_SERVER
+            self.handshake.close(session.connection, reason, text or "Use another server.", reference)
+            self.handshake.detach(session, now, keeps_will=True)
+            self._settle(now)
+
+    def stop(self, reference: str | None, now: float) -> None:
+        """Tell all clients that the broker stops, and where to go if there is a place."""
+        reason = Reason.SERVER_SHUTTING_DOWN if reference is None else Reason.USE_ANOTHER_SERVER
+        for connection in list(self.state.connections.values()):
+            if connection.state is Phase.OPEN:
+                self.handshake.close(connection, reason, "The broker stops.", reference)
+            else:
+                self.handshake.close_silently(connection)
+            if connection.session is not None:
+                self.handshake.detach(connection.session, now, keeps_will=True)
+        self._settle(now)
+
+    def export_session(self, client_id: str, now: float) -> SessionState | None:
+        """Return a session as plain data, for another broker."""
+        session = self.state.sessions.get(client_id)
+        return session_state(session, now) if session is not None else None
+
+    def end_session(self, client_id: str, now: float, *, publishes_will: bool = False) -> None:
+        """Forget a session, for instance because another broker has it now."""
+        session = self.state.sessions.get(client_id)
+        if session is None:
+            return
+        if not publishes_will:
+            session.will = None
+        if session.connection is not None:
+            text = "The session has moved to another broker."
+            self.handshake.close(session.connection, Reason.SESSION_TAKEN_OVER, text)
+            self.handshake.detach(session, now)
+        if not session.ended:
+            self.handshake.end(session, now)
+        self._settle(now)
+
+    def next_moment(self) -> float | None:
+        """Return when `time_passed` is to be called at the latest."""
+        return self.state.next_moment()
+
+    # Reading -----------------------------------------------------------------------------------------
+
+    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901  (the hot loop)
+        """Take every complete packet; what is left over waits for more."""
+        at, end = 0, len(data)
+        packet_bytes_max = self.state.limits.packet_bytes_max
+        session = connection.session
+        publish_plain = self.publisher.publish_plain
+        needed = 2
+        while end - at >= 2:
+            first, length, body = data[at], data[at + 1], at + 2
+            if length >= 0x80:
+                size = _remaining_length(data, at, end)
+                if size is None:
+                    needed = end - at + 1
+                    break
+                length, body = size
+            stop = body + length
+            if stop - at > packet_bytes_max:
+                raise PacketError(
+                    Reason.PACKET_TOO_LARGE, f"A packet has at most {packet_bytes_max} bytes here."
+                )
+            if stop > end:
+                needed = stop - at
+                break
+            kind = first >> 4
+            if session is None:
+                if connection.state is not Phase.NEW:
+                    needed = 0
+                    break  # it waits to be admitted, or it was refused
+                self._on_first(connection, data[at:stop], now)
+                session = connection.session
+            elif kind == PUBLISH:
+                if not publish_plain(connection, session, data, at, body, stop, now):
+                    packet = decode(data[at:stop])
+                    assert isinstance(packet, PublishPacket)
+                    self.publisher.publish(connection, session, packet, data[at:stop], now)
+            elif kind == PUBACK and length == 2:
+                self._on_puback(session, data[body] << 8 | data[body + 1], now)
+            else:
+                self._on_packet(connection, session, data[at:stop], now)
+                if connection.state is Phase.CLOSED:
+                    return
+            at = stop
+        if at < end and connection.state is not Phase.CLOSED:
+            connection.pieces.append(data[at:] if at else data)
+            connection.have, connection.needed = end - at, needed
+
+    def _check_patience(self, connection: Connection) -> None:
+        """Limit what a client may send before it was admitted."""
+        if connection.state is Phase.KNOCKING and connection.have > self.state.limits.packet_bytes_max:
+            self.handshake.close_silently(connection)
+
+    def _on_first(self, connection: Connection, frame: bytes, now: float) -> None:
+        if frame[0] >> 4 != CONNECT:
+            self.state.counters.refused["no CONNECT first"] += 1
+            self.handshake.close_silently(connection)
+            return
+        packet = decode(frame)
+        assert isinstance(packet, ConnectPacket)
+        self.handshake.knock(connection, packet, frame, now)
+
+    def _on_packet(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
+        kind = frame[0] >> 4
+        if kind == CONNECT:
+            raise protocol_error("A connection has one CONNECT.")
+        if frame == b"\xc0\x00":
+            self.deliverer.write(connection, PINGRESP)
+            return
+        packet = decode(frame)
+        if isinstance(packet, PubAckPacket):
+            self._on_puback(session, packet.packet_id, now)
+        elif isinstance(packet, PubRecPacket):
+            self._on_pubrec(connection, session, packet, now)
+        elif isinstance(packet, PubRelPacket):
+            self._on_pubrel(connection, session, packet)
+        elif isinstance(packet, PubCompPacket):
+            if session.inflight.get(packet.packet_id, session) is None:
+                del session.inflight[packet.packet_id]
+                self._answered(session, now)
+        elif isinstance(packet, SubscribePacket):
+            self.subscriber.subscribe(connection, session, packet, now)
+        elif isinstance(packet, UnsubscribePacket):
+            self.subscriber.unsubscribe(connection, session, packet)
+        elif isinstance(packet, DisconnectPacket):
+            self.handshake.disconnected(connection, session, packet, now)
+        elif isinstance(packet, AuthPacket):
+            raise protocol_error("There is no enhanced authentication here.")
+        else:
+            raise protocol_error("That packet is for a broker to send.")
+
+    # Acknowledgements --------------------------------------------------------------------------------
+
+    def _on_puback(self, session: Session, number: int, now: float) -> None:
+        delivery = session.inflight.get(number)
+        if delivery is not None and delivery.qos == 1:
+            del session.inflight[number]
+            if session.queue or session.unsent:
+                self._answered(session, now)
+        elif delivery is not None:
+            raise protocol_error("A message of QoS 2 is answered by PUBREC.")
+        elif not number:
+            raise malformed("A packet identifier is at least 1.")
+
+    def _on_pubrec(self, connection: Connection, session: Session, packet: PubRecPacket, now: float) -> None:
+        number = packet.packet_id
+        if number not in session.inflight:
+            self.deliverer.write(
+                connection, PubRelPacket(number, reason_code=PubRelReasonCode.PACKET_ID_NOT_FOUND).write()
+            )
+            return
+        delivery = session.inflight[number]
+        if delivery is not None and delivery.qos != 2:
+            raise protocol_error("A message of QoS 1 is answered by PUBACK.")
+        if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
+            del session.inflight[number]
+            self._answered(session, now)
+            return
+        session.inflight[number] = None
+        self.deliverer.write(connection, b"\x62\x02" + PACKET_ID[number])
+
+    def _on_pubrel(self, connection: Connection, session: Session, packet: PubRelPacket) -> None:
+        number = packet.packet_id
+        if number in session.received:
+            session.received.discard(number)
+            self.deliverer.write(connection, b"\x70\x02" + PACKET_ID[number])
+        else:
+            answer = PubCompPacket(number, reason_code=PubCompReasonCode.PACKET_ID_NOT_FOUND)
+            self.deliverer.write(connection, answer.write())
+
+    def _answered(self, session: Session, now: float) -> None:
+        if session.unsent:
+            # An answer to what was not sent again yet: it need not be.
+            session.unsent = type(session.unsent)(n for n in session.unsent if n in session.inflight)
+        if session.queue or session.unsent:
+            self.deliverer.pump(session, now)
+
+    # What goes wrong ---------------------------------------------------------------------------------
+
+    def _break(self, connection: Connection, error: PacketError, now: float) -> None:
+        """Close a connection whose client broke the protocol."""
+        self.state.counters.refused[error.reason.name.lower()] += 1
+        session = connection.session
+        if session is None:
+            if connection.state is Phase.NEW and error.reason != Reason.PACKET_TOO_LARGE:
+                self.handshake.refuse_broken(connection, error.reason, error.text)
+            else:
+                self.handshake.close_silently(connection)
+            return
+        self.handshake.close(connection, error.reason, error.text)
+        self.handshake.detach(session, now)
+
+    def _refuse_version(self, connection: Connection, *, old: bool) -> None:
+        text = "Only MQTT 5 is spoken here."
+        if old:
+            self.state.counters.refused["unsupported_protocol_version"] += 1
+            self.deliverer.write(connection, REFUSED_3_1_1)
+            connection.state = Phase.CLOSED
+        else:
+            self.handshake.refuse(connection, ConnectCode.UNSUPPORTED_PROTOCOL_VERSION, text)
+
+    def _settle(self, now: float) -> None:
+        """Close overflowing connections and publish wills; either may lead to the other."""
+        deliverer, handshake = self.deliverer, self.handshake
+        while deliverer.overflow or handshake.wills:
+            for connection, reason, text in _taken(deliverer.overflow):
+                if connection.state is Phase.OPEN:
+                    self.handshake.close(connection, reason, text)
+                    if connection.session is not None:
+                        self.handshake.detach(connection.session, now)
+            for will in _taken(handshake.wills):
+                self.publisher.publish_own(will, now)
+
+
+def _taken(waiting: list[Thing]) -> list[Thing]:
+    taken = waiting[:]
+    waiting.clear()
+    return taken
+
+
+def _remaining_length(data: bytes, at: int, end: int) -> tuple[int, int] | None:
+    """Return a packet's remaining length and where its body starts, or None when bytes are missing."""
+    value = shift = 0
+    for body in range(at + 1, min(at + 5, end)):
+        byte = data[body]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, body + 1
+        shift += 7
+    if end >= at + 5:
+        raise malformed("The remaining length has at most four bytes.")
+    return None

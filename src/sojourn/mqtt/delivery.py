@@ -1,0 +1,330 @@
+"""From a message to the outputs and queues of its subscribers.
+
+`deliver` is the hot path: for a group of sessions that want the same form, one look at each connection and
+one append. Everything else goes through `hand`, which knows about absence, full windows, slow readers, topic
+aliases, packet sizes and expiry. Order is kept because whoever has something waiting is not served directly.
+
+A queue that is full drops what comes, and counts it; a client that neither reads nor lets go of QoS 1 and 2
+messages is disconnected then. Nobody else notices.
+"""
+
+from __future__ import annotations
+
+from mqtt5 import DisconnectReasonCode as Reason
+from mqtt5 import PubRelPacket
+
+from sojourn.mqtt.connection import Connection, State
+from sojourn.mqtt.content import event_of
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.packets import PACKET_ID
+from sojourn.mqtt.session import Delivery, Session, Subscription
+from sojourn.mqtt.state import State as Shared
+from sojourn.mqtt.topic_tree import Group, Route, Share
+
+PUMP_BYTES = 256 * 1024
+"""How much of a queue is handed to a connection before the next look at whether it is read."""
+Overflow = list[tuple[Connection, Reason, str]]
+
+
+class Deliverer:
+    """Hands messages to sessions."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self.overflow: Overflow = []
+        """Connections to be closed because their queues are full and unread; the core closes them."""
+
+    # The fast way ------------------------------------------------------------------------------------
+
+    def deliver(self, message: Message, route: Route, now: float) -> None:
+        """Hand a message to everybody it is for."""
+        guarded = message.policy is not None
+        for group in route.groups:
+            if guarded:
+                self._deliver_guarded(message, group, now)
+            elif message.qos == 0 or group.qos == 0:
+                self._deliver_once_at_most(message, group, now)
+            else:
+                self._deliver_surely(message, group, now)
+        if route.filtered or route.several or route.shares:
+            self._deliver_chosen(message, route, now)
+
+    def _deliver_once_at_most(self, message: Message, group: Group, now: float) -> None:
+        retain = message.retain and group.retain_as_published
+        frame = message.form(0, now, retain=retain, identifiers=group.identifiers).head
+        touched = self.shared.effects.touched
+        for session in group.sessions:
+            connection = session.connection
+            if connection is not None and connection.direct:
+                output = connection.output
+                if not output:
+                    touched.append(connection)
+                output.append(frame)
+            else:
+                self.hand(session, Delivery(message, 0, retain, group.identifiers), now)
+        self.shared.counters.delivered += len(group.sessions)
+
+    def _deliver_surely(self, message: Message, group: Group, now: float) -> None:
+        retain = message.retain and group.retain_as_published
+        qos = min(message.qos, group.qos)
+        head, tail, _ = message.form(qos, now, retain=retain, identifiers=group.identifiers)
+        delivery = Delivery(message, qos, retain, group.identifiers)
+        touched = self.shared.effects.touched
+        for session in group.sessions:
+            connection = session.connection
+            inflight = session.inflight
+            if connection is not None and connection.direct and len(inflight) < connection.window:
+                number = session.next_id
+                if number in inflight:
+                    number = session.take_id()
+                else:
+                    session.next_id = number + 1 if number < 65_535 else 1
+                inflight[number] = delivery
+                output = connection.output
+                if not output:
+                    touched.append(connection)
+                output.append(head + PACKET_ID[number] + tail)
+            else:
+                self.hand(session, delivery, now)
+        self.shared.counters.delivered += len(group.sessions)
+
+    # The careful way ---------------------------------------------------------------------------------
+
+    def _deliver_guarded(self, message: Message, group: Group, now: float) -> None:
+        delivery = Delivery(
+            message,
+            min(message.qos, group.qos),
+            message.retain and group.retain_as_published,
+            group.identifiers,
+        )
+        for session in group.sessions:
+            if self.permits(message, session):
+                self.hand(session, delivery, now)
+                self.shared.counters.delivered += 1
+
+    def permits(self, message: Message, session: Session) -> bool:
+        """Whether a message's policy lets a subscriber see it; counted if not."""
+        if message.policy is None or message.policy.permits(session.attributes):
+            return True
+        self.shared.counters.dropped["policy"] += 1
+        return False
+
+    def _deliver_chosen(self, message: Message, route: Route, now: float) -> None:
+        wanted = {one.filter for one in route.filtered if one.filter is not None}
+        for several in route.several:
+            wanted.update(one.filter for one in several if one.filter is not None)
+        for share in route.shares:
+            wanted.update(one.filter for one in share.members.values() if one.filter is not None)
+        passed = self.shared.filters.passed(event_of(message), wanted) if wanted else set()
+        for one in route.filtered:
+            if one.filter is None or one.filter in passed:
+                self._deliver_to(message, one.session, [one], now)
+        for several in route.several:
+            fitting = [one for one in several if one.filter is None or one.filter in passed]
+            if fitting:
+                self._deliver_to(message, fitting[0].session, fitting, now)
+        for share in route.shares:
+            fitting = [one for one in share.members.values() if one.filter is None or one.filter in passed]
+            self._deliver_shared(message, share, fitting, now)
+
+    def _deliver_to(
+        self, message: Message, session: Session, fitting: list[Subscription], now: float
+    ) -> None:
+        """Hand a message to a session, once for all its subscriptions that it fits."""
+        if session.client_id == message.publisher:
+            fitting = [one for one in fitting if not one.no_local]
+        if not fitting or not self.permits(message, session):
+            return
+        if len(fitting) == 1:
+            only = fitting[0]
+            qos, identifiers, retain = only.qos, only.identifiers, only.retain_as_published
+        else:
+            qos = max(one.qos for one in fitting)
+            identifiers = tuple(number for one in fitting for number in one.identifiers)
+            retain = any(one.retain_as_published for one in fitting)
+        self.hand(
+            session, Delivery(message, min(message.qos, qos), message.retain and retain, identifiers), now
+        )
+        self.shared.counters.delivered += 1
+
+    def deliver_to_one(self, message: Message, session: Session, now: float) -> bool:
+        """Hand a message to one session if a subscription of its fits; say whether one does."""
+        route = self.shared.tree.route(message.topic)
+        mine = [one for one in route.filtered if one.session is session]
+        for several in route.several:
+            if several[0].session is session:
+                mine += several
+        for group in route.groups:
+            if session in group.sessions:
+                delivery = Delivery(
+                    message,
+                    min(message.qos, group.qos),
+                    message.retain and group.retain_as_published,
+                    group.identifiers,
+                )
+                if self.permits(message, session):
+                    self.hand(session, delivery, now)
+                return True
+        wanted = {one.filter for one in mine if one.filter is not None}
+        passed = self.shared.filters.passed(event_of(message), wanted) if wanted else set()
+        fitting = [one for one in mine if one.filter is None or one.filter in passed]
+        if fitting:
+            self._deliver_to(message, session, fitting, now)
+        return bool(fitting)
+
+    def _deliver_shared(
+        self, message: Message, share: Share, fitting: list[Subscription], now: float
+    ) -> None:
+        """Hand a message to one member of a share, in turn, those that are here first."""
+        fitting = [one for one in fitting if self.permits(message, one.session)]
+        here = [one for one in fitting if one.session.connection is not None]
+        choice = here or [one for one in fitting if message.qos and one.qos and one.session.expiry]
+        if not choice:
+            return
+        share.turn += 1
+        one = choice[share.turn % len(choice)]
+        retain = message.retain and one.retain_as_published
+        self.hand(one.session, Delivery(message, min(message.qos, one.qos), retain, one.identifiers), now)
+        self.shared.counters.delivered += 1
+
+    # One session -------------------------------------------------------------------------------------
+
+    def hand(self, session: Session, delivery: Delivery, now: float) -> None:
+        """Send a message to a client, or let it wait, or drop it and count that."""
+        connection = session.connection
+        if connection is None:
+            if delivery.qos == 0 or session.expiry == 0:
+                self.shared.counters.dropped["absent"] += 1
+                return
+            self._enqueue(session, delivery)
+        elif (
+            session.queue
+            or session.held
+            or connection.blocked
+            or (delivery.qos and session.on_their_way >= connection.window)
+        ):
+            self._enqueue(session, delivery)
+        else:
+            self._send(session, connection, delivery, now)
+
+    def _enqueue(self, session: Session, delivery: Delivery) -> None:
+        shared, limits = self.shared, self.shared.limits
+        size = delivery.message.size
+        if (
+            len(session.queue) >= limits.queue_messages_max
+            or session.queued_bytes + size > limits.queue_bytes_max
+            or shared.queued_bytes + size > limits.queue_bytes_max_all
+        ):
+            shared.counters.dropped["queue full"] += 1
+            connection = session.connection
+            if connection is not None and connection.blocked and delivery.qos:
+                text = "Messages of QoS 1 or 2 wait beyond the limit and are not read."
+                self.overflow.append((connection, Reason.QUOTA_EXCEEDED, text))
+            return
+        session.queue.append(delivery)
+        session.queued_bytes += size
+        shared.queued_bytes += size
+        if session.connection is not None:
+            session.connection.direct = False
+
+    def _send(self, session: Session, connection: Connection, delivery: Delivery, now: float) -> int:
+        """Write a message to the output; return the bytes, 0 when it cannot be sent at all."""
+        message = delivery.message
+        counters = self.shared.counters
+        if message.expires_s <= now:
+            counters.dropped["expired"] += 1
+            return 0
+        alias, with_topic = 0, True
+        if connection.aliases_out_max:
+            alias, with_topic = _alias(connection, message.topic)
+        form = message.form(
+            delivery.qos,
+            now,
+            retain=delivery.retain,
+            identifiers=delivery.identifiers,
+            alias=alias,
+            with_topic=with_topic,
+            numbered=connection.numbered,
+        )
+        if connection.packet_bytes_max and form.size > connection.packet_bytes_max:
+            counters.dropped["larger than the client takes"] += 1
+            return 0
+        if alias and with_topic:
+            connection.aliases_out[message.topic] = alias
+        if delivery.qos:
+            number = session.take_id()
+            session.inflight[number] = delivery
+            self.write(connection, form.head + PACKET_ID[number] + form.tail)
+        else:
+            self.write(connection, form.head)
+        return form.size
+
+    def write(self, connection: Connection, packet: bytes) -> None:
+        """Put a packet into a connection's output."""
+        if not connection.output:
+            self.shared.effects.touched.append(connection)
+        connection.output.append(packet)
+
+    def resend(self, session: Session, now: float) -> None:
+        """Begin a new connection of an old session: what was not answered is sent again, then the rest."""
+        session.unsent.clear()
+        session.unsent.extend(session.inflight)
+        self.pump(session, now)
+
+    def pump(self, session: Session, now: float) -> None:
+        """Send what waits, as far as the client's window and its reading allow."""
+        connection = session.connection
+        if connection is None or connection.blocked or connection.state is not State.OPEN:
+            return
+        budget = PUMP_BYTES
+        while session.unsent and session.on_their_way < connection.window and budget > 0:
+            budget -= self._send_again(session, connection, session.unsent.popleft(), now)
+        queue = session.queue
+        if not session.unsent and not session.held:
+            while queue and budget > 0:
+                if queue[0].qos and session.on_their_way >= connection.window:
+                    break
+                delivery = queue.popleft()
+                size = delivery.message.size
+                session.queued_bytes -= size
+                self.shared.queued_bytes -= size
+                budget -= self._send(session, connection, delivery, now)
+        connection.direct = not (
+            queue
+            or session.unsent
+            or session.held
+            or connection.aliases_out_max
+            or connection.packet_bytes_max
+            or connection.numbered
+        )
+
+    def _send_again(self, session: Session, connection: Connection, number: int, now: float) -> int:
+        delivery = session.inflight[number]
+        if delivery is None:
+            self.write(connection, PubRelPacket(number).write())
+            return 4
+        # The packet was sent before, so it is completed, expired or not; its expiry shrinks to the least.
+        form = delivery.message.form(
+            delivery.qos,
+            now,
+            retain=delivery.retain,
+            identifiers=delivery.identifiers,
+            numbered=connection.numbered,
+        )
+        if connection.packet_bytes_max and form.size > connection.packet_bytes_max:
+            del session.inflight[number]
+            self.shared.counters.dropped["larger than the client takes"] += 1
+            return 0
+        head = bytes((form.head[0] | 0x08,)) + form.head[1:]
+        self.write(connection, head + PACKET_ID[number] + form.tail)
+        return form.size
+
+
+def _alias(connection: Connection, topic: str) -> tuple[int, bool]:
+    """Return the alias for a topic, 0 for none, and whether the topic must be sent along."""
+    known = connection.aliases_out.get(topic)
+    if known is not None:
+        return known, False
+    if len(connection.aliases_out) < connection.aliases_out_max:
+        return len(connection.aliases_out) + 1, True
+    return 0, True

@@ -1,0 +1,61 @@
+"""What a fact leads to, for the driver to carry out; one object is reused."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from mqtt5 import ConnectPacket
+
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.session import Session, Subscription
+
+
+class Turn(IntEnum):
+    """What became of a session or a subscription."""
+
+    ARRIVED = 0
+    """The client is here, with a new session or an old one."""
+    LEFT = 1
+    """The client is not here; its session is kept."""
+    ENDED = 2
+    """The session is no longer known; its subscriptions went before."""
+    SUBSCRIBED = 3
+    UNSUBSCRIBED = 4
+    ADVERTISED = 5
+    """The client's advertisements are now those in its session."""
+
+
+class Change(NamedTuple):
+    """One such turn; of a subscription if there is one."""
+
+    turn: Turn
+    session: Session
+    subscription: Subscription | None = None
+
+
+class Knock(NamedTuple):
+    """A client that wants to be let in."""
+
+    number: int
+    """Its connection's number."""
+    packet: ConnectPacket
+
+
+class Effects:
+    """What is to be done; lists to be carried out in order and cleared."""
+
+    __slots__ = ("changes", "collects", "knocks", "published", "touched")
+
+    def __init__(self, *, collects: bool = False) -> None:
+        self.collects = collects
+        """Whether changes and publications are wanted: a broker without neighbours needs neither."""
+        self.touched: list[Connection] = []
+        """Connections with output to write; those that are CLOSED are to be closed after that."""
+        self.knocks: list[Knock] = []
+        """Clients to be admitted or refused, now or later."""
+        self.published: list[Message] = []
+        """What local clients published; local subscribers have got it already."""
+        self.changes: list[Change] = []
+        """What became of sessions and subscriptions."""

@@ -1,0 +1,395 @@
+"""CONNECT to DISCONNECT: sessions are found, taken over, resumed and ended; wills; what time brings.
+
+A CONNECT that is well formed is a *knock*: the driver looks at name and password, perhaps asks another
+broker for the session, and calls `admit` or `refuse`, at once or later. What the client sends in between
+waits. A session ends when its time has run out, when its client starts clean, or with its connection if it
+was to be kept for no time; a will is published when its delay has passed or its session ends, whichever comes
+first, and not if the client was back before (MQTT 5, sections 3.1.2.5 and 3.1.3.2.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket
+from mqtt5 import ConnAckReasonCode as ConnectCode
+from mqtt5 import DisconnectReasonCode as Reason
+from mqtt5 import Will as WillPacket
+
+from sojourn.interest.values import Scalar
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.connection import State as Phase
+from sojourn.mqtt.content import (
+    ContentError,
+    parse_advertisement,
+    parse_policy,
+    property_values,
+    stated_attributes,
+    subscriber_event,
+)
+from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, POLICY, PREVIOUS
+from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.effects import Change, Knock, Turn
+from sojourn.mqtt.message import Message, Properties, new_message
+from sojourn.mqtt.packets import decode, is_reserved, is_topic, protocol_error
+from sojourn.mqtt.session import NEVER, Permissions, Session, Will
+from sojourn.mqtt.session_state import SessionState, fill_session
+from sojourn.mqtt.state import Due, State
+from sojourn.mqtt.subscribing import Subscriber
+
+_CONNECT_CODES = {
+    int(Reason.MALFORMED_PACKET): ConnectCode.MALFORMED_PACKET,
+    int(Reason.PROTOCOL_ERROR): ConnectCode.PROTOCOL_ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What the driver found out about a client that knocked."""
+
+    username: str = ""
+    attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    """Attributes of the subscriber that somebody vouches for."""
+    may_state: bool = True
+    """Whether the client's own word about further attributes counts."""
+    permissions: Permissions | None = None
+    state: SessionState | None = None
+    """The session as another broker kept it."""
+
+
+class Handshake:
+    """Begins and ends connections and sessions."""
+
+    def __init__(self, shared: State, deliverer: Deliverer, subscriber: Subscriber) -> None:
+        self.shared = shared
+        self.deliverer = deliverer
+        self.subscriber = subscriber
+        self.wills: list[Message] = []
+        """Wills that are due; the core publishes them."""
+
+    # Coming ------------------------------------------------------------------------------------------
+
+    def knock(self, connection: Connection, packet: ConnectPacket, frame: bytes, now: float) -> None:
+        """Take a CONNECT: refuse what no driver could admit, and ask the driver about the rest."""
+        limits = self.shared.limits
+        will = packet.will
+        connection.problem_information = packet.request_problem_info
+        connection.packet_bytes_max = packet.max_packet_size or 0
+        if packet.authentication_method is not None:
+            text = "There is no enhanced authentication here; send a user name and a password."
+            self.refuse(connection, ConnectCode.BAD_AUTHENTICATION_METHOD, text)
+        elif packet.authentication_data is not None:
+            text = "There is authentication data without a method."
+            self.refuse(connection, ConnectCode.PROTOCOL_ERROR, text)
+        elif len(packet.client_id.encode()) > limits.client_id_bytes_max:
+            text = f"A client identifier has at most {limits.client_id_bytes_max} bytes."
+            self.refuse(connection, ConnectCode.CLIENT_ID_NOT_VALID, text)
+        elif will is not None and (not is_topic(will.topic) or is_reserved(will.topic)):
+            text = "The will's topic is empty, has a wildcard or is reserved."
+            self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
+        elif (unclear := _unclear_content(packet)) is not None:
+            self.refuse(connection, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
+        elif len(self.shared.connections) > limits.connections_max:
+            text = f"There are {limits.connections_max} connections already; try again later."
+            self.refuse(connection, ConnectCode.SERVER_BUSY, text)
+        else:
+            connection.state = Phase.KNOCKING
+            connection.connect = frame
+            connection.deadline_s = now + limits.connect_timeout_s
+            self.shared.remind(connection.deadline_s, Due.CONNECT, connection.number)
+            self.shared.effects.knocks.append(Knock(connection.number, packet))
+
+    def refuse(
+        self, connection: Connection, code: ConnectCode, text: str, reference: str | None = None
+    ) -> None:
+        """Answer a CONNECT with a refusal, and close; `reference` names the server to use instead."""
+        self.shared.counters.refused[code.name.lower()] += 1
+        packet = ConnAckPacket(reason_code=code, reason_str=text, server_reference=reference).write()
+        if connection.packet_bytes_max and len(packet) > connection.packet_bytes_max:
+            packet = ConnAckPacket(reason_code=code).write()
+        self.deliverer.write(connection, packet)
+        connection.state = Phase.CLOSED
+
+    def refuse_broken(self, connection: Connection, reason: Reason, text: str) -> None:
+        """Answer a CONNECT that cannot be read."""
+        self.refuse(connection, _CONNECT_CODES.get(int(reason), ConnectCode.UNSPECIFIED_ERROR), text)
+
+    def admit(self, connection: Connection, admission: Admission, now: float) -> None:
+        """Let a client in: find or make its session, answer, and send what waited for it."""
+        if connection.connect is None or connection.state is not Phase.KNOCKING:
+            return  # it has gone in the meantime
+        packet = decode(connection.connect)
+        assert isinstance(packet, ConnectPacket)
+        connection.connect = None
+        if packet.will is not None and not may_publish(admission.permissions, packet.will.topic):
+            self.refuse(connection, ConnectCode.NOT_AUTHORIZED, "You may not publish your will's topic.")
+            return
+        client_id = packet.client_id or connection.fresh_id
+        session, is_old = self._find(client_id, packet, admission.state, now)
+        if session is None:
+            text = f"There are {self.shared.limits.sessions_max} sessions already; try again later."
+            self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, text)
+            return
+        self._settle_connection(connection, packet)
+        self._settle_session(session, packet, admission, now)
+        session.connection, connection.session = connection, session
+        connection.state = Phase.OPEN
+        self.deliverer.write(connection, self._connack(connection, session, packet, is_old=is_old))
+        if self.shared.effects.collects:
+            self.shared.effects.changes.append(Change(Turn.ARRIVED, session))
+        self.deliverer.resend(session, now)
+
+    def _find(
+        self, client_id: str, packet: ConnectPacket, state: SessionState | None, now: float
+    ) -> tuple[Session | None, bool]:
+        shared = self.shared
+        session = shared.sessions.get(client_id)
+        if session is not None:
+            if session.connection is not None:
+                self.close(session.connection, Reason.SESSION_TAKEN_OVER, "The same client connected again.")
+                self.detach(session, now, keeps_will=True)
+            if not session.ended and (
+                packet.clean_start or (session.expires_s is not None and session.expires_s <= now)
+            ):
+                self.end(session, now)
+            if not session.ended:
+                return session, True
+        if len(shared.sessions) >= shared.limits.sessions_max:
+            return None, False
+        session = shared.sessions[client_id] = Session(client_id, now)
+        if state is not None and not packet.clean_start:
+            fill_session(session, state, self.subscriber, now)
+            return session, True
+        return session, False
+
+    def _settle_connection(self, connection: Connection, packet: ConnectPacket) -> None:
+        limits = self.shared.limits
+        connection.window = min(packet.receive_max, limits.inflight_max)
+        connection.aliases_out_max = min(packet.topic_alias_max, limits.topic_alias_max)
+        connection.numbered = "1" in property_values(packet.user_properties, NUMBERED)
+        connection.keep_alive_s = packet.keep_alive
+        if packet.keep_alive > limits.keep_alive_max_s > 0:
+            connection.keep_alive_s = limits.keep_alive_max_s
+        if connection.keep_alive_s:
+            self.shared.remind(
+                connection.seen_s + 1.5 * connection.keep_alive_s, Due.KEEP_ALIVE, connection.number
+            )
+
+    def _settle_session(
+        self, session: Session, packet: ConnectPacket, admission: Admission, now: float
+    ) -> None:
+        session.expiry = self._expiry(packet.session_expiry_interval)
+        session.expires_s = session.will_s = None
+        session.will = _read_will(packet.will, session.client_id, now) if packet.will is not None else None
+        session.username = admission.username
+        session.permissions = admission.permissions
+        stated = stated_attributes(packet.user_properties) if admission.may_state else {}
+        session.stated = (
+            {"client": session.client_id, "user": admission.username} | stated | dict(admission.attributes)
+        )
+        session.attributes = subscriber_event(session.stated)
+        previous = property_values(packet.user_properties, PREVIOUS)
+        session.previous = previous[0] if previous else None
+        advertisements = property_values(packet.user_properties, ADVERTISE)
+        session.advertisements = tuple(advertisements[: self.shared.limits.advertisements_max])
+        if self.shared.effects.collects and session.advertisements:
+            self.shared.effects.changes.append(Change(Turn.ADVERTISED, session))
+
+    def _expiry(self, asked: int) -> int:
+        limit = self.shared.limits.session_expiry_max_s
+        return asked if asked <= limit or limit == NEVER else limit
+
+    def _connack(
+        self, connection: Connection, session: Session, packet: ConnectPacket, *, is_old: bool
+    ) -> bytes:
+        limits = self.shared.limits
+        changed = session.expiry != packet.session_expiry_interval
+        shorter = packet.keep_alive != connection.keep_alive_s
+        return ConnAckPacket(
+            session_present=is_old,
+            session_expiry_interval=session.expiry if changed else None,
+            assigned_client_id=None if packet.client_id else session.client_id,
+            server_keep_alive=connection.keep_alive_s if shorter else None,
+            receive_max=limits.receive_max,
+            topic_alias_max=limits.topic_alias_max,
+            max_packet_size=limits.packet_bytes_max,
+            shared_subscription_available=self.shared.shared_subscriptions,
+            user_properties=[(BROKER, self.shared.name)],
+        ).write()
+
+    # Going -------------------------------------------------------------------------------------------
+
+    def close(self, connection: Connection, reason: Reason, text: str, reference: str | None = None) -> None:
+        """Tell a client why it is disconnected, and read nothing of it any more."""
+        if connection.state is Phase.OPEN:
+            packet = DisconnectPacket(reason_code=reason, reason_str=text, server_reference=reference).write()
+            if connection.packet_bytes_max and len(packet) > connection.packet_bytes_max:
+                packet = DisconnectPacket(reason_code=reason).write()
+            self.deliverer.write(connection, packet)
+        elif not connection.output:
+            self.shared.effects.touched.append(connection)  # so that the driver sees it is closed
+        connection.state = Phase.CLOSED
+        connection.direct = False
+
+    def disconnected(
+        self, connection: Connection, session: Session, packet: DisconnectPacket, now: float
+    ) -> None:
+        """Take a client's DISCONNECT."""
+        expiry = packet.session_expiry_interval
+        if packet.server_reference is not None:
+            raise protocol_error("A server reference is for a broker to send.")
+        if expiry is not None:
+            if expiry and not session.expiry:
+                raise protocol_error("A session that was to end with its connection cannot be kept.")
+            session.expiry = self._expiry(expiry)
+        if packet.reason_code == Reason.NORMAL_DISCONNECTION:
+            session.will = None
+        self.close_silently(connection)
+        self.detach(session, now)
+
+    def close_silently(self, connection: Connection) -> None:
+        """Read nothing of a connection any more, and let the driver close it."""
+        if connection.state is not Phase.CLOSED:
+            connection.state = Phase.CLOSED
+            connection.direct = False
+            if not connection.output:
+                self.shared.effects.touched.append(connection)
+
+    def detach(self, session: Session, now: float, *, keeps_will: bool = False) -> None:
+        """Part a session from its connection; `keeps_will`: the client is back at once."""
+        connection = session.connection
+        if connection is None:
+            return
+        connection.session = None
+        connection.direct = False
+        session.connection = None
+        session.unsent.clear()
+        # What waited at QoS 0 was for this connection only.
+        if any(delivery.qos == 0 for delivery in session.queue):
+            self._forget_unsure(session)
+        if not session.expiry:
+            self.end(session, now)
+            return
+        if session.expiry != NEVER:
+            session.expires_s = now + session.expiry
+            self.shared.remind(session.expires_s, Due.SESSION, session.client_id)
+        if session.will is not None:
+            delay = min(session.will.delay_s, session.expiry)
+            if delay == 0:
+                self._publish_will(session)
+            elif not keeps_will:
+                session.will_s = now + delay
+                self.shared.remind(session.will_s, Due.WILL, session.client_id)
+        if self.shared.effects.collects:
+            self.shared.effects.changes.append(Change(Turn.LEFT, session))
+
+    def _forget_unsure(self, session: Session) -> None:
+        kept = [delivery for delivery in session.queue if delivery.qos]
+        self.shared.counters.dropped["absent"] += len(session.queue) - len(kept)
+        size = sum(delivery.message.size for delivery in kept)
+        self.shared.queued_bytes -= session.queued_bytes - size
+        session.queued_bytes = size
+        session.queue.clear()
+        session.queue.extend(kept)
+
+    def end(self, session: Session, now: float) -> None:
+        """Forget a session; its will is due now if it has not been published."""
+        assert session.connection is None, "a session ends after its connection"
+        if session.will is not None:
+            self._publish_will(session)
+        for subscription in list(session.subscriptions.values()):
+            self.subscriber.remove(subscription)
+        self.shared.queued_bytes -= session.queued_bytes
+        lost = sum(delivery.qos > 0 and delivery.message.expires_s > now for delivery in session.queue)
+        if lost:
+            self.shared.counters.dropped["session ended"] += lost
+        session.queue.clear()
+        session.queued_bytes = session.expiry = 0
+        session.ended = True
+        del self.shared.sessions[session.client_id]
+        if self.shared.effects.collects:
+            self.shared.effects.changes.append(Change(Turn.ENDED, session))
+
+    def _publish_will(self, session: Session) -> None:
+        assert session.will is not None
+        self.wills.append(session.will.message)
+        session.will = session.will_s = None
+
+    # Time --------------------------------------------------------------------------------------------
+
+    def time_passed(self, now: float) -> None:
+        """Close silent connections, end sessions and publish wills whose time has come."""
+        shared = self.shared
+        for about, whom in shared.due(now):
+            if isinstance(whom, int):
+                connection = shared.connections.get(whom)
+                if connection is not None:
+                    self._look_at_connection(connection, about, now)
+            else:
+                session = shared.sessions.get(whom)
+                if session is not None and session.connection is None:
+                    self._look_at_session(session, about, now)
+
+    def _look_at_connection(self, connection: Connection, about: Due, now: float) -> None:
+        if about is Due.CONNECT:
+            if connection.state in (Phase.NEW, Phase.KNOCKING) and connection.deadline_s <= now:
+                self.shared.counters.refused["no CONNECT in time"] += 1
+                self.close_silently(connection)
+        elif connection.state is Phase.OPEN:
+            until = connection.seen_s + 1.5 * connection.keep_alive_s
+            if until > now:
+                self.shared.remind(until, Due.KEEP_ALIVE, connection.number)
+                return
+            self.close(connection, Reason.KEEP_ALIVE_TIMEOUT, "Nothing came for 1.5 times the keep-alive.")
+            if connection.session is not None:
+                self.detach(connection.session, now)
+
+    def _look_at_session(self, session: Session, about: Due, now: float) -> None:
+        # A will is due before the session that ends at the same moment.
+        if about is Due.WILL and (session.will_s or math.inf) <= now:
+            self._publish_will(session)
+        elif about is Due.SESSION and (session.expires_s or math.inf) <= now:
+            self.end(session, now)
+
+
+def may_publish(permissions: Permissions | None, topic: str) -> bool:
+    """Whether a client may publish to a topic."""
+    allowed = permissions.publish if permissions is not None else None
+    return allowed is None or any(pattern.matches(topic) for pattern in allowed)
+
+
+def _unclear_content(packet: ConnectPacket) -> str | None:
+    """Return what is wrong with a CONNECT's advertisements or its will's policy."""
+    try:
+        for text in property_values(packet.user_properties, ADVERTISE):
+            parse_advertisement(text)
+        if packet.will is not None:
+            for text in property_values(packet.will.user_properties, POLICY):
+                parse_policy(text)
+    except ContentError as error:
+        return str(error)
+    return None
+
+
+def _read_will(will: WillPacket, client_id: str, now: float) -> Will:
+    policies = property_values(will.user_properties, POLICY)
+    message = new_message(
+        will.topic,
+        will.payload or b"",
+        qos=int(will.qos),
+        now=now,
+        publisher=client_id,
+        retain=will.retain,
+        expiry=will.message_expiry_interval,
+        properties=Properties(
+            will.payload_format_indicator,
+            will.content_type,
+            will.response_topic,
+            will.correlation_data,
+            tuple(will.user_properties),
+        ),
+        policy=parse_policy(policies[0]) if policies else None,
+    )
+    return Will(message, will.will_delay_interval)

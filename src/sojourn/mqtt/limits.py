@@ -1,0 +1,46 @@
+"""What one broker allows its clients; every queue and table of the session core has its limit here."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits on clients, each with its unit in its name; the defaults suit a broker with a gigabyte."""
+
+    connections_max: int = 20_000
+    packet_bytes_max: int = 1_048_576
+    """The largest packet a client may send; announced to it."""
+    receive_max: int = 1_000
+    """QoS 1 and 2 publishes that a client may have unacknowledged; announced to it."""
+    inflight_max: int = 1_000
+    """QoS 1 and 2 messages on their way to one client; its own receive maximum may allow fewer."""
+    topic_alias_max: int = 100
+    """Topic aliases that a client may use, and that are used towards a client that allows them."""
+    subscriptions_max: int = 1_000
+    """Subscriptions of one client."""
+    filters_max: int = 200
+    """Subscriptions of one client that carry a filter."""
+    filter_bytes_max: int = 4_096
+    """The longest text of a filter, a policy or an advertisement."""
+    advertisements_max: int = 100
+    """Advertisements of one client."""
+    queue_messages_max: int = 100_000
+    """Messages waiting for one client."""
+    queue_bytes_max: int = 16 * 1_048_576
+    """Bytes waiting for one client."""
+    queue_bytes_max_all: int = 512 * 1_048_576
+    """Bytes waiting for all clients together."""
+    output_bytes_max: int = 256 * 1_024
+    """Bytes that one connection may leave unread before messages wait in its queue."""
+    retained_messages_max: int = 100_000
+    retained_bytes_max: int = 256 * 1_048_576
+    sessions_max: int = 100_000
+    """Sessions, those of absent clients included."""
+    session_expiry_max_s: int = 30 * 86_400
+    """The longest time that the session of an absent client is kept."""
+    keep_alive_max_s: int = 60
+    """Clients that ask for a longer keep-alive are told to use this one; a silent client is soon missed."""
+    connect_timeout_s: int = 10
+    """How long a new connection may take to be admitted."""
+    client_id_bytes_max: int = 1_024

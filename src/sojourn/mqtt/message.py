@@ -1,0 +1,234 @@
+"""Messages: one publication, and the forms in which it goes out.
+
+A message keeps the packet it came in. Most subscribers get those very bytes: at QoS 0 all of them, at QoS 1
+and 2 all but the packet identifier. Where options ask for another form (a lower QoS, subscription
+identifiers, the retain flag, a topic alias, a shortened expiry) that form is encoded once and kept with the
+message for all who want the same. A message never changes; its forms are a cache.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import mqtt5
+
+from sojourn.interest import Event, Policy
+from sojourn.mqtt.conventions import SEQUENCE, SOURCE
+
+QOS = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
+
+
+class Properties(NamedTuple):
+    """What a message carries besides topic and payload; passed on unchanged."""
+
+    payload_format: int = 0
+    content_type: str | None = None
+    response_topic: str | None = None
+    correlation: bytes | None = None
+    user: tuple[tuple[str, str], ...] = ()
+
+
+PLAIN = Properties()
+
+
+class Form(NamedTuple):
+    """An encoded packet: whole at QoS 0, else in two parts, between which the packet identifier goes."""
+
+    head: bytes
+    tail: bytes
+    size: int
+    """Bytes of the whole packet."""
+
+
+class Message:
+    """One publication."""
+
+    __slots__ = (
+        "_forms",
+        "arrived_s",
+        "event",
+        "expires_s",
+        "expiry",
+        "frame",
+        "id_at",
+        "payload_at",
+        "policy",
+        "properties",
+        "publisher",
+        "qos",
+        "retain",
+        "sequence",
+        "source",
+        "topic",
+    )
+
+    def __init__(  # noqa: PLR0913  (a packet has that many parts, and this is the hot path)
+        self,
+        topic: str,
+        frame: bytes,
+        payload_at: int,
+        id_at: int,
+        qos: int,
+        arrived_s: float,
+        publisher: str = "",
+        *,
+        retain: bool = False,
+        properties: Properties = PLAIN,
+        expiry: int | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        self.topic = topic
+        self.frame = frame
+        """The packet it came in, or one written for it; without alias and subscription identifiers."""
+        self.payload_at = payload_at
+        self.id_at = id_at
+        """Where the packet identifier stands in the frame; of no meaning at QoS 0."""
+        self.qos = qos
+        self.arrived_s = arrived_s
+        self.publisher = publisher
+        """The client that sent it, for subscriptions that want nothing of their own."""
+        self.retain = retain
+        self.properties = properties
+        self.expiry = expiry
+        """Seconds to live at arrival, or None."""
+        self.expires_s = math.inf if expiry is None else arrived_s + expiry
+        self.policy = policy
+        self.source = ""
+        self.sequence = 0
+        self.event: Event | None = None
+        """Its attributes, once somebody asked for them (`content.py`)."""
+        self._forms: dict[tuple[object, ...], Form] | None = None
+
+    @property
+    def payload(self) -> bytes:
+        """The payload's bytes."""
+        return self.frame[self.payload_at :]
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes in a queue."""
+        return len(self.frame)
+
+    def form(
+        self,
+        qos: int,
+        now: float,
+        *,
+        retain: bool = False,
+        identifiers: tuple[int, ...] = (),
+        alias: int = 0,
+        with_topic: bool = True,
+        numbered: bool = False,
+    ) -> Form:
+        """Return the packet for these options, encoded at most once for all who ask the same."""
+        expiry = self.expiry
+        if expiry is not None:
+            # Whole seconds in which it lay here are gone (MQTT 5, section 3.3.2.3.3).
+            expiry = max(1, expiry - int(now - self.arrived_s))
+        key = (qos, retain, identifiers, alias, with_topic, numbered, expiry)
+        if self._forms is None:
+            self._forms = {}
+        found = self._forms.get(key)
+        if found is None:
+            special = alias or identifiers or numbered or expiry != self.expiry
+            if special or self.frame[0] != 0x30 | qos << 1 | retain:
+                found = self._encode(qos, expiry, retain, identifiers, alias, with_topic, numbered)
+            elif qos:
+                head, tail = self.frame[: self.id_at], self.frame[self.id_at + 2 :]
+                found = Form(head, tail, len(self.frame))
+            else:
+                found = Form(self.frame, b"", len(self.frame))
+            self._forms[key] = found
+        return found
+
+    def _encode(
+        self,
+        qos: int,
+        expiry: int | None,
+        retain: bool,  # noqa: FBT001
+        identifiers: tuple[int, ...],
+        alias: int,
+        with_topic: bool,  # noqa: FBT001
+        numbered: bool,  # noqa: FBT001
+    ) -> Form:
+        topic = self.topic if with_topic else ""
+        properties = self.properties
+        if numbered:
+            number = ((SOURCE, self.source), (SEQUENCE, str(self.sequence)))
+            properties = properties._replace(user=properties.user + number)
+        frame, id_at, _ = write_publish(
+            topic,
+            self.payload,
+            qos=qos,
+            retain=retain,
+            expiry=expiry,
+            properties=properties,
+            identifiers=identifiers,
+            alias=alias,
+        )
+        if not qos:
+            return Form(frame, b"", len(frame))
+        return Form(frame[:id_at], frame[id_at + 2 :], len(frame))
+
+
+def write_publish(
+    topic: str,
+    payload: bytes,
+    *,
+    qos: int,
+    retain: bool = False,
+    expiry: int | None = None,
+    properties: Properties = PLAIN,
+    identifiers: tuple[int, ...] = (),
+    alias: int = 0,
+) -> tuple[bytes, int, int]:
+    """Write a PUBLISH; return it with the places of its packet identifier and of its payload."""
+    frame = mqtt5.PublishPacket(
+        topic,
+        payload,
+        qos=QOS[qos],
+        retain=retain,
+        packet_id=1 if qos else None,
+        payload_format_indicator=properties.payload_format,
+        message_expiry_interval=expiry,
+        content_type=properties.content_type,
+        response_topic=properties.response_topic,
+        correlation_data=properties.correlation,
+        subscription_ids=list(identifiers),
+        topic_alias=alias or None,
+        user_properties=list(properties.user),
+    ).write()
+    at = 2
+    while frame[at - 1] >= 0x80:
+        at += 1
+    return frame, at + 2 + len(topic.encode()), len(frame) - len(payload)
+
+
+def new_message(  # noqa: PLR0913  (one argument a part)
+    topic: str,
+    payload: bytes,
+    *,
+    qos: int,
+    now: float,
+    publisher: str = "",
+    retain: bool = False,
+    expiry: int | None = None,
+    properties: Properties = PLAIN,
+    policy: Policy | None = None,
+) -> Message:
+    """Make a message that did not come in a packet of its own, as a will or one from another broker."""
+    frame, id_at, payload_at = write_publish(topic, payload, qos=qos, expiry=expiry, properties=properties)
+    return Message(
+        topic,
+        frame,
+        payload_at,
+        id_at,
+        qos,
+        now,
+        publisher,
+        retain=retain,
+        properties=properties,
+        expiry=expiry,
+        policy=policy,
+    )

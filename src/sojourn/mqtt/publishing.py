@@ -1,0 +1,297 @@
+"""PUBLISH from clients: checked, answered, retained, numbered, delivered.
+
+`publish_plain` takes the commonest packet (no properties, a topic seen before, not retained) without decoding
+it. It says no whenever anything is out of the ordinary, and `publish` takes the decoded packet instead.
+"""
+
+from __future__ import annotations
+
+import mqtt5
+from mqtt5 import DisconnectReasonCode as Reason
+from mqtt5 import PubAckPacket, PubAckReasonCode, PublishPacket, PubRecPacket, PubRecReasonCode
+
+from sojourn.interest import Policy, TopicError
+from sojourn.interest.topics import check_topic
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.content import ContentError, event_of, parse_advertisement, parse_policy, property_values
+from sojourn.mqtt.conventions import ADVERTISE_TOPIC, NUMBER, POLICY
+from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.effects import Change, Turn
+from sojourn.mqtt.handshake import may_publish
+from sojourn.mqtt.message import Message, Properties, write_publish
+from sojourn.mqtt.packets import PACKET_ID, PacketError, is_reserved, malformed, protocol_error
+from sojourn.mqtt.session import Session
+from sojourn.mqtt.state import State
+from sojourn.mqtt.topic_tree import Route
+
+
+class _RefusedError(Exception):
+    """A publish is refused with a code and a sentence; the session goes on."""
+
+    def __init__(self, code: PubAckReasonCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class Publisher:
+    """Takes what clients publish."""
+
+    def __init__(self, shared: State, deliverer: Deliverer) -> None:
+        self.shared = shared
+        self.deliverer = deliverer
+
+    def publish_plain(
+        self, connection: Connection, session: Session, data: bytes, at: int, body: int, stop: int, now: float
+    ) -> bool:
+        """Take a packet of the commonest kind, or say that it is not one."""
+        first = data[at]
+        qos = first & 0x06
+        if first & 0x09 or qos > 2 or session.permissions is not None or stop - body < 5:
+            return False
+        topic_end = body + 2 + (data[body] << 8 | data[body + 1])
+        properties_at = topic_end + 2 if qos else topic_end
+        if properties_at >= stop or data[properties_at]:
+            return False
+        shared = self.shared
+        route = shared.tree.by_bytes.get(data[body + 2 : topic_end])
+        if route is None:
+            return False
+        if qos:
+            number = data[topic_end] << 8 | data[topic_end + 1]
+            if not number or shared.refusing is not None:
+                return False
+        message = Message(
+            route.topic,
+            data[at:stop],
+            properties_at + 1 - at,
+            topic_end - at,
+            qos >> 1,
+            now,
+            session.client_id,
+        )
+        self._accept(message, route, now)
+        if qos:
+            output = connection.output
+            if not output:
+                shared.effects.touched.append(connection)
+            output.append(b"\x40\x02" + PACKET_ID[number])
+        return True
+
+    def publish(
+        self, connection: Connection, session: Session, packet: PublishPacket, frame: bytes, now: float
+    ) -> None:
+        """Take a decoded packet, and answer it."""
+        qos = int(packet.qos)
+        if packet.duplicate and not qos:
+            raise malformed("A message of QoS 0 is never a duplicate.")
+        if packet.payload_format_indicator > 1:
+            raise malformed("A payload format indicator is 0 or 1.")
+        if packet.subscription_ids:
+            raise protocol_error("Subscription identifiers are for a broker to send.")
+        number = packet.packet_id or 0
+        if qos and not number:
+            raise protocol_error("A message of QoS 1 or 2 has a packet identifier of at least 1.")
+        topic = self._topic(connection, packet)
+        if qos == 2 and number in session.received:
+            self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
+            return
+        if qos == 2 and len(session.received) >= self.shared.limits.receive_max:
+            raise PacketError(
+                Reason.RECEIVE_MAX_EXCEEDED, f"At most {self.shared.limits.receive_max} may be unanswered."
+            )
+        try:
+            self._take(session, packet, topic, frame, now)
+        except _RefusedError as refusal:
+            self.shared.counters.refused["publish"] += 1
+            self._answer(connection, qos, number, refusal)
+            return
+        if qos == 2:
+            session.received.add(number)
+        self._answer(connection, qos, number, None)
+
+    def _topic(self, connection: Connection, packet: PublishPacket) -> str:
+        """Return the topic of a packet, by its alias if it has no other."""
+        topic, alias = packet.topic, packet.topic_alias
+        if alias is not None:
+            if alias > self.shared.limits.topic_alias_max:
+                raise PacketError(
+                    Reason.TOPIC_ALIAS_INVALID,
+                    f"A topic alias is at most {self.shared.limits.topic_alias_max} here.",
+                )
+            if not topic:
+                known = connection.aliases_in.get(alias)
+                if known is None:
+                    raise protocol_error("That topic alias stands for nothing yet.")
+                return known
+        if "+" in topic or "#" in topic:
+            raise PacketError(Reason.TOPIC_NAME_INVALID, "A topic to publish to has no wildcards.")
+        if alias is not None:
+            connection.aliases_in[alias] = topic
+        return topic
+
+    def _take(self, session: Session, packet: PublishPacket, topic: str, frame: bytes, now: float) -> None:
+        """Check what a client may not do, and accept the message."""
+        if is_reserved(topic) or not may_publish(session.permissions, topic):
+            raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, f"You may not publish to {topic[:80]!r}.")
+        if self.shared.refusing is not None and (packet.qos or packet.retain):
+            raise _RefusedError(PubAckReasonCode.QUOTA_EXCEEDED, self.shared.refusing)
+        try:
+            check_topic(topic)
+        except TopicError as error:
+            raise _RefusedError(PubAckReasonCode.TOPIC_NAME_INVALID, str(error)) from None
+        if topic == ADVERTISE_TOPIC:
+            self._advertise(session, packet.payload)
+            return
+        message = _message(packet, topic, frame, session.client_id, self._policy(packet), now)
+        message.source, message.sequence = _own_number(packet)
+        allowed = session.permissions.publish_if if session.permissions is not None else None
+        if allowed is not None and not allowed.matches(event_of(message)):
+            raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, "You may not publish such attributes.")
+        if message.retain:
+            self._retain(message)
+        self._accept(message, self.shared.tree.route(topic), now)
+
+    def _policy(self, packet: PublishPacket) -> Policy | None:
+        texts = property_values(packet.user_properties, POLICY)
+        if not texts:
+            return None
+        if len(texts) > 1 or len(texts[0].encode()) > self.shared.limits.filter_bytes_max:
+            raise _RefusedError(
+                PubAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,
+                f"A message has one policy of at most {self.shared.limits.filter_bytes_max} bytes.",
+            )
+        try:
+            return parse_policy(texts[0])
+        except ContentError as error:
+            raise _RefusedError(PubAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
+
+    def _advertise(self, session: Session, payload: bytes) -> None:
+        """Add the advertisements in a payload, one a line, to the client's; none at all withdraws them."""
+        limits = self.shared.limits
+        try:
+            texts = [line.strip() for line in payload.decode().splitlines() if line.strip()]
+            for text in texts:
+                parse_advertisement(text)
+        except (ContentError, UnicodeDecodeError) as error:
+            raise _RefusedError(PubAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
+        advertisements = tuple(dict.fromkeys((*session.advertisements, *texts))) if texts else ()
+        if len(advertisements) > limits.advertisements_max:
+            raise _RefusedError(
+                PubAckReasonCode.QUOTA_EXCEEDED,
+                f"A client has at most {limits.advertisements_max} advertisements.",
+            )
+        session.advertisements = advertisements
+        if self.shared.effects.collects:
+            self.shared.effects.changes.append(Change(Turn.ADVERTISED, session))
+
+    def _retain(self, message: Message) -> None:
+        if len(message.frame) == message.payload_at:
+            self.shared.retained.forget(message.topic)
+        elif not self.shared.retained.keep(message):
+            raise _RefusedError(PubAckReasonCode.QUOTA_EXCEEDED, "There is no room for retained messages.")
+
+    def _accept(self, message: Message, route: Route, now: float) -> None:
+        shared = self.shared
+        if not message.source:
+            message.source = message.publisher
+            message.sequence = shared.number(now)
+        shared.counters.received += 1
+        self.deliverer.deliver(message, route, now)
+        if shared.effects.collects:
+            shared.effects.published.append(message)
+
+    def publish_own(self, message: Message, now: float) -> None:
+        """Publish a will: its time to live begins now."""
+        message = Message(
+            message.topic,
+            message.frame,
+            message.payload_at,
+            message.id_at,
+            message.qos,
+            now,
+            message.publisher,
+            retain=message.retain,
+            properties=message.properties,
+            expiry=message.expiry,
+            policy=message.policy,
+        )
+        if message.retain:
+            try:
+                self._retain(message)
+            except _RefusedError:
+                self.shared.counters.refused["publish"] += 1
+        self._accept(message, self.shared.tree.route(message.topic), now)
+
+    def deliver(self, message: Message, now: float) -> None:
+        """Hand on an event that another broker published, and retain it if it is to be."""
+        if message.retain:
+            try:
+                self._retain(message)
+            except _RefusedError:
+                self.shared.counters.refused["publish"] += 1
+        self.deliverer.deliver(message, self.shared.tree.route(message.topic), now)
+
+    def _answer(self, connection: Connection, qos: int, number: int, refusal: _RefusedError | None) -> None:
+        if not qos:
+            return
+        if refusal is None:
+            self.deliverer.write(connection, (b"\x40\x02" if qos == 1 else b"\x50\x02") + PACKET_ID[number])
+            return
+        text = refusal.text[:2_000] if connection.problem_information else None
+        for reason in (text, None):
+            if qos == 1:
+                answer = PubAckPacket(number, reason_code=refusal.code, reason_str=reason).write()
+            else:
+                code = PubRecReasonCode(int(refusal.code))
+                answer = PubRecPacket(number, reason_code=code, reason_str=reason).write()
+            if not connection.packet_bytes_max or len(answer) <= connection.packet_bytes_max:
+                break
+        self.deliverer.write(connection, answer)
+
+
+def _own_number(packet: PublishPacket) -> tuple[str, int]:
+    """Return the source and number that a client gave its event, or no source."""
+    for text in property_values(packet.user_properties, NUMBER):
+        source, _, number = text.rpartition(":")
+        if source and number.isdecimal() and number.isascii() and len(number) < 19:
+            return source, int(number)
+    return "", 0
+
+
+def _message(
+    packet: mqtt5.PublishPacket, topic: str, frame: bytes, publisher: str, policy: Policy | None, now: float
+) -> Message:
+    """Make the message of a packet; its own bytes serve unless they name an alias."""
+    qos = int(packet.qos)
+    payload = packet.payload
+    properties = Properties(
+        packet.payload_format_indicator,
+        packet.content_type,
+        packet.response_topic,
+        packet.correlation_data,
+        tuple(packet.user_properties),
+    )
+    expiry = packet.message_expiry_interval
+    if packet.topic_alias is not None or packet.duplicate:
+        frame, id_at, payload_at = write_publish(
+            topic, payload, qos=qos, retain=packet.retain, expiry=expiry, properties=properties
+        )
+    else:
+        body = 2
+        while frame[body - 1] >= 0x80:
+            body += 1
+        id_at, payload_at = body + 2 + (frame[body] << 8 | frame[body + 1]), len(frame) - len(payload)
+    return Message(
+        topic,
+        frame,
+        payload_at,
+        id_at,
+        qos,
+        now,
+        publisher,
+        retain=packet.retain,
+        properties=properties,
+        expiry=expiry,
+        policy=policy,
+    )

@@ -1,0 +1,172 @@
+"""What is kept for a client: subscriptions, what is on its way, what waits, its will."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from sojourn.interest import Event, Filter, TopicPattern
+from sojourn.interest.values import Scalar
+from sojourn.mqtt.message import Message
+
+if TYPE_CHECKING:
+    from sojourn.mqtt.connection import Connection
+
+NEVER = 0xFFFF_FFFF
+"""The session expiry interval that means: keep it for good."""
+
+
+class Delivery(NamedTuple):
+    """A message on its way to a client; shared by all who get it in the same form."""
+
+    message: Message
+    qos: int
+    retain: bool = False
+    identifiers: tuple[int, ...] = ()
+
+
+class Subscription:
+    """One subscription of one session."""
+
+    __slots__ = (
+        "filter",
+        "filter_text",
+        "identifiers",
+        "no_local",
+        "pattern",
+        "qos",
+        "retain_as_published",
+        "retain_handling",
+        "session",
+        "share",
+        "text",
+    )
+
+    def __init__(  # noqa: PLR0913  (one argument an option)
+        self,
+        session: Session,
+        text: str,
+        *,
+        qos: int,
+        share: str = "",
+        pattern: str = "",
+        no_local: bool = False,
+        retain_as_published: bool = False,
+        retain_handling: int = 0,
+        identifier: int | None = None,
+        filter_text: str | None = None,
+        condition: Filter | None = None,
+    ) -> None:
+        self.session = session
+        self.text = text
+        """The topic filter as the client wrote it: the name of the subscription."""
+        self.share = share
+        self.pattern = pattern or text
+        """The topic filter without the name of the share."""
+        self.qos = qos
+        self.no_local = no_local
+        self.retain_as_published = retain_as_published
+        self.retain_handling = retain_handling
+        self.identifiers: tuple[int, ...] = () if identifier is None else (identifier,)
+        self.filter_text = filter_text
+        self.filter = condition
+
+
+class Will(NamedTuple):
+    """What is published when a client is gone without a word."""
+
+    message: Message
+    delay_s: int
+
+
+class Permissions(NamedTuple):
+    """What a client may do; None allows everything."""
+
+    publish: tuple[TopicPattern, ...] | None = None
+    """Topics it may publish to."""
+    subscribe: tuple[TopicPattern, ...] | None = None
+    """Topics it may subscribe to: a topic filter must lie inside one of them."""
+    publish_if: Filter | None = None
+    """What the attributes of its messages must satisfy."""
+    subscribe_if: Filter | None = None
+    """What the attributes of messages must satisfy for it to see them."""
+
+
+class Session:
+    """What is kept for one client identifier."""
+
+    __slots__ = (
+        "advertisements",
+        "attributes",
+        "client_id",
+        "connection",
+        "ended",
+        "expires_s",
+        "expiry",
+        "held",
+        "inflight",
+        "next_id",
+        "permissions",
+        "previous",
+        "queue",
+        "queued_bytes",
+        "received",
+        "started_s",
+        "stated",
+        "subscriptions",
+        "unsent",
+        "username",
+        "will",
+        "will_s",
+    )
+
+    def __init__(self, client_id: str, started_s: float) -> None:
+        self.client_id = client_id
+        self.started_s = started_s
+        self.connection: Connection | None = None
+        self.ended = False
+        """Whether it is no longer known; whoever still holds it lets it go."""
+        self.expiry = 0
+        """Seconds that it is kept without a connection; `NEVER` for ever."""
+        self.expires_s: float | None = None
+        """When it ends; None while the client is here, or when it is kept for good."""
+        self.held = False
+        """Whether messages wait although the client is here, because others must come first (a hand-off)."""
+        self.username = ""
+        self.permissions: Permissions | None = None
+        """What the client may publish and subscribe to; None for everything."""
+        self.attributes = Event({})
+        """What access policies are asked about."""
+        self.stated: Mapping[str, Scalar] = {}
+        """The same as it was given."""
+        self.previous: str | None = None
+        """The broker that the client says it was at before."""
+        self.advertisements: tuple[str, ...] = ()
+        self.subscriptions: dict[str, Subscription] = {}
+        self.inflight: dict[int, Delivery | None] = {}
+        """By packet identifier, in the order they were sent; None once only the PUBCOMP is missing."""
+        self.unsent: deque[int] = deque()
+        """Of those, which still have to be sent again on the present connection."""
+        self.queue: deque[Delivery] = deque()
+        self.queued_bytes = 0
+        self.received: set[int] = set()
+        """Packet identifiers of QoS 2 messages that came and were not released yet."""
+        self.next_id = 1
+        self.will: Will | None = None
+        self.will_s: float | None = None
+        """When the will is due, the client being gone."""
+
+    def take_id(self) -> int:
+        """Return a packet identifier that is not in use, the one that was freed the longest ago."""
+        number = self.next_id
+        inflight = self.inflight
+        while number in inflight:
+            number = number + 1 if number < 65_535 else 1
+        self.next_id = number + 1 if number < 65_535 else 1
+        return number
+
+    @property
+    def on_their_way(self) -> int:
+        """QoS 1 and 2 messages that the present connection has been sent and not answered."""
+        return len(self.inflight) - len(self.unsent)

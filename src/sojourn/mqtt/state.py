@@ -1,0 +1,87 @@
+"""What the parts of the session core share: all sessions, connections, subscriptions, and the counters."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from enum import IntEnum
+
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.effects import Effects
+from sojourn.mqtt.filter_book import FilterBook
+from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.retained import Retained
+from sojourn.mqtt.session import Session
+from sojourn.mqtt.topic_tree import TopicTree
+
+
+class Due(IntEnum):
+    """What a moment in the heap of moments is about."""
+
+    CONNECT = 0
+    KEEP_ALIVE = 1
+    SESSION = 2
+    WILL = 3
+
+
+class Counters:
+    """What happened since the start, for metrics."""
+
+    __slots__ = ("delivered", "dropped", "received", "refused")
+
+    def __init__(self) -> None:
+        self.received = 0
+        """Messages published by clients."""
+        self.delivered = 0
+        """Messages handed to the outputs of connections."""
+        self.dropped: Counter[str] = Counter()
+        """Messages that a subscriber did not get, by reason."""
+        self.refused: Counter[str] = Counter()
+        """Connections, subscriptions and publishes refused, by reason."""
+
+
+class State:
+    """Everything the core knows; plain data that can be pickled."""
+
+    def __init__(self, name: str, limits: Limits, *, shared_subscriptions: bool = True) -> None:
+        self.name = name
+        self.limits = limits
+        self.shared_subscriptions = shared_subscriptions
+        self.effects = Effects()
+        self.counters = Counters()
+        self.sessions: dict[str, Session] = {}
+        self.connections: dict[int, Connection] = {}
+        self.filters = FilterBook()
+        self.tree = TopicTree()
+        self.retained = Retained(limits.retained_messages_max, limits.retained_bytes_max)
+        self.queued_bytes = 0
+        """Bytes waiting for all clients."""
+        self.sequence = 0
+        """The number of the last message published here."""
+        self.refusing: str | None = None
+        """Why QoS 1 and 2 publishes are refused at present, a full disk perhaps; None when they are not."""
+        self._moments: list[tuple[float, int, Due, int | str]] = []
+        self._moments_made = 0
+
+    def remind(self, moment_s: float, about: Due, whom: int | str) -> None:
+        """Note a moment at which to look at a connection or a session again."""
+        self._moments_made += 1
+        heapq.heappush(self._moments, (moment_s, self._moments_made, about, whom))
+
+    def next_moment(self) -> float | None:
+        """Return the time at which something may be due."""
+        return self._moments[0][0] if self._moments else None
+
+    def due(self, now: float) -> list[tuple[Due, int | str]]:
+        """Return what is due, each to be checked: nobody takes back a reminder."""
+        found = []
+        while self._moments and self._moments[0][0] <= now:
+            _, _, about, whom = heapq.heappop(self._moments)
+            found.append((about, whom))
+        return found
+
+    def number(self, now: float) -> int:
+        """Return the next sequence number: it grows, also over restarts and from broker to broker."""
+        micros = int(now * 1e6)
+        self.sequence = micros if micros > self.sequence else self.sequence + 1
+        return self.sequence

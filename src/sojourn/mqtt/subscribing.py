@@ -1,0 +1,219 @@
+"""SUBSCRIBE and UNSUBSCRIBE.
+
+A subscription is named by its topic filter, so a second one with the same name takes the first one's place,
+filter included. A refused topic filter changes nothing, and the others of the same packet stand.
+"""
+
+from __future__ import annotations
+
+from mqtt5 import SubAckPacket, SubscribePacket, TopicFilter, UnsubAckPacket, UnsubscribePacket
+from mqtt5 import SubAckReasonCode as SubCode
+from mqtt5 import UnsubAckReasonCode as UnsubCode
+
+from sojourn.interest import Filter, TopicError, TopicPattern
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.content import ContentError, event_of, parse_filter, property_values
+from sojourn.mqtt.conventions import FILTER
+from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.effects import Change, Turn
+from sojourn.mqtt.packets import is_pattern, protocol_error
+from sojourn.mqtt.session import Delivery, Session, Subscription
+from sojourn.mqtt.state import State
+from sojourn.mqtt.topic_tree import SHARE
+
+GRANTED = (
+    SubCode.GRANTED_QOS_AT_MOST_ONCE,
+    SubCode.GRANTED_QOS_AT_LEAST_ONCE,
+    SubCode.GRANTED_QOS_EXACTLY_ONCE,
+)
+
+
+class _RefusedError(Exception):
+    """A topic filter is refused with a code and a sentence."""
+
+    def __init__(self, code: SubCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+class Subscriber:
+    """Enters and removes subscriptions."""
+
+    def __init__(self, shared: State, deliverer: Deliverer) -> None:
+        self.shared = shared
+        self.deliverer = deliverer
+
+    def subscribe(
+        self, connection: Connection, session: Session, packet: SubscribePacket, now: float
+    ) -> None:
+        """Answer a SUBSCRIBE, and send the retained messages it asks for."""
+        if not packet.topic_filters or not packet.packet_id:
+            raise protocol_error("A SUBSCRIBE has a packet identifier and at least one topic filter.")
+        codes: list[SubCode] = []
+        reasons: list[str] = []
+        greetings: list[tuple[Subscription, bool]] = []
+        for wanted in packet.topic_filters:
+            if wanted.no_local and wanted.pattern.startswith(SHARE):
+                raise protocol_error("A shared subscription cannot be no-local.")
+            try:
+                subscription = self._read(session, wanted, packet)
+            except _RefusedError as refusal:
+                codes.append(refusal.code)
+                reasons.append(refusal.text)
+                self.shared.counters.refused["subscription"] += 1
+                continue
+            codes.append(GRANTED[subscription.qos])
+            greetings.append((subscription, self.enter(subscription)))
+        reason = " ".join(reasons) if reasons and connection.problem_information else None
+        self.deliverer.write(connection, _suback(connection, packet.packet_id, codes, reason))
+        for subscription, is_new in greetings:
+            if not subscription.share and (
+                subscription.retain_handling == 0 or (subscription.retain_handling == 1 and is_new)
+            ):
+                self._send_retained(subscription, now)
+
+    def unsubscribe(self, connection: Connection, session: Session, packet: UnsubscribePacket) -> None:
+        """Answer an UNSUBSCRIBE."""
+        if not packet.patterns or not packet.packet_id:
+            raise protocol_error("An UNSUBSCRIBE has a packet identifier and at least one topic filter.")
+        codes: list[UnsubCode] = []
+        for text in packet.patterns:
+            if text in session.subscriptions:
+                self.remove(session.subscriptions[text])
+                codes.append(UnsubCode.SUCCESS)
+            elif is_pattern(text):
+                codes.append(UnsubCode.NO_SUBSCRIPTION_EXISTED)
+            else:
+                codes.append(UnsubCode.TOPIC_FILTER_INVALID)
+        self.deliverer.write(connection, UnsubAckPacket(packet.packet_id, codes).write())
+
+    def enter(self, subscription: Subscription) -> bool:
+        """Enter a subscription; say whether there was none of its name."""
+        session, shared = subscription.session, self.shared
+        previous = session.subscriptions.get(subscription.text)
+        if subscription.filter is not None:
+            subscription.filter = shared.filters.add(subscription.filter)
+        if previous is not None and previous.filter is not None:
+            shared.filters.remove(previous.filter)
+        session.subscriptions[subscription.text] = subscription
+        shared.tree.add(subscription)
+        if shared.effects.collects:
+            if previous is not None:
+                shared.effects.changes.append(Change(Turn.UNSUBSCRIBED, session, previous))
+            shared.effects.changes.append(Change(Turn.SUBSCRIBED, session, subscription))
+        return previous is None
+
+    def remove(self, subscription: Subscription) -> None:
+        """Take a subscription out."""
+        session, shared = subscription.session, self.shared
+        del session.subscriptions[subscription.text]
+        shared.tree.remove(subscription)
+        if subscription.filter is not None:
+            shared.filters.remove(subscription.filter)
+        if shared.effects.collects:
+            shared.effects.changes.append(Change(Turn.UNSUBSCRIBED, session, subscription))
+
+    def _read(self, session: Session, wanted: TopicFilter, packet: SubscribePacket) -> Subscription:
+        text = wanted.pattern
+        share, pattern = self._split(text)
+        if not is_pattern(pattern):
+            raise _RefusedError(
+                SubCode.TOPIC_FILTER_INVALID, f"In {text[:80]!r}, + must fill a level and # the last one."
+            )
+        try:
+            levels = TopicPattern.parse(pattern)
+        except TopicError as error:
+            raise _RefusedError(SubCode.TOPIC_FILTER_INVALID, str(error)) from None
+        filter_text, condition = self._condition(session, packet)
+        self._check_room(session, text, condition)
+        permissions = session.permissions
+        if (
+            permissions is not None
+            and permissions.subscribe is not None
+            and not any(allowed.contains(levels) for allowed in permissions.subscribe)
+        ):
+            raise _RefusedError(SubCode.NOT_AUTHORIZED, f"You may not subscribe to {text[:80]!r}.")
+        return Subscription(
+            session,
+            text,
+            qos=int(wanted.max_qos),
+            share=share,
+            pattern=pattern,
+            no_local=wanted.no_local,
+            retain_as_published=wanted.retain_as_published,
+            retain_handling=int(wanted.retain_handling),
+            identifier=packet.subscription_id,
+            filter_text=filter_text,
+            condition=condition,
+        )
+
+    def _split(self, text: str) -> tuple[str, str]:
+        """Return the name of the share, if any, and the topic filter."""
+        if not text.startswith(SHARE):
+            return "", text
+        if not self.shared.shared_subscriptions:
+            raise _RefusedError(
+                SubCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED, "Shared subscriptions are not supported here."
+            )
+        share, slash, pattern = text.removeprefix(SHARE).partition("/")
+        if not share or not slash or not pattern or "+" in share or "#" in share:
+            raise _RefusedError(
+                SubCode.TOPIC_FILTER_INVALID, "A shared subscription reads $share/NAME/TOPIC-FILTER."
+            )
+        return share, pattern
+
+    def _condition(self, session: Session, packet: SubscribePacket) -> tuple[str | None, Filter | None]:
+        texts = property_values(packet.user_properties, FILTER)
+        if len(texts) > 1:
+            raise _RefusedError(
+                SubCode.IMPLEMENTATION_SPECIFIC_ERROR, "A SUBSCRIBE has one filter; join several with OR."
+            )
+        text = texts[0] if texts else None
+        if text is not None and len(text.encode()) > self.shared.limits.filter_bytes_max:
+            raise _RefusedError(
+                SubCode.QUOTA_EXCEEDED, f"A filter has at most {self.shared.limits.filter_bytes_max} bytes."
+            )
+        try:
+            condition = parse_filter(text) if text is not None else None
+            allowed = session.permissions.subscribe_if if session.permissions is not None else None
+            if allowed is not None:
+                condition = parse_filter(f"({allowed}) AND ({condition})") if condition else allowed
+        except ContentError as error:
+            raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
+        return text, condition
+
+    def _check_room(self, session: Session, text: str, condition: Filter | None) -> None:
+        limits = self.shared.limits
+        previous = session.subscriptions.get(text)
+        if previous is None and len(session.subscriptions) >= limits.subscriptions_max:
+            raise _RefusedError(
+                SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.subscriptions_max} subscriptions."
+            )
+        if condition is not None and (previous is None or previous.filter is None):
+            filters = sum(one.filter is not None for one in session.subscriptions.values())
+            if filters >= limits.filters_max:
+                raise _RefusedError(
+                    SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters."
+                )
+
+    def _send_retained(self, subscription: Subscription, now: float) -> None:
+        session, condition = subscription.session, subscription.filter
+        for message in self.shared.retained.matching(subscription.pattern, now):
+            if subscription.no_local and message.publisher == session.client_id:
+                continue
+            if condition is not None and not condition.matches(event_of(message)):
+                continue
+            if self.deliverer.permits(message, session):
+                qos = min(message.qos, subscription.qos)
+                self.deliverer.hand(
+                    session, Delivery(message, qos, retain=True, identifiers=subscription.identifiers), now
+                )
+
+
+def _suback(connection: Connection, number: int, codes: list[SubCode], reason: str | None) -> bytes:
+    if reason is not None:
+        packet = SubAckPacket(number, codes, reason_str=reason[:2_000]).write()
+        if not connection.packet_bytes_max or len(packet) <= connection.packet_bytes_max:
+            return packet
+    return SubAckPacket(number, codes).write()

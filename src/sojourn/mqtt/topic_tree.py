@@ -1,0 +1,235 @@
+"""Which subscriptions a topic reaches.
+
+Topic filters without wildcards stand in a dictionary; those with wildcards in a tree of levels. What was
+found for a topic is kept as a `Route`, so that the next message on it costs one look-up whatever the number
+of subscriptions; a change to the subscriptions lets the routes go that it may concern.
+
+The owner of a subscription is any object with an identity of its own; here it is a session. Filters over
+content are looked at later, by whoever delivers: a route only keeps them apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sojourn.mqtt.session import Session, Subscription
+
+ROUTES_MAX = 50_000
+SHARE: Final = "$share/"
+
+
+class Group:
+    """Sessions that get a message in the same form: none of them has another subscription for the topic."""
+
+    __slots__ = ("identifiers", "qos", "retain_as_published", "sessions")
+
+    def __init__(self, qos: int, identifiers: tuple[int, ...], *, retain_as_published: bool) -> None:
+        self.qos = qos
+        self.identifiers = identifiers
+        self.retain_as_published = retain_as_published
+        self.sessions: list[Session] = []
+
+
+class Route:
+    """What is to be done with the messages of one topic."""
+
+    __slots__ = ("filtered", "groups", "several", "shares", "topic")
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.groups: list[Group] = []
+        """Sessions with one plain subscription, by the form they want: the fast way."""
+        self.filtered: list[Subscription] = []
+        """Single subscriptions that carry a filter, or want nothing of their own."""
+        self.several: list[list[Subscription]] = []
+        """By session, the subscriptions of those that have more than one."""
+        self.shares: list[Share] = []
+
+
+class Share:
+    """A shared subscription: one of its members gets each message."""
+
+    __slots__ = ("members", "turn")
+
+    def __init__(self) -> None:
+        self.members: dict[Session, Subscription] = {}
+        self.turn = 0
+
+
+class _Node:
+    """A level of the tree: what follows it, and the subscriptions that end here."""
+
+    __slots__ = ("below", "ends", "rests")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Node] = {}
+        self.ends: dict[Session, Subscription] = {}
+        self.rests: dict[Session, Subscription] = {}
+        """Subscriptions that end here with a #."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.below or self.ends or self.rests)
+
+
+class TopicTree:
+    """All subscriptions of a broker by topic filter."""
+
+    def __init__(self) -> None:
+        self._exact: dict[str, dict[Session, Subscription]] = {}
+        self._root = _Node()
+        self._shares: dict[tuple[str, str], Share] = {}
+        """By name of the share and topic filter."""
+        self._routes: dict[str, Route] = {}
+        self.by_bytes: dict[bytes, Route] = {}
+        """The routes by their topics' bytes, for whoever has no text yet."""
+
+    def add(self, subscription: Subscription) -> None:
+        """Enter a subscription, in place of the owner's earlier one for the same topic filter."""
+        if subscription.share:
+            share = self._shares.setdefault((subscription.share, subscription.pattern), Share())
+            share.members[subscription.session] = subscription
+        else:
+            self._place(subscription.pattern)[subscription.session] = subscription
+        self._forget_routes(subscription.pattern)
+
+    def remove(self, subscription: Subscription) -> None:
+        """Take a subscription out."""
+        if subscription.share:
+            key = (subscription.share, subscription.pattern)
+            share = self._shares[key]
+            del share.members[subscription.session]
+            if not share.members:
+                del self._shares[key]
+        elif _is_exact(subscription.pattern):
+            owners = self._exact[subscription.pattern]
+            del owners[subscription.session]
+            if not owners:
+                del self._exact[subscription.pattern]
+        else:
+            self._remove_below(subscription)
+        self._forget_routes(subscription.pattern)
+
+    def route(self, topic: str) -> Route:
+        """Return what is to be done with messages of a topic."""
+        route = self._routes.get(topic)
+        if route is None:
+            if len(self._routes) >= ROUTES_MAX:
+                self._routes.clear()
+                self.by_bytes.clear()
+            route = self._routes[topic] = self._find_route(topic)
+            self.by_bytes[topic.encode()] = route
+        return route
+
+    def _forget_routes(self, pattern: str) -> None:
+        if _is_exact(pattern):
+            self._routes.pop(pattern, None)
+            self.by_bytes.pop(pattern.encode(), None)
+        else:
+            self._routes.clear()
+            self.by_bytes.clear()
+
+    def _place(self, pattern: str) -> dict[Session, Subscription]:
+        if _is_exact(pattern):
+            return self._exact.setdefault(pattern, {})
+        levels = pattern.split("/")
+        rest = levels[-1] == "#"
+        node = self._root
+        for level in levels[:-1] if rest else levels:
+            below = node.below.get(level)
+            if below is None:
+                below = node.below[level] = _Node()
+            node = below
+        return node.rests if rest else node.ends
+
+    def _remove_below(self, subscription: Subscription) -> None:
+        levels = subscription.pattern.split("/")
+        rest = levels[-1] == "#"
+        if rest:
+            levels.pop()
+        path = [self._root]
+        for level in levels:
+            path.append(path[-1].below[level])
+        del (path[-1].rests if rest else path[-1].ends)[subscription.session]
+        for depth in range(len(levels), 0, -1):
+            if not path[depth].is_empty:
+                break
+            del path[depth - 1].below[levels[depth - 1]]
+
+    def _find_route(self, topic: str) -> Route:
+        route = Route(topic)
+        by_session: dict[Session, list[Subscription]] = {}
+        for owners in self._matching(topic):
+            for session, subscription in owners.items():
+                by_session.setdefault(session, []).append(subscription)
+        groups: dict[tuple[object, ...], Group] = {}
+        for session, found in by_session.items():
+            if len(found) > 1:
+                route.several.append(found)
+                continue
+            only = found[0]
+            if only.filter is not None or only.no_local:
+                route.filtered.append(only)
+                continue
+            key = (only.qos, only.identifiers, only.retain_as_published)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = Group(
+                    only.qos, only.identifiers, retain_as_published=only.retain_as_published
+                )
+            group.sessions.append(session)
+        route.groups = list(groups.values())
+        route.shares = [
+            share for (_, pattern), share in self._shares.items() if pattern_matches(pattern, topic)
+        ]
+        return route
+
+    def _matching(self, topic: str) -> list[dict[Session, Subscription]]:
+        found = []
+        exact = self._exact.get(topic)
+        if exact:
+            found.append(exact)
+        # A wildcard in first place does not stand for a level that begins with $ (MQTT 5, section 4.7.2).
+        levels = topic.split("/")
+        nodes = [self._root]
+        for depth, level in enumerate(levels):
+            hidden = depth == 0 and level.startswith("$")
+            following = []
+            for node in nodes:
+                if node.rests and not hidden:
+                    found.append(node.rests)
+                below = node.below.get(level)
+                if below is not None:
+                    following.append(below)
+                if not hidden:
+                    below = node.below.get("+")
+                    if below is not None:
+                        following.append(below)
+            nodes = following
+        for node in nodes:
+            if node.ends:
+                found.append(node.ends)
+            if node.rests:  # # stands for the parent level too
+                found.append(node.rests)
+        return found
+
+
+def _is_exact(pattern: str) -> bool:
+    return "+" not in pattern and "#" not in pattern
+
+
+def pattern_matches(pattern: str, topic: str) -> bool:
+    """Whether a topic meets a topic filter."""
+    if _is_exact(pattern):
+        return pattern == topic
+    wanted, levels = pattern.split("/"), topic.split("/")
+    if topic.startswith("$") and wanted[0] in ("+", "#"):
+        return False
+    if wanted[-1] == "#":
+        wanted.pop()
+        if len(levels) < len(wanted):
+            return False
+    elif len(levels) != len(wanted):
+        return False
+    return all(mine in ("+", level) for mine, level in zip(wanted, levels, strict=False))
