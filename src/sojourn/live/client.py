@@ -27,7 +27,7 @@ import random
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -185,8 +185,8 @@ class Client:
         properties = [(conventions.NUMBERED, "1")]
         if self.connections:
             properties.append((conventions.PREVIOUS, self.connections[-1].broker))
-            if self._inbox.marks:
-                properties.append((conventions.MARKS, self._inbox.marks_text()))
+        if self._inbox.marks:
+            properties.append((conventions.MARKS, self._inbox.marks_text()))
         properties += [(conventions.ADVERTISE, text) for text in self._advertisements]
         properties += [
             (conventions.ATTRIBUTE_PREFIX + name, conventions.text_of(value))
@@ -307,6 +307,19 @@ class Client:
         event, receipt = taken
         self._acknowledge(*receipt)
         return event
+
+    async def take(self, timeout_s: float | None = None) -> tuple[Received, Callable[[], None]]:
+        """The next event, and what to call when it is safe: until then the broker keeps it."""
+        async with asyncio.timeout(timeout_s):
+            taken = await self._inbox.take()
+        if taken is None:
+            raise self._failure or ClientError("The client is closed.")
+        event, receipt = taken
+        return event, lambda: self._acknowledge(*receipt)
+
+    def seen(self, marks: Mapping[str, int]) -> None:
+        """Take events up to these, by source, for seen: a restarted application goes on from there."""
+        self._inbox.marks.update(marks)
 
     @property
     def repeated(self) -> int:

@@ -1,0 +1,263 @@
+"""Messages between brokers as bytes.
+
+A core names clients and interests by the small numbers of its own process. On the wire a client is its
+identifier and an interest its canonical text, so that brokers share nothing but the configuration: the number
+of a broker is its place in it. A `Translator` knows both names; `Wire` turns messages into the bodies of a
+channel's frames and back, each kind with exactly the fields of its class.
+
+An event travels as an MQTT packet, with its source and sequence; its attributes are read from that again
+where somebody asks for them. How long it may still live travels as a span of time, since the clocks of two
+machines differ.
+
+Whatever a peer sends is checked: it becomes a message or a `WireError`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Protocol
+
+import mqtt5
+import msgspec
+
+from sojourn.errors import SojournError
+from sojourn.mqtt import packets
+from sojourn.mqtt.content import event_of, parse_policy
+from sojourn.mqtt.message import Message as MqttMessage
+from sojourn.mqtt.message import Properties, new_message
+from sojourn.routing import messages
+from sojourn.routing.messages import Kind, Publish
+
+LIVES_S_MAX = 0xFFFF_FFFF
+"""As long as MQTT's message expiry interval may be."""
+
+
+class WireError(SojournError):
+    """Bytes from a peer that are no message."""
+
+
+class Carried(Publish):
+    """An event on its way through live brokers, with the MQTT message that it is."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: MqttMessage, cause: int = 0) -> None:
+        super().__init__(event_of(message), cause, message.size)
+        self.message = message
+
+
+class Translator(Protocol):
+    """Who knows the numbers of this process and the names that all brokers share."""
+
+    def client_name(self, number: int, /) -> str:
+        """Return the identifier of a client."""
+
+    def client_number(self, name: str, /) -> int:
+        """Return the number of a client, a new one if it was never heard of."""
+
+    def subscription_text(self, number: int, /) -> str:
+        """Return a subscription as text."""
+
+    def subscription_number(self, text: str, /) -> int:
+        """Return the number of a subscription, entered if it is new."""
+
+    def advertisement_text(self, number: int, /) -> str:
+        """Return an advertisement as text."""
+
+    def advertisement_number(self, text: str, /) -> int:
+        """Return the number of an advertisement, entered if it is new."""
+
+
+class EventFrame(msgspec.Struct, array_like=True, frozen=True, tag_field="kind", tag=int(Kind.PUBLISH)):
+    """An event as it travels."""
+
+    source: str
+    sequence: int
+    publisher: str
+    lives_s: float | None
+    """Seconds it may still live; None for ever."""
+    retain: bool
+    packet: bytes
+    policy: str | None
+    cause: int
+
+
+_CLASSES: tuple[type, ...] = (
+    messages.Advertise,
+    messages.Unadvertise,
+    messages.Subscribe,
+    messages.Unsubscribe,
+    messages.Prepare,
+    messages.Release,
+    messages.Copy,
+    messages.Activate,
+    messages.Activated,
+    messages.Deactivate,
+    messages.Delete,
+    messages.Moved,
+    messages.Forward,
+    messages.ForwardEnd,
+    messages.Ask,
+    messages.Context,
+)
+_TYPES: dict[str, Any] = {
+    "interest": str,
+    "client": str,
+    "subscriptions": list[str] | None,
+    "advertisements": list[str],
+    "others": list[int],
+    "holders": list[int],
+    "marks": dict[str, int] | None,
+    "publications": list[EventFrame],
+    "baggage": bytes,
+    "found": bool,
+    "for_good": bool,
+    "wants": bool,
+    "keep": bool,
+    "everywhere": bool,
+}
+"""By field: its type on the wire; a field that is not named is a whole number."""
+_ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
+
+
+def _frame_type(message_type: Any) -> Any:
+    fields = [(field.name, _TYPES.get(field.name, int)) for field in dataclasses.fields(message_type)]
+    return msgspec.defstruct(
+        f"{message_type.__name__}Frame",
+        fields,
+        array_like=True,
+        frozen=True,
+        tag_field="kind",
+        tag=int(message_type.kind),
+    )
+
+
+class Wire:
+    """Messages to bytes and back, for one broker."""
+
+    _FRAMES: ClassVar[dict[int, Any]] = {int(cls.kind): _frame_type(cls) for cls in _CLASSES}  # type: ignore[attr-defined]
+    _MESSAGES: ClassVar[dict[int, Any]] = {int(cls.kind): cls for cls in _CLASSES}  # type: ignore[attr-defined]
+
+    def __init__(self, translator: Translator, brokers: int) -> None:
+        self._names = translator
+        self._brokers = brokers
+        self._encode = msgspec.msgpack.Encoder().encode
+        union = EventFrame
+        for frame in self._FRAMES.values():
+            union = union | frame
+        self._decode = msgspec.msgpack.Decoder(union).decode
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Wire, (self._names, self._brokers)
+
+    def encode(self, message: Any, now: float) -> bytes:
+        """Return the body of the frame that carries a message."""
+        if message.kind == Kind.PUBLISH:
+            return self._encode(_event_frame(message, now))
+        frame = self._FRAMES[message.kind]
+        values = [
+            self._out(message.kind, name, getattr(message, name), now) for name in frame.__struct_fields__
+        ]
+        return self._encode(frame(*values))
+
+    def decode(self, body: bytes, now: float) -> Any:
+        """Return the message that a peer sent, or refuse it."""
+        try:
+            frame: Any = self._decode(body)
+            if isinstance(frame, EventFrame):
+                return _carried(frame, now)
+            message_type = self._MESSAGES[frame.__struct_config__.tag]
+            fields = {
+                name: self._in(message_type.kind, name, getattr(frame, name), now)
+                for name in frame.__struct_fields__
+            }
+            return message_type(**fields)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise WireError(f"A peer sent what is no message: {error}.") from None
+        except packets.PacketError as error:
+            raise WireError(f"A peer sent an event that is no MQTT packet: {error.text}") from None
+        except WireError:
+            raise
+        except SojournError as error:
+            raise WireError(f"A peer sent a message that cannot be used: {error}") from None
+
+    def _out(self, kind: int, name: str, value: Any, now: float) -> Any:
+        names = self._names
+        if name == "client":
+            return names.client_name(value)
+        if name == "interest":
+            if kind in _ABOUT_ADVERTISEMENTS:
+                return names.advertisement_text(value)
+            return names.subscription_text(value)
+        if name == "subscriptions" and value is not None:
+            return [names.subscription_text(number) for number in value]
+        if name == "advertisements":
+            return [names.advertisement_text(number) for number in value]
+        if name == "publications":
+            return [_event_frame(publication, now) for publication in value]
+        if name == "marks" and value is not None:
+            return dict(value)
+        return value
+
+    def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
+        names = self._names
+        if name in {"destination", "sender", "holder"} and not -1 <= value < self._brokers:
+            raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
+        if name == "client":
+            return names.client_number(value)
+        if name == "interest":
+            if kind in _ABOUT_ADVERTISEMENTS:
+                return names.advertisement_number(value)
+            return names.subscription_number(value)
+        if name == "subscriptions" and value is not None:
+            return tuple(names.subscription_number(text) for text in value)
+        if name == "advertisements":
+            return tuple(names.advertisement_number(text) for text in value)
+        if name == "publications":
+            return tuple(_carried(frame, now) for frame in value)
+        if name in {"others", "holders"}:
+            if not all(0 <= number < self._brokers for number in value):
+                raise WireError(f"A peer named brokers {value}; there are {self._brokers}.")
+            return tuple(value)
+        return value
+
+
+def _event_frame(publication: Carried, now: float) -> EventFrame:
+    message = publication.message
+    return EventFrame(
+        message.source,
+        message.sequence,
+        message.publisher,
+        None if message.expiry is None else max(0.0, message.expires_s - now),
+        message.retain,
+        message.frame,
+        None if message.policy is None else str(message.policy),
+        publication.cause,
+    )
+
+
+def _carried(frame: EventFrame, now: float) -> Carried:
+    packet = packets.decode(frame.packet) if len(frame.packet) > 1 else None
+    if not isinstance(packet, mqtt5.PublishPacket):
+        raise WireError("A peer sent an event that is no PUBLISH packet.")
+    if frame.lives_s is not None and not 0 <= frame.lives_s <= LIVES_S_MAX:
+        raise WireError(f"A peer sent an event that lives {frame.lives_s} s; it may be up to {LIVES_S_MAX}.")
+    message = new_message(
+        packet.topic,
+        packet.payload,
+        qos=int(packet.qos),
+        now=now,
+        publisher=frame.publisher,
+        retain=frame.retain,
+        properties=Properties(
+            packet.payload_format_indicator,
+            packet.content_type,
+            packet.response_topic,
+            packet.correlation_data,
+            tuple(packet.user_properties),
+        ),
+        expiry=None if frame.lives_s is None else max(1, round(frame.lives_s)),
+        policy=None if frame.policy is None else parse_policy(frame.policy),
+    )
+    message.source, message.sequence = frame.source, frame.sequence
+    return Carried(message, frame.cause)
