@@ -133,4 +133,15 @@ def audit_by_hand(trace: RandomTrace) -> dict[str, int]:
         "unauthorised": sum(key not in expected for key in first),
         "lost_queue_full": sum(reasons.get(key) == "queue_full" for key in lost),
         "lost_expired": sum(reasons.get(key) == "expired" for key in lost),
+        "lost_in_flight": sum(
+            key not in reasons and _was_in_flight(trace, key[0], expected[key]) for key in lost
+        ),
     }
+
+
+def _was_in_flight(trace: RandomTrace, client: str, published_s: float) -> bool:
+    """Whether the run was about to end, or the client had left for good, when an event was published."""
+    duration_s = trace.rows["runs"][0][5]
+    ends = [row[3] for row in trace.rows["sojourns"] if row[0] == client]
+    has_left = None not in ends and max(ends) < duration_s and published_s >= max(ends)
+    return has_left or bool(published_s >= duration_s - 1.0)

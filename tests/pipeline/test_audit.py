@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from sojourn.pipeline.audit_job import TABLES, AuditOptions, AuditReport, audit_trace, build_audit
 from sojourn.pipeline.tables import NoTraceError, open_trace
 from sojourn.trace import segment_folder
-from tests.pipeline.random_traces import RandomTrace, audit_by_hand, random_trace
+from tests.pipeline.random_traces import RandomTrace, audit_by_hand, expected_of, random_trace
 
 DEALT = AuditOptions(broadcast_filters_max=5, part_filters=10, slice_events=100)
 """So few filters that they're dealt into parts."""
@@ -56,14 +56,13 @@ def test_no_plan_has_a_product(spark: SparkSession, tmp_path: Path) -> None:
     for options in (AuditOptions(), DEALT):
         audit = build_audit(spark, open_trace(tmp_path, TABLES), options)
         assert audit.unreadable is not None, "there are policies to read"
-        for frame in (audit.findings, audit.incidents, audit.summary, audit.unreadable, audit.unknown):
+        for frame in (audit.counts, audit.incidents, audit.handoffs, audit.unreadable, audit.known):
             plan = frame._jdf.queryExecution().executedPlan().toString()
             assert "CartesianProduct" not in plan
             assert "NestedLoopJoin" not in plan
-        plan = audit.findings._jdf.queryExecution().optimizedPlan().toString()
+        plan = audit.counts._jdf.queryExecution().optimizedPlan().toString()
         assert "MapInArrow" in plan
         assert "Join" not in plan, "events meet filters in the index, not in a join"
-        audit.close()
 
 
 def _audited_beside(
@@ -135,10 +134,12 @@ def _odd_rows(trace: RandomTrace) -> None:
     trace.rows["publications"][-1] = (*early[:2], 1.0, *early[3:])
     trace.rows["interests"].append(("c1", "bad", "price >", 0.0, None))
     trace.rows["publications"].append(("p9", 0, 5.0, "b0", None, "{not json", "level >", 1))
+    trace.rows["publications"].append(("p9", 1, 6.0, "b0", None, '{"many": [1, 2]}', None, 1))
+    trace.rows["clients"].append(("c99", "level 2"))
 
 
 def test_what_looks_wrong_is_audited_and_said(spark: SparkSession, tmp_path: Path) -> None:
-    """An unknown client, a clock that jumps, a row without a key, an unreadable filter: a sentence each."""
+    """An unknown client, a clock that jumps, a row without a key, unreadable texts: a sentence each."""
     report = _audited_beside(spark, tmp_path, rows=_odd_rows)
     assert [row["run_id"] for row in report.runs] == ["bad", "good"]
     said = {problem.sentence for problem in report.problems if problem.run_id == "bad"}
@@ -148,6 +149,8 @@ def test_what_looks_wrong_is_audited_and_said(spark: SparkSession, tmp_path: Pat
         "in deliveries a row lacks one of client, source, sequence, time_s",
         "the filter 'price >' cannot be read and matches nothing",
         "the policy 'level >' cannot be read and permits nobody",
+        "the attributes of 2 publications cannot be read; they count as events without attributes",
+        "the attributes of the client 'c99' cannot be read; policies see none",
     ):
         assert any(part in sentence for sentence in said), part
     assert not any(problem.refused for problem in report.problems)
@@ -162,3 +165,27 @@ def test_a_directory_that_is_no_trace_is_a_sentence(tmp_path: Path) -> None:
     (folder / ".part-main-00000000.parquet").write_bytes(b"PAR1")
     with pytest.raises(NoTraceError, match="no sealed segment yet"):
         open_trace(tmp_path)
+
+
+@pytest.mark.parametrize("options", [AuditOptions(), DEALT], ids=["broadcast", "dealt"])
+def test_incidents_are_written_one_by_one(spark: SparkSession, tmp_path: Path, options: AuditOptions) -> None:
+    """Every loss is there with its reason and broker, and their sums are those of the summary."""
+    trace = random_trace("r1", 5)
+    trace.write(tmp_path / "trace")
+    report = audit_trace(spark, tmp_path / "trace", options, incidents=tmp_path / "found")
+    rows = spark.read.parquet(str(tmp_path / "found")).toArrow().to_pylist()
+    (run,) = report.runs
+    for incident in ("lost", "duplicated", "out_of_order", "unauthorised"):
+        assert sum(row["times"] for row in rows if row["incident"] == incident) == run[incident]
+    lost = {(row["client"], row["source"], row["sequence"]): row for row in rows if row["incident"] == "lost"}
+    delivered = {row[:3] for row in trace.rows["deliveries"]}
+    assert set(lost) == expected_of(trace).keys() - delivered
+    dropped = {row[:3]: (row[5], row[4]) for row in trace.rows["drops"]}
+    stays: dict[str, list[tuple[float, str]]] = {}
+    for client, broker, from_s, _ in trace.rows["sojourns"]:
+        stays.setdefault(client, []).append((from_s, broker))
+    for name, row in lost.items():
+        last = max(stay for stay in stays[name[0]] if stay[0] <= row["published_s"])
+        reason, broker = dropped.get(name, (row["reason"], last[1]))
+        assert (row["reason"], row["broker"]) == (reason, broker)
+        assert name in dropped or row["reason"] in ("in_flight", "never_routed")

@@ -3,7 +3,8 @@
 A shuffle moves row by row, which for tens of millions of narrow rows costs more than the audit itself. So
 rows travel in chunks: a task gathers Arrow batches, splits them by a hash of run and client, and sends each
 part as one binary value, names as dictionaries beside 32-bit codes. A chunk stands alone; whoever gets the
-chunks of a bucket concatenates them and joins the dictionaries.
+chunks of a bucket concatenates them and joins the dictionaries. Everything that a client's deliveries are
+judged by goes to the client's bucket; publications, which belong to no client, go by their source.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-EXPECTED, DELIVERED = 0, 1
-"""The sides of the comparison."""
+EXPECTED, DELIVERED, DROPPED, STAYED, PUBLISHED = range(5)
+"""What a chunk has rows of: expected and actual deliveries, drops, sojourns or publications."""
 
 CHUNK_ROWS = 1 << 19
 """Rows gathered by a task before they are split into chunks: bounds its memory at some 30 MB."""
 
-NAMES = ("run_id", "client", "source", "broker")
+NAMES = ("run_id", "client", "source", "broker", "reason")
 
 
 def named_rows(batch: pa.RecordBatch) -> pa.Table:
@@ -36,18 +37,35 @@ def named_rows(batch: pa.RecordBatch) -> pa.Table:
     )
 
 
+class Packer:
+    """Gathers tables of the same columns and yields (bucket, side, payload) rows when there are enough."""
+
+    def __init__(self, side: int, buckets: int) -> None:
+        self._side = side
+        self._buckets = buckets
+        self._gathered: list[pa.Table] = []
+        self._rows = 0
+
+    def add(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Take a table."""
+        self._gathered.append(table)
+        self._rows += table.num_rows
+        if self._rows >= CHUNK_ROWS:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Give out what is still gathered."""
+        if self._rows:
+            yield split(_together(self._gathered), self._side, self._buckets)
+        self._gathered, self._rows = [], 0
+
+
 def packed(tables: Iterable[pa.Table], side: int, buckets: int) -> Iterator[pa.RecordBatch]:
     """Yield (bucket, side, payload) rows for tables of the same columns."""
-    gathered: list[pa.Table] = []
-    rows = 0
+    packer = Packer(side, buckets)
     for table in tables:
-        gathered.append(table)
-        rows += table.num_rows
-        if rows >= CHUNK_ROWS:
-            yield split(_together(gathered), side, buckets)
-            gathered, rows = [], 0
-    if rows:
-        yield split(_together(gathered), side, buckets)
+        yield from packer.add(table)
+    yield from packer.rest()
 
 
 def unpacked(payloads: Iterable[bytes]) -> pa.Table | None:
@@ -60,7 +78,7 @@ def unpacked(payloads: Iterable[bytes]) -> pa.Table | None:
 
 
 def bucket_of(run_id: str, client: str, buckets: int) -> int:
-    """Return the bucket of a client in a run: the same in every process."""
+    """Return the bucket of a client (or source) in a run: the same in every process."""
     return zlib.crc32(f"{run_id}\x00{client}".encode()) % buckets
 
 
@@ -82,7 +100,7 @@ def _together(tables: list[pa.Table]) -> pa.Table:
 
 def split(table: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
     """Return the rows of a table as one chunk for each bucket."""
-    of_row = _buckets(table, buckets)
+    of_row = _buckets(table, "source" if side == PUBLISHED else "client", buckets)
     # 16-bit keys are sorted by counting, so this is linear.
     order = np.argsort(of_row, kind="stable")
     sizes = np.bincount(of_row, minlength=buckets)
@@ -100,8 +118,8 @@ def split(table: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
     )
 
 
-def _buckets(table: pa.Table, buckets: int) -> npt.NDArray[np.uint16]:
-    runs, clients = (table.column(name).combine_chunks() for name in ("run_id", "client"))
+def _buckets(table: pa.Table, by: str, buckets: int) -> npt.NDArray[np.uint16]:
+    runs, clients = (table.column(name).combine_chunks() for name in ("run_id", by))
     run_names, client_names = runs.dictionary.to_pylist(), clients.dictionary.to_pylist()
     # Few pairs of run and client are hashed, not every row.
     pair = runs.indices.to_numpy().astype(np.int64) * len(client_names) + clients.indices.to_numpy()

@@ -3,7 +3,7 @@
 The quick way reads a whole batch with Arrow's JSON reader. It is left where that reader would see something
 else than we do: text that looks like a date, lists, integers beyond 2**53, attributes of mixed kinds or rows
 that are not JSON. Then every row is read by itself, and one that cannot be an event is an event without
-attributes that also has no topic.
+attributes that also has no topic; which these are is told.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json as pj
 
@@ -26,17 +27,28 @@ _DECODER = msgspec.json.Decoder(dict[str, Any])
 
 def attributes_of(text: str | None) -> Attributes:
     """Return attributes from their JSON; none from a text that is not an object in JSON."""
-    if not text:
-        return {}
+    return _decoded(text) or {}
+
+
+def is_readable(text: str | None) -> bool:
+    """Whether a text is attributes, or nothing at all."""
+    attributes = _decoded(text)
     try:
-        attributes: Attributes = _DECODER.decode(text)
+        return attributes is not None and Event(attributes) is not None
+    except SojournError:
+        return False
+
+
+def _decoded(text: str | None) -> Attributes | None:
+    try:
+        attributes: Attributes = _DECODER.decode(text or "{}")
     except (msgspec.MsgspecError, UnicodeError):
-        return {}
+        return None
     return attributes
 
 
-def event_columns(publications: pa.Table) -> dict[str, Any]:
-    """Return the attributes of publications by path, and their topic."""
+def event_columns(publications: pa.Table) -> tuple[dict[str, Any], npt.NDArray[np.bool_]]:
+    """Return the attributes of publications by path and their topic, and which could not be read."""
     texts = publications.column("attributes_json").combine_chunks()
     topics = publications.column("topic").combine_chunks()
     columns = _read_together(texts)
@@ -45,7 +57,7 @@ def event_columns(publications: pa.Table) -> dict[str, Any]:
     if topics.null_count < len(topics):
         columns[TOPIC] = topics
     # An index has to learn the number of events even when none has an attribute.
-    return columns or {TOPIC: pa.nulls(len(texts), pa.string())}
+    return columns or {TOPIC: pa.nulls(len(texts), pa.string())}, np.zeros(len(texts), np.bool_)
 
 
 def _read_together(texts: pa.Array) -> dict[str, Any] | None:
@@ -88,17 +100,21 @@ def _beyond_exact(column: pa.ChunkedArray) -> bool:
     return bool(values.size) and max(-int(values.min()), int(values.max())) > INTEGER_MAX
 
 
-def _read_one_by_one(texts: list[str | None], topics: list[str | None]) -> dict[str, Any]:
+def _read_one_by_one(
+    texts: list[str | None], topics: list[str | None]
+) -> tuple[dict[str, Any], npt.NDArray[np.bool_]]:
     rows: list[dict[str, Any]] = []
-    for text, topic in zip(texts, topics, strict=True):
+    unreadable = np.zeros(len(texts), np.bool_)
+    for place, (text, topic) in enumerate(zip(texts, topics, strict=True)):
         try:
             event = Event(_DECODER.decode(text or "{}"), topic=topic)
             rows.append(dict(event.flat))
         except (msgspec.MsgspecError, UnicodeError, SojournError):
             rows.append({})
+            unreadable[place] = True
     paths = dict.fromkeys(path for row in rows for path in row)
     columns: dict[str, Any] = {path: _objects([row.get(path) for row in rows]) for path in paths}
-    return columns or {TOPIC: pa.nulls(len(rows), pa.string())}
+    return columns or {TOPIC: pa.nulls(len(rows), pa.string())}, unreadable
 
 
 def _objects(values: list[Any]) -> Any:

@@ -1,23 +1,30 @@
 """Outcomes counted: tallies by run, client, broker and window, and every incident, as rows of FINDINGS.
 
 A window is the one in which the event was published; for a delivery that nobody expected, the one in which
-it was delivered. A broker is the one that delivered first; what was lost has none here, since only other
-tables can tell where its client was.
+it was delivered. A broker is the one that delivered first, or the one where it was lost (`audit_losses.py`).
+Only the scopes that are asked for are counted: a histogram of latencies for every client costs more than all
+comparing. What buckets found is summed up in `audit_sums.py`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from sojourn.pipeline.audit_kernel import BIN_MAX, Codes, Flags, Ints, Outcomes, latency_bins
+from sojourn.pipeline.audit_losses import OTHER, REASONS
 
 LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED = "lost", "duplicated", "out_of_order", "unauthorised"
 INCIDENTS = (LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED)
-COUNTS = ("expected", "delivered", "deliveries", *INCIDENTS, "before_published")
 LATENCY = "latency"
+PUBLISHED, CLOCK_JUMPS, UNREADABLE = "published", "clock_jumps", "unreadable"
 INCIDENT, BY_RUN, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "run", "client", "broker", "window"
+Counts = Ints | Codes | Flags
+STRANGER = "stranger"
+"""The clients that got what they should not have, and how much: one that nobody knows is among them."""
 
 _SCHEMA = pa.schema(
     {
@@ -32,43 +39,87 @@ _SCHEMA = pa.schema(
         "published_s": pa.float64(),
         "time_s": pa.float64(),
         "broker": pa.string(),
+        "reason": pa.string(),
     }
 )
 
 
-def findings(outcomes: Outcomes, window_s: float, closed: Flags | None = None) -> pa.Table:
-    """Count outcomes, all of them or those named by `closed`."""
+def findings(
+    outcomes: Outcomes, window_s: float, scopes: Sequence[str], closed: Flags | None = None
+) -> pa.Table:
+    """Count outcomes in some scopes, all of them or those named by `closed`."""
     counts = _counts(outcomes, closed)
-    moment = np.where(outcomes.is_expected, outcomes.published_s, outcomes.first_s)
     latency = outcomes.first_s - outcomes.published_s
-    timed = counts["delivered"].astype(bool) & (latency >= 0)
-    counts["before_published"] = (counts["delivered"].astype(bool) & (latency < 0)).astype(np.int64)
+    timed: Flags = (latency >= 0) & (counts["delivered"] > 0)
+    counts["before_published"] = (latency < 0) & (counts["delivered"] > 0)
     bins = latency_bins(latency[timed])
-    windows = np.floor(moment / window_s).astype(np.int64)
-    least = int(windows.min()) if len(windows) else 0
-    window_names = pa.array(
-        [repr((least + i) * window_s) for i in range(int(np.ptp(windows)) + 1)] if len(windows) else []
-    )
-    seen = outcomes.broker >= 0
-    all_names = np.ones(len(seen), np.bool_)
-    parts = [
-        _tallies(outcomes, scope, codes, names, counts, where, timed, bins)
-        for scope, codes, names, where in (
-            (BY_RUN, outcomes.run, outcomes.runs, all_names),
-            (BY_CLIENT, outcomes.client, outcomes.clients, all_names),
-            (BY_BROKER, outcomes.broker, outcomes.brokers, seen),
-            (BY_WINDOW, (windows - least).astype(np.int32), window_names, all_names),
-        )
-    ]
-    parts += [_incidents(outcomes, name, counts[name]) for name in INCIDENTS]
+    parts = [_SCHEMA.empty_table()]
+    if BY_RUN in scopes:
+        one = np.zeros(len(outcomes.run), np.int32)
+        parts.append(_tallies(outcomes, BY_RUN, one, pa.nulls(1, pa.string()), counts, timed, bins))
+    if BY_CLIENT in scopes:
+        parts.append(_tallies(outcomes, BY_CLIENT, outcomes.client, outcomes.clients, counts, timed, bins))
+    if BY_BROKER in scopes:
+        somewhere = np.where(outcomes.broker < 0, len(outcomes.brokers), outcomes.broker).astype(np.int32)
+        names = pa.concat_arrays([outcomes.brokers.cast(pa.string()), pa.nulls(1, pa.string())])
+        parts.append(_tallies(outcomes, BY_BROKER, somewhere, names, counts, timed, bins))
+    if BY_WINDOW in scopes:
+        windows, names = _windows(outcomes, window_s)
+        parts.append(_tallies(outcomes, BY_WINDOW, windows, names, counts, timed, bins))
+    if STRANGER in scopes and counts[UNAUTHORISED].any():
+        leaked = {UNAUTHORISED: counts[UNAUTHORISED]}
+        none = np.zeros(len(timed), np.bool_)
+        parts.append(_tallies(outcomes, STRANGER, outcomes.client, outcomes.clients, leaked, none, bins[:0]))
+    if INCIDENT in scopes:
+        parts += [_incidents(outcomes, name, counts[name]) for name in INCIDENTS]
     return pa.concat_tables(parts)
 
 
-def _counts(outcomes: Outcomes, closed: Flags | None) -> dict[str, Ints]:
-    expected, copies = outcomes.is_expected, outcomes.copies.astype(np.int64)
+def publication_findings(publications: pa.Table) -> pa.Table:
+    """Count publications by run, those older than the one before them in sequence, and those unreadable.
+
+    The rows are (run_id, source, sequence, time_s, unreadable), all of a source's among them.
+    """
+    runs, sources = (publications.column(name).combine_chunks() for name in ("run_id", "source"))
+    run, source = runs.indices.to_numpy(), sources.indices.to_numpy()
+    times = publications.column("time_s").to_numpy()
+    order = np.lexsort((publications.column("sequence").to_numpy(), source, run))
+    same = (run[order][1:] == run[order][:-1]) & (source[order][1:] == source[order][:-1])
+    jumped = order[1:][same & (times[order][1:] < times[order][:-1])]
+    unreadable = publications.column(UNREADABLE).to_numpy().astype(bool)
+    groups = len(runs.dictionary)
+    tallies = {
+        PUBLISHED: np.bincount(run, minlength=groups),
+        CLOCK_JUMPS: np.bincount(run[jumped], minlength=groups),
+        UNREADABLE: np.bincount(run[unreadable], minlength=groups),
+    }
+    parts = [
+        _table(
+            run_id=runs.dictionary.take(pa.array(some)),
+            scope=[BY_RUN] * len(some),
+            measure=[measure] * len(some),
+            tally=tally[some],
+        )
+        for measure, tally in tallies.items()
+        for some in (np.flatnonzero(tally),)
+    ]
+    return pa.concat_tables(parts)
+
+
+def _windows(outcomes: Outcomes, window_s: float) -> tuple[Codes, pa.Array]:
+    """Return the window of each outcome, and the windows' names: the seconds at which they begin."""
+    moment = np.where(outcomes.is_expected, outcomes.published_s, outcomes.first_s)
+    begins, codes = np.unique(np.floor(moment / window_s), return_inverse=True)
+    names = pa.array([repr(float(begin) * window_s) for begin in begins], pa.string())
+    return codes.astype(np.int32), names
+
+
+def _counts(outcomes: Outcomes, closed: Flags | None) -> dict[str, Counts]:
+    """Return each measure by outcome, as numbers or as flags."""
+    expected, copies = outcomes.is_expected, outcomes.copies
     shown = np.ones(len(copies), np.bool_) if closed is None else closed
     arrived = copies > 0
-    counts = {
+    counts: dict[str, Counts] = {
         "expected": expected & shown,
         "delivered": expected & arrived & shown,
         "deliveries": np.where(shown, copies, 0),
@@ -77,7 +128,12 @@ def _counts(outcomes: Outcomes, closed: Flags | None) -> dict[str, Ints]:
         OUT_OF_ORDER: outcomes.is_late & shown,
         UNAUTHORISED: ~expected & arrived & shown,
     }
-    return {name: values.astype(np.int64) for name, values in counts.items()}
+    if len(outcomes.reason):
+        named = [name if name in REASONS else OTHER for name in outcomes.reasons.to_pylist()]
+        of_reason = np.array([REASONS.index(name) for name in named] + [-1], np.int32)[outcomes.reason]
+        for code, reason in enumerate(REASONS):
+            counts[f"{LOST}_{reason}"] = (of_reason == code) & shown
+    return counts
 
 
 def _tallies(
@@ -85,19 +141,18 @@ def _tallies(
     scope: str,
     codes: Codes,
     names: pa.Array,
-    counts: dict[str, Ints],
-    where: Flags,
+    counts: dict[str, Counts],
     timed: Flags,
     bins: Codes,
 ) -> pa.Table:
     wide = max(1, len(names))
-    group, groups = _dense(
-        (outcomes.run.astype(np.int64) * wide + codes)[where], wide * max(1, len(outcomes.runs))
-    )
+    group, groups = _dense(outcomes.run.astype(np.int64) * wide + codes, wide * max(1, len(outcomes.runs)))
     run_of, name_of = np.divmod(groups, wide)
     places, tallies, measures = [], [], []
     for measure, values in counts.items():
-        sums = np.bincount(group, values[where], len(groups)).astype(np.int64)
+        # Most measures are rare, and a tally of few is soon made.
+        rare = np.flatnonzero(values)
+        sums = np.bincount(group[rare], values[rare], len(groups)).astype(np.int64)
         some = np.flatnonzero(sums)
         places.append(some)
         tallies.append(sums[some])
@@ -110,7 +165,7 @@ def _tallies(
         measure=measures,
         tally=np.concatenate(tallies),
     )
-    bins_at, bins_of = _histograms(group[timed[where]], bins, len(groups))
+    bins_at, bins_of = _histograms(group[timed], bins, len(groups))
     timing = _table(
         run_id=outcomes.runs.take(pa.array(run_of[bins_at])),
         scope=[scope] * len(bins_at),
@@ -136,7 +191,7 @@ def _histograms(group: Ints, bins: Codes, groups: int) -> tuple[Ints, pa.Array]:
     return some, pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs)
 
 
-def _incidents(outcomes: Outcomes, name: str, count: Ints) -> pa.Table:
+def _incidents(outcomes: Outcomes, name: str, count: Counts) -> pa.Table:
     at = np.flatnonzero(count)
     broker = outcomes.broker[at]
     return _table(
@@ -144,13 +199,18 @@ def _incidents(outcomes: Outcomes, name: str, count: Ints) -> pa.Table:
         scope=[INCIDENT] * len(at),
         key=outcomes.clients.take(pa.array(outcomes.client[at])),
         measure=[name] * len(at),
-        tally=count[at],
+        tally=count[at].astype(np.int64),
         source=outcomes.sources.take(pa.array(outcomes.source[at])),
         sequence=outcomes.sequence[at],
         published_s=pa.array(outcomes.published_s[at], from_pandas=True),
         time_s=pa.array(outcomes.first_s[at], from_pandas=True),
         broker=outcomes.brokers.take(pa.array(broker, mask=broker < 0)) if len(outcomes.brokers) else None,
+        reason=_reasons(outcomes, at) if name == LOST else None,
     )
+
+
+def _reasons(outcomes: Outcomes, at: Ints) -> pa.Array | None:
+    return outcomes.reasons.take(pa.array(outcomes.reason[at])) if len(outcomes.reason) else None
 
 
 def _table(**columns: object) -> pa.Table:

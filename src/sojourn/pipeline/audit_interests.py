@@ -1,25 +1,26 @@
 """Interests compiled for matching whole Arrow batches of publications: what is expected to be delivered.
 
-For every run: an index of its filters, and for each filter whose it is and when it is in force. An event is
+For every run: its filters in one index or a few, and for each filter whose it is and when it is in force.
+Reading ten thousand filters takes longer than matching half a million events, so indexes are made where there
+are cores: `index_plan` deals the texts into parts, `compile_texts` makes an index of each. An event is
 expected at a client when one of the client's interests matches it, was in force when it was published
 (`from_s <= time < to_s`; no `to_s` means to the end), and the event's policy, if it has one, permits the
 client's attributes. A client with several such interests expects the event once. Place enters by time: an
 interest that holds only somewhere is in the trace for as long as its client is there.
 
-A filter that cannot be read matches nothing and a policy that cannot be read permits nobody; `audit_job.py`
-says so to the user. An event whose attributes cannot be read has none, and nobody is told yet.
+A filter that cannot be read matches nothing, a policy that cannot be read permits nobody, an event or a
+client whose attributes cannot be read has none; `audit_job.py` says so to the user.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sojourn.errors import SojournError
 from sojourn.interest import Event, Filter, Policy
@@ -31,11 +32,16 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
+PART_FILTERS = 2_500
+"""Filters that are worth an index of their own, when there is a core to make it."""
+
+
 @dataclass(slots=True)
 class RunInterests:
     """The interests of one run (or of some of its clients), numbered in the order of their clients."""
 
-    index: FilterIndex
+    indexes: list[FilterIndex]
+    """All filters of a client are in one of them; their keys are numbers of interests."""
     clients: pa.Array
     """The clients' names, each once."""
     client_of: npt.NDArray[np.int32]
@@ -46,11 +52,20 @@ class RunInterests:
     """By client, as JSON; for policies."""
     _permitted: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
-    def match(self, publications: pa.Table) -> tuple[Ints, npt.NDArray[np.int32]]:
-        """Return the expected deliveries as places of publications and places of clients."""
-        found = self.index.match_batch(event_columns(publications))
+    def match(self, publications: pa.Table, columns: dict[str, Any]) -> tuple[Ints, npt.NDArray[np.int32]]:
+        """Return the expected deliveries as places of publications and places of clients.
+
+        `columns` are the publications' attributes as `event_columns` has them.
+        """
         times = publications.column("time_s").to_numpy()
-        events, clients = _in_force(found.offsets, found.keys, times, self.client_of, self.from_s, self.to_s)
+        found = []
+        for index in self.indexes:
+            matched = index.match_batch(columns)
+            found.append(
+                _in_force(matched.offsets, matched.keys, times, self.client_of, self.from_s, self.to_s)
+            )
+        events = np.concatenate([part[0] for part in found])
+        clients = np.concatenate([part[1] for part in found])
         policies = publications.column("policy")
         if policies.null_count < len(policies):
             permitted = self._permitted_pairs(policies, events, clients)
@@ -73,38 +88,102 @@ class RunInterests:
         if known is None:
             try:
                 policy = Policy.parse(text)
-                permitted = [
-                    policy.permits(Event(attributes_of(self.attributes.get(client))))
-                    for client in self.clients.to_pylist()
-                ]
             except SojournError:
                 permitted = [False] * len(self.clients)
+            else:
+                permitted = [
+                    policy.permits(_client_event(self.attributes.get(client)))
+                    for client in self.clients.to_pylist()
+                ]
             known = self._permitted[text] = np.array(permitted, np.bool_)
         return known
 
 
-def compile_interests(
-    interests: pa.Table, clients: pa.Table, filters: Mapping[str, Filter]
-) -> dict[str, RunInterests]:
-    """Compile (run_id, client, filter, from_s, to_s) rows by run.
+def _client_event(text: str | None) -> Event:
+    try:
+        return Event(attributes_of(text))
+    except SojournError:
+        return Event({})
 
-    `clients` are (run_id, client, attributes_json) rows; `filters` the filters by text, from which those that
-    cannot be read are missing: they match nothing. Runs with the same filters share one index.
-    """
-    attributes: dict[str, dict[str, str]] = {}
-    for row in clients.to_pylist():
-        attributes.setdefault(row["run_id"], {})[row["client"]] = row["attributes_json"]
-    shared: dict[tuple[str, ...], FilterIndex] = {}
-    compiled_runs = {}
+
+@dataclass(slots=True)
+class IndexPlan:
+    """Interests sorted out by run, and the texts that indexes are to be made of."""
+
+    runs: dict[str, pa.Table]
+    """By run, (client, filter, from_s, to_s) rows in the order of clients."""
+    parts_of: dict[str, list[int]]
+    """By run, the places of its parts."""
+    first: list[int]
+    """For each part, the number of its first interest."""
+    texts: list[list[str]]
+    """For each part, the filters."""
+
+
+def index_plan(interests: pa.Table, parts_max: int) -> IndexPlan:
+    """Deal (run_id, client, filter, from_s, to_s) rows into parts; runs with the same filters share them."""
+    plan = IndexPlan({}, {}, [], [])
+    shared: dict[tuple[tuple[str, ...], bytes], list[int]] = {}
     ordered = interests.sort_by([(name, "ascending") for name in ("run_id", "client", "filter", "from_s")])
     for run_id, table in split_by(ordered, "run_id"):
         texts = tuple(table.column("filter").to_pylist())
-        index = shared.get(texts)
-        if index is None:
-            index = shared[texts] = _index(texts, filters)
+        client_of = _codes(table.column("client"))
+        key = (texts, client_of.tobytes())
+        if key not in shared:
+            shared[key] = []
+            ends = _part_ends(client_of, parts_max)
+            for begin, end in zip([0, *ends], ends, strict=False):
+                shared[key].append(len(plan.first))
+                plan.first.append(begin)
+                plan.texts.append(list(texts[begin:end]))
+        plan.runs[run_id] = table
+        plan.parts_of[run_id] = shared[key]
+    return plan
+
+
+def _part_ends(client_of: npt.NDArray[np.int32], parts_max: int) -> list[int]:
+    """Return where parts of about equal size end, the filters of a client never in two of them."""
+    count = len(client_of)
+    parts = max(1, min(parts_max, -(-count // PART_FILTERS)))
+    ends = {
+        int(np.searchsorted(client_of, client_of[count * part // parts - 1], side="right"))
+        for part in range(1, parts + 1)
+    }
+    return sorted(ends)
+
+
+def compile_texts(first: int, texts: Iterable[str]) -> tuple[FilterIndex, dict[str, str]]:
+    """Make an index of filters, their keys counting up from `first`; and say what could not be read."""
+    known: dict[str, Filter | None] = {}
+    faulty: dict[str, str] = {}
+    keys, filters = [], []
+    for key, text in enumerate(texts, first):
+        if text not in known:
+            try:
+                known[text] = Filter.parse(text)
+            except SojournError as error:
+                known[text], faulty[text] = None, str(error)
+        wanted = known[text]
+        if wanted is not None:
+            keys.append(key)
+            filters.append(wanted)
+    index = FilterIndex()
+    index.add_many(keys, filters)
+    return index, faulty
+
+
+def run_interests(
+    plan: IndexPlan, indexes: Sequence[FilterIndex], clients: pa.Table
+) -> dict[str, RunInterests]:
+    """Put a plan and its indexes together; `clients` are (run_id, client, attributes_json) rows."""
+    attributes: dict[str, dict[str, str]] = {}
+    for row in clients.to_pylist():
+        attributes.setdefault(row["run_id"], {})[row["client"]] = row["attributes_json"]
+    compiled_runs = {}
+    for run_id, table in plan.runs.items():
         coded = table.column("client").combine_chunks().dictionary_encode()
         compiled_runs[run_id] = RunInterests(
-            index=index,
+            indexes=[indexes[part] for part in plan.parts_of[run_id]],
             clients=coded.dictionary,
             client_of=coded.indices.to_numpy().astype(np.int32),
             from_s=table.column("from_s").fill_null(-np.inf).to_numpy(),
@@ -114,25 +193,39 @@ def compile_interests(
     return compiled_runs
 
 
+def compile_interests(interests: pa.Table, clients: pa.Table) -> dict[str, RunInterests]:
+    """Compile interests by run, here and now."""
+    plan = index_plan(interests, 1)
+    indexes = [compile_texts(first, texts)[0] for first, texts in zip(plan.first, plan.texts, strict=True)]
+    return run_interests(plan, indexes, clients)
+
+
 def expected_rows(publications: pa.Table, interests: Mapping[str, RunInterests]) -> Iterator[pa.Table]:
     """Yield the expected deliveries of publications, run by run, names as dictionaries."""
     for run_id, table in split_by(publications, "run_id"):
-        run = interests.get(run_id)
-        if run is None:
-            continue
-        events, clients = run.match(table)
-        sources = table.column("source").combine_chunks().dictionary_encode()
-        yield pa.table(
-            {
-                "run_id": constant(run_id, len(events)),
-                "client": pa.DictionaryArray.from_arrays(pa.array(clients), run.clients),
-                "source": pa.DictionaryArray.from_arrays(
-                    pa.array(sources.indices.to_numpy()[events]), sources.dictionary
-                ),
-                "sequence": table.column("sequence").to_numpy()[events],
-                "time_s": table.column("time_s").to_numpy()[events],
-            }
-        )
+        if run_id in interests:
+            yield expected_of_run(run_id, table, event_columns(table)[0], interests[run_id])
+
+
+def expected_of_run(
+    run_id: str, publications: pa.Table, columns: dict[str, Any], run: RunInterests
+) -> pa.Table:
+    """Return the expected deliveries of publications of one run, whose attributes are `columns`."""
+    events, clients = run.match(publications, columns)
+    sources = publications.column("source").combine_chunks()
+    if not pa.types.is_dictionary(sources.type):
+        sources = sources.dictionary_encode()
+    return pa.table(
+        {
+            "run_id": constant(run_id, len(events)),
+            "client": pa.DictionaryArray.from_arrays(pa.array(clients), run.clients),
+            "source": pa.DictionaryArray.from_arrays(
+                pa.array(sources.indices.to_numpy()[events]), sources.dictionary
+            ),
+            "sequence": publications.column("sequence").to_numpy()[events],
+            "time_s": publications.column("time_s").to_numpy()[events],
+        }
+    )
 
 
 def split_by(table: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
@@ -151,41 +244,24 @@ def constant(text: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text], pa.string()))
 
 
-def parse_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read filters where their texts are, so that the driver need not (see PARSED_FILTERS)."""
+def check_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Keep the filters of a one-column DataFrame that cannot be read, with the reason (FAULTY_FILTERS)."""
     for batch in batches:
-        texts = batch.column(0).to_pylist()
-        parsed: list[bytes | None] = []
-        errors: list[str | None] = []
-        for text in texts:
+        faulty: dict[str, str] = {}
+        for text in batch.column(0).to_pylist():
             try:
-                parsed.append(pickle.dumps(Filter.parse(text), protocol=5))
-                errors.append(None)
+                Filter.parse(text)
             except SojournError as error:
-                parsed.append(None)
-                errors.append(str(error))
+                faulty[text] = str(error)
         yield pa.RecordBatch.from_arrays(
-            [pa.array(texts, pa.string()), pa.array(parsed, pa.binary()), pa.array(errors, pa.string())],
-            names=["filter", "parsed", "error"],
+            [pa.array(list(faulty), pa.string()), pa.array(list(faulty.values()), pa.string())],
+            names=["filter", "error"],
         )
 
 
-def filters_by_text(parsed: pa.Table) -> dict[str, Filter]:
-    """Return the filters that could be read, by their text."""
-    readable = parsed.filter(pc.is_valid(parsed.column("parsed")))
-    return {
-        text: pickle.loads(blob)  # noqa: S301  made by `parse_filters` in the same job
-        for text, blob in zip(
-            readable.column("filter").to_pylist(), readable.column("parsed").to_pylist(), strict=True
-        )
-    }
-
-
-def _index(texts: tuple[str, ...], filters: Mapping[str, Filter]) -> FilterIndex:
-    index = FilterIndex()
-    readable = [(key, filters[text]) for key, text in enumerate(texts) if text in filters]
-    index.add_many((key for key, _ in readable), (wanted for _, wanted in readable))
-    return index
+def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    codes: npt.NDArray[np.int32] = column.combine_chunks().dictionary_encode().indices.to_numpy()
+    return codes
 
 
 @compiled

@@ -8,11 +8,12 @@ is audited by itself, and the one that fails is refused with a sentence. What ca
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,23 +24,39 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
 from sojourn.pipeline.audit import (
+    COSTS,
+    chunks,
     compared,
-    counts_by,
-    delivered_chunks,
-    expected_chunks,
+    compiled_indexes,
+    counted,
     expected_chunks_by_part,
+    filter_faulty,
     filter_incidents,
-    run_summary,
+    handoff_times,
     told_last,
-    with_loss_reason,
-    with_losses_by_broker,
-    with_parsed,
 )
-from sojourn.pipeline.audit_findings import BY_BROKER, BY_CLIENT, BY_WINDOW
-from sojourn.pipeline.audit_interests import compile_interests, filters_by_text
-from sojourn.pipeline.tables import Problem, Trace, open_trace, read_splits, read_table
+from sojourn.pipeline.audit_findings import BY_BROKER, BY_CLIENT, BY_RUN, BY_WINDOW, INCIDENT, STRANGER
+from sojourn.pipeline.audit_interests import (
+    IndexPlan,
+    RunInterests,
+    compile_texts,
+    index_plan,
+    run_interests,
+)
+from sojourn.pipeline.audit_losses import RunEnds
+from sojourn.pipeline.audit_sentences import cannot, said, unreadable_clients
+from sojourn.pipeline.audit_sums import COUNTS, PERCENTILES
+from sojourn.pipeline.progress import TaskWatch
+from sojourn.pipeline.schemas import COUNTED, FAULTY_FILTERS, INDEX_TEXTS
+from sojourn.pipeline.tables import Problem, Trace, open_trace, read_splits, read_table, small_table
+
+if TYPE_CHECKING:
+    from sojourn.interest.index import FilterIndex
 
 TABLES = ("runs", "publications", "interests", "clients", "sojourns", "handoffs", "deliveries", "drops")
+DETAILS = {"clients": BY_CLIENT, "brokers": BY_BROKER, "windows": BY_WINDOW}
+"""What counts may be given by, besides by run, and the scope in which they're found."""
+
 Rows = list[dict[str, Any]]
 Progress = Callable[[str, float | None], None]
 """Is told what is being done, and which share of it is."""
@@ -49,7 +66,11 @@ JOB_FAILURES = (PySparkException, Py4JJavaError)
 
 _BUCKET_ROWS = 1_000_000
 _BUCKETS_MAX = 4_096
-_NAMED_MAX = 3
+_INTEREST = ("run_id", "client", "interest", "filter", "from_s")
+_CLIENT = ("run_id", "client", "attributes_json")
+_FEW_FILTERS = 500
+"""So few are read sooner than a job is started."""
+_NOT_TOLD = ("scope", "key", "unreadable")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,22 +91,20 @@ class AuditOptions:
 
 @dataclass(slots=True)
 class Audit:
-    """DataFrames of an audit in the making; `findings` is kept by Spark until `close`."""
+    """DataFrames of an audit in the making."""
 
     findings: DataFrame
+    counts: DataFrame
+    """The findings summed up, of all scopes that were asked for."""
     incidents: DataFrame
-    summary: DataFrame
-    clients: DataFrame
-    brokers: DataFrame
-    windows: DataFrame
+    """Every loss, duplicate, disorder and leak; empty if they were not asked for."""
+    handoffs: DataFrame
     unreadable: DataFrame | None
     """Filters and policies that cannot be read: run_id, filter, error, what; None when all can."""
-    unknown: DataFrame
-    """Deliveries to clients that no other table knows: run_id, client."""
-
-    def close(self) -> None:
-        """Let Spark forget what it kept."""
-        self.findings.unpersist()
+    known: DataFrame
+    """The clients that interests or clients name: run_id, client."""
+    tasks: int
+    """How many tasks `counts` takes, about."""
 
 
 @dataclass(slots=True)
@@ -105,57 +124,60 @@ def audit_trace(
     options: AuditOptions | None = None,
     *,
     details: tuple[str, ...] = (),
+    incidents: str | Path | None = None,
     progress: Progress = lambda _what, _share: None,
 ) -> AuditReport:
-    """Audit every run of a trace; `details` may name clients, brokers and windows."""
-    chosen = options or AuditOptions()
+    """Audit every run of a trace.
+
+    `details` may name clients, brokers and windows. Every single incident is written as Parquet into the
+    directory `incidents`, if it is named.
+    """
+    job = _Job(
+        spark, options or AuditOptions(), details, None if incidents is None else Path(incidents), progress
+    )
     trace = open_trace(root, TABLES, lambda done, of: progress("looking at files", done / of))
     report = AuditReport(problems=list(trace.problems))
     if not trace.runs:
         return report
     try:
-        _add(report, spark, trace, chosen, details, progress)
+        job.add(report, trace)
     except JOB_FAILURES as failure:
         _reraise_ours(failure)
         for run_id in trace.runs:
             progress(f"auditing {run_id} by itself", None)
             try:
-                _add(report, spark, trace.only([run_id]), chosen, details, progress)
+                job.add(report, trace.only([run_id]))
             except JOB_FAILURES as error:
-                report.problems.append(Problem(run_id, _cannot(error), refused=True))
+                report.problems.append(Problem(run_id, cannot(error), refused=True))
     return report
 
 
 def build_audit(
-    spark: SparkSession, trace: Trace, options: AuditOptions, progress: Progress = lambda _what, _share: None
+    spark: SparkSession, trace: Trace, options: AuditOptions, scopes: tuple[str, ...] = (BY_RUN, STRANGER)
 ) -> Audit:
-    """Set up an audit; nothing but the interests is read yet."""
-    table = {name: read_table(spark, trace, name) for name in TABLES}
-    interests = table["interests"].transform(told_last("client", "interest", "filter", "from_s"))
-    sojourns = table["sojourns"].transform(told_last("client", "broker", "from_s"))
+    """Set up an audit of some scopes; nothing but the interests is read yet."""
+    table = {name: read_table(spark, trace, name) for name in ("interests", "clients", "handoffs")}
     buckets = bucket_count(spark, trace)
-    progress("reading filters", None)
-    chunks, faulty = _expected(spark, trace, interests, table["clients"], options, buckets)
-    deliveries = read_splits(spark, trace, "deliveries").transform(delivered_chunks(buckets))
-    found = chunks.unionByName(deliveries).transform(compared(buckets, options.window_s))
-    found = found.persist(StorageLevel.DISK_ONLY)
-    incidents = found.transform(filter_incidents).transform(
-        with_loss_reason(table["runs"], table["drops"], sojourns, options.in_flight_s)
-    )
-    by_client = found.transform(counts_by(BY_CLIENT, "client"))
+    splits, task_count = read_splits(spark, trace, COSTS)
+    if trace.rows.get("interests", 0) <= options.broadcast_filters_max:
+        compiled, faulty = _compiled(spark, trace)
+        packed_rows = splits.transform(chunks(spark.sparkContext.broadcast(compiled), buckets))
+        wrong = spark.createDataFrame(faulty, FAULTY_FILTERS) if len(faulty) else None
+    else:
+        interests = table["interests"].transform(told_last("client", "interest", "filter", "from_s"))
+        dealt = _dealt(spark, trace, interests, table["clients"], options, buckets)
+        packed_rows = splits.transform(chunks(None, buckets)).unionByName(dealt)
+        wrong = interests.select("filter").distinct().transform(filter_faulty)
+    found = packed_rows.transform(compared(buckets, options.window_s, scopes, _ends(trace, options)))
+    names = [table[name].select("run_id", "client") for name in ("interests", "clients")]
     return Audit(
         findings=found,
-        incidents=incidents,
-        summary=found.transform(
-            run_summary(table["runs"], table["publications"], table["handoffs"], incidents)
-        ),
-        clients=by_client,
-        brokers=found.transform(counts_by(BY_BROKER, "broker")).transform(with_losses_by_broker(incidents)),
-        windows=found.transform(counts_by(BY_WINDOW, "window"))
-        .withColumn("window_s", F.col("window").cast("double"))
-        .drop("window"),
-        unreadable=_unreadable(interests, table["publications"] if trace.has_policies else None, faulty),
-        unknown=_unknown(by_client, interests, table["clients"]),
+        counts=found.transform(counted),
+        incidents=found.transform(filter_incidents),
+        handoffs=table["handoffs"].transform(handoff_times),
+        unreadable=_unreadable(spark, trace, table["interests"], wrong),
+        known=names[0].unionByName(names[1]).distinct(),
+        tasks=task_count + buckets,
     )
 
 
@@ -168,82 +190,186 @@ def bucket_count(spark: SparkSession, trace: Trace) -> int:
 # -------------------------------------------------------------------------- parts of it
 
 
-def _expected(
+def _compiled(spark: SparkSession, trace: Trace) -> tuple[dict[str, RunInterests], pa.Table]:
+    """Return the interests compiled by run, and the filters that cannot be read."""
+    told = small_table(trace, "interests", (*_INTEREST, "to_s")).group_by(list(_INTEREST))
+    interests = told.aggregate([("to_s", "max")]).rename_columns([*_INTEREST, "to_s"])
+    plan = index_plan(interests, spark.sparkContext.defaultParallelism)
+    if len(interests) <= _FEW_FILTERS:
+        made = [compile_texts(first, texts) for first, texts in zip(plan.first, plan.texts, strict=True)]
+    else:
+        made = _made_by_tasks(spark, plan)
+    faulty = {text: error for _, wrong in made for text, error in wrong.items()}
+    clients = small_table(trace, "clients", _CLIENT) if trace.has_policies else _NO_CLIENTS
+    compiled = run_interests(plan, [index for index, _ in made], clients)
+    errors = {"filter": list(faulty), "error": list(faulty.values())}
+    return compiled, pa.table(errors, pa.schema({"filter": pa.string(), "error": pa.string()}))
+
+
+_NO_CLIENTS = pa.table({name: pa.array([], pa.string()) for name in _CLIENT})
+
+
+def _made_by_tasks(spark: SparkSession, plan: IndexPlan) -> list[tuple[FilterIndex, dict[str, str]]]:
+    """Let tasks read the filters: it is most of an audit's preparation, and all Python's."""
+    cores = spark.sparkContext.defaultParallelism
+    columns = {
+        "place": pa.array(range(len(plan.first)), pa.int32()),
+        "first": pa.array(plan.first, pa.int64()),
+        "texts": pa.array(plan.texts, pa.list_(pa.string())),
+    }
+    parts = spark.createDataFrame(pa.table(columns), INDEX_TEXTS)
+    tasks = min(cores, len(plan.first))
+    rows = parts.repartitionById(tasks, F.pmod("place", F.lit(tasks))).transform(compiled_indexes)
+    made = sorted(rows.toArrow().to_pylist(), key=lambda row: int(row["place"]))
+    return [
+        (
+            pickle.loads(row["index"]),  # noqa: S301  made by `compiled_indexes` in this very job
+            {fault["filter"]: fault["error"] for fault in row["faulty"]},
+        )
+        for row in made
+    ]
+
+
+def _dealt(
     spark: SparkSession,
     trace: Trace,
     interests: DataFrame,
     clients: DataFrame,
     options: AuditOptions,
     buckets: int,
-) -> tuple[DataFrame, DataFrame | None]:
-    """Return chunks of expected deliveries, and the filters that cannot be read, if any."""
-    filters = trace.rows.get("interests", 0)
-    if filters <= options.broadcast_filters_max:
-        told = interests.toArrow()
-        texts = pa.table({"filter": told.column("filter").unique()})
-        cores = spark.sparkContext.defaultParallelism
-        parsed = spark.createDataFrame(texts).repartition(cores).transform(with_parsed).toArrow()
-        compiled = compile_interests(told, clients.toArrow(), filters_by_text(parsed))
-        matched = expected_chunks(spark.sparkContext.broadcast(compiled), buckets)
-        faulty = parsed.filter(pc.is_valid(parsed.column("error"))).select(["filter", "error"])
-        chunks = read_splits(spark, trace, "publications").transform(matched)
-        return chunks, spark.createDataFrame(faulty) if len(faulty) else None
+) -> DataFrame:
+    """Return chunks of expected deliveries by filters too many to send to everyone."""
     dealt = expected_chunks_by_part(
         interests,
         clients,
-        parts=-(-filters // options.part_filters),
+        parts=-(-trace.rows.get("interests", 0) // options.part_filters),
         slices=-(-trace.rows.get("publications", 1) // options.slice_events),
         buckets=buckets,
     )
-    everything = interests.select("filter").distinct().transform(with_parsed)
-    chunks = read_table(spark, trace, "publications").transform(dealt)
-    return chunks, everything.dropna(subset="error").select("filter", "error")
+    return read_table(spark, trace, "publications").transform(dealt)
+
+
+def _ends(trace: Trace, options: AuditOptions) -> RunEnds:
+    runs = small_table(trace, "runs", ("run_id", "duration_s")).drop_null()
+    longest: dict[str, float] = {}
+    for row in runs.to_pylist():
+        longest[row["run_id"]] = max(row["duration_s"], longest.get(row["run_id"], 0.0))
+    return RunEnds(longest, options.in_flight_s)
 
 
 def _unreadable(
-    interests: DataFrame, publications: DataFrame | None, faulty: DataFrame | None
+    spark: SparkSession, trace: Trace, interests: DataFrame, faulty: DataFrame | None
 ) -> DataFrame | None:
     found = []
     if faulty is not None:
         filters = interests.select("run_id", "filter").join(F.broadcast(faulty), "filter")
         found.append(filters.withColumn("what", F.lit("filter")))
-    if publications is not None:
+    if trace.has_policies:
+        publications = read_table(spark, trace, "publications")
         policies = publications.select("run_id", F.col("policy").alias("filter")).dropna().distinct()
-        texts = policies.select("filter").distinct().transform(with_parsed)
-        wrong = texts.dropna(subset="error").select("filter", "error")
+        wrong = policies.select("filter").distinct().transform(filter_faulty)
         found.append(policies.join(F.broadcast(wrong), "filter").withColumn("what", F.lit("policy")))
     return reduce(DataFrame.unionByName, found).distinct() if found else None
 
 
-def _unknown(by_client: DataFrame, interests: DataFrame, clients: DataFrame) -> DataFrame:
-    known = interests.select("run_id", "client").unionByName(clients.select("run_id", "client")).distinct()
-    return by_client.select("run_id", "client", "deliveries").join(known, ["run_id", "client"], "left_anti")
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """An audit as asked for."""
 
+    spark: SparkSession
+    options: AuditOptions
+    details: tuple[str, ...]
+    incidents: Path | None
+    progress: Progress
 
-def _add(
-    report: AuditReport,
-    spark: SparkSession,
-    trace: Trace,
-    options: AuditOptions,
-    details: tuple[str, ...],
-    progress: Progress,
-) -> None:
-    audit = build_audit(spark, trace, options, progress)
-    try:
-        progress("comparing deliveries", None)
-        runs = sorted(_rows(audit.summary), key=lambda run: str(run["run_id"]))
-        progress("summing up", None)
-        more = {name: _rows(getattr(audit, name)) for name in details}
+    def add(self, report: AuditReport, trace: Trace) -> None:
+        """Audit a trace and add what was found to a report; nothing of it if it fails."""
+        self.progress("reading filters", None)
+        scopes = (BY_RUN, STRANGER, *(DETAILS[name] for name in self.details))
+        audit = build_audit(
+            self.spark, trace, self.options, scopes if self.incidents is None else (*scopes, INCIDENT)
+        )
+        if self.incidents is not None:
+            audit.findings.persist(StorageLevel.DISK_ONLY)
+        try:
+            self._collect(report, trace, audit)
+        finally:
+            audit.findings.unpersist()
+
+    def _collect(self, report: AuditReport, trace: Trace, audit: Audit) -> None:
+        with TaskWatch(self.spark, audit.tasks, lambda share: self.progress("comparing deliveries", share)):
+            counts = audit.counts.toArrow()
+        self.progress("summing up", None)
+        if self.incidents is not None:
+            audit.incidents.write.mode("append").parquet(str(self.incidents))
+        runs = _summary(trace, _of_scope(counts, BY_RUN), _rows(audit.handoffs))
+        problems = said(
+            runs,
+            {row["run_id"]: row["unreadable"] for row in _of_scope(counts, BY_RUN)},
+            [] if audit.unreadable is None else _rows(audit.unreadable),
+            self._unknown(counts, audit.known),
+        )
+        problems += unreadable_clients(trace) if trace.has_policies else []
+        report.runs += runs
+        for name in self.details:
+            key = name.removesuffix("s")
+            getattr(report, name).extend(_named(row, key) for row in _of_scope(counts, DETAILS[name]))
+        report.problems += sorted(problems, key=lambda problem: (problem.run_id, problem.sentence))
+
+    def _unknown(self, counts: pa.Table, known: DataFrame) -> Rows:
+        """Return the clients that got something and that no other table knows."""
         # A client that nobody knows has no interest, so what it got is unauthorised.
-        strangers = any(run["unauthorised"] for run in runs)
-        unreadable = [] if audit.unreadable is None else _rows(audit.unreadable)
-        problems = _said(runs, unreadable, _rows(audit.unknown) if strangers else [])
-    finally:
-        audit.close()
-    report.runs += runs
-    for name, rows in more.items():
-        getattr(report, name).extend(rows)
-    report.problems += problems
+        strangers = _of_scope(counts, STRANGER)
+        if not strangers:
+            return []
+        names = [(row["run_id"], row["key"]) for row in strangers]
+        return _rows(
+            self.spark.createDataFrame(names, "run_id string, client string").join(
+                known, ["run_id", "client"], "left_anti"
+            )
+        )
+
+
+def _of_scope(counts: pa.Table, scope: str) -> Rows:
+    rows: Rows = counts.filter(pc.equal(counts.column("scope"), scope)).to_pylist()
+    return rows
+
+
+def _named(row: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return a row of counts under the name of what it is counted by."""
+    told = {
+        name: value for name, value in row.items() if name not in (*_NOT_TOLD, "published", "clock_jumps")
+    }
+    name, value = ("window_s", float(row["key"])) if key == "window" else (key, row["key"])
+    return {"run_id": told.pop("run_id"), name: value, **told}
+
+
+def _summary(trace: Trace, counts: Rows, handoffs: Rows) -> Rows:
+    """Return one row a run, in the order of their names: what was told of it, counts, and times."""
+    runs: dict[str, dict[str, Any]] = {}
+    for told in small_table(trace, "runs", ("run_id", "world", "duration_s", "error")).to_pylist():
+        row = runs.setdefault(told["run_id"], dict.fromkeys(told))
+        row |= {name: value for name, value in told.items() if value is not None}
+    found = {row["run_id"]: row for row in counts}
+    moved = {row["run_id"]: row for row in handoffs}
+    return [
+        {
+            "run_id": run_id,
+            **{name: runs.get(run_id, {}).get(name) for name in ("world", "duration_s", "error")},
+            **{name: found.get(run_id, {}).get(name, missing) for name, missing in _COUNT_OR_NONE.items()},
+            "handoffs": moved.get(run_id, {}).get("handoffs", 0),
+            **{
+                name: moved.get(run_id, {}).get(name)
+                for name in (f"handoff_{what}_{part}_s" for what in ("away", "ready") for part in PERCENTILES)
+            },
+        }
+        for run_id in sorted({*runs, *found, *moved})
+    ]
+
+
+_COUNT_OR_NONE: dict[str, int | None] = {
+    name: 0 if name in COUNTS else None for name in COUNTED.names if name not in ("run_id", *_NOT_TOLD)
+}
 
 
 def _rows(frame: DataFrame) -> Rows:
@@ -251,62 +377,7 @@ def _rows(frame: DataFrame) -> Rows:
     return rows
 
 
-def _said(runs: Rows, unreadable: Rows, unknown: Rows) -> list[Problem]:
-    """Return the sentences for what was audited and yet looks wrong."""
-    problems = []
-    for run in runs:
-        if run["error"]:
-            problems.append(Problem(run["run_id"], f"the run itself failed: {run['error']}", refused=False))
-        jumps, before = run["clock_jumps"], run["before_published"]
-        if jumps or before:
-            problems.append(
-                Problem(
-                    run["run_id"],
-                    f"a clock jumped back: {jumps} publications are older than the one before them and "
-                    f"{before} deliveries older than their publication; latencies leave those out.",
-                    refused=False,
-                )
-            )
-    for run_id, names in _by_run(unknown, "client").items():
-        problems.append(
-            Problem(
-                run_id,
-                f"deliveries name {_some(names, 'client')} that neither clients nor interests have; they "
-                "count as unauthorised.",
-                refused=False,
-            )
-        )
-    problems += [
-        Problem(
-            row["run_id"],
-            f"the {row['what']} {row['filter']!r} cannot be read and "
-            f"{'matches nothing' if row['what'] == 'filter' else 'permits nobody'}: {row['error']}",
-            refused=False,
-        )
-        for row in unreadable
-    ]
-    return sorted(problems, key=lambda problem: (problem.run_id, problem.sentence))
-
-
-def _by_run(rows: Rows, column: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        found.setdefault(row["run_id"], []).append(row[column])
-    return found
-
-
-def _some(names: list[str], what: str) -> str:
-    shown = ", ".join(repr(name) for name in sorted(names)[:_NAMED_MAX])
-    more = len(names) - _NAMED_MAX
-    return f"the {what}{'s'[: len(names) > 1]} {shown}" + (f" and {more} more" if more > 0 else "")
-
-
 def _reraise_ours(error: Exception) -> None:
     """A plan that Spark cannot analyse is our fault, not the data's."""
     if isinstance(error, AnalysisException):
         raise error
-
-
-def _cannot(error: Exception) -> str:
-    told = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"Spark cannot read it ({told[0][:160] if told else type(error).__name__}); restore its files."

@@ -19,7 +19,7 @@ of bins don't depend on the order of summation, and a percentile read from them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class Outcomes:
     first_s: Floats
     """Of the first delivery; NaN where there is none."""
     broker: Codes
-    """Of the first delivery; -1 where there is none."""
+    """Of the first delivery, or where it was lost; -1 where it isn't known."""
     copies: Codes
     is_late: Flags
     """Out of order."""
@@ -67,6 +67,9 @@ class Outcomes:
     clients: pa.Array
     sources: pa.Array
     brokers: pa.Array
+    reason: Codes = field(default_factory=lambda: np.empty(0, np.int32))
+    """Why it was lost, a place in `reasons`, -1 where it was not; empty until `audit_losses.py` is asked."""
+    reasons: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
 
     @property
     def is_expected(self) -> Flags:

@@ -1,4 +1,4 @@
-"""How far a sweep is: the numbers, and the Spark listener that keeps them up to date.
+"""How far a sweep or an audit is: the numbers, and the watches over Spark that keep them up to date.
 
 The numbers are for a person's eye. A run that Spark had to start again may be counted twice for a moment;
 results never depend on them. Spark is needed by those only who watch a sweep on it.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.accumulators import Accumulator
+    from pyspark.sql import SparkSession
 
 PERIOD_S = 0.5
 
@@ -93,3 +94,40 @@ class Watch:
         share = min(1.0, self.counters.cost.value / self._cost)
         elapsed_s = time.perf_counter() - self._started
         self._listener(Progress(self._total, done, running, failed, share, elapsed_s))
+
+
+class TaskWatch:
+    """Tells a listener, while the `with` block runs, which share of the tasks of this thread's jobs is done.
+
+    `tasks` is how many there will be, about: Spark learns of a stage's tasks only when it comes to it.
+    """
+
+    def __init__(self, spark: SparkSession, tasks: int, tell: Callable[[float], None]) -> None:
+        self._context = spark.sparkContext
+        self._tasks = max(1, tasks)
+        self._tell = tell
+        self._group = f"sojourn-tasks-{id(self)}"
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep_telling, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._context.setJobGroup(self._group, "audit", interruptOnCancel=False)
+        self._tell(0.0)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
+
+    def _keep_telling(self) -> None:
+        while not self._over.wait(PERIOD_S):
+            self._tell(min(0.99, self._done() / self._tasks))
+
+    def _done(self) -> int:
+        tracker = self._context.statusTracker()
+        jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group))
+        stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+        told = (tracker.getStageInfo(stage) for stage in stages)
+        return sum(stage.numCompletedTasks for stage in told if stage is not None)

@@ -110,21 +110,27 @@ def file_schema(table: str) -> StructType:
     return StructType([field for field in TRACE[table] if field.name != PARTITION])
 
 
-SPLITS = _table(run_id=_TEXT, path=_TEXT, row_group=IntegerType())
+SPLITS = _table(task=IntegerType(), table=_TEXT, run_id=_TEXT, path=_TEXT, row_group=IntegerType())
 """A part of a file of a trace, to be read by the task that needs it (see `tables.py`)."""
 
 CHUNKS = _table(bucket=IntegerType(), side=IntegerType(), payload=BinaryType())
 """Many rows of one kind for one bucket of clients, as Arrow bytes (see `audit_chunks.py`)."""
 
-PARSED_FILTERS = _table(filter=_TEXT, parsed=BinaryType(), error=_TEXT)
-"""A filter's text, and the pickled filter or what is wrong with it."""
+FAULTY_FILTERS = _table(filter=_TEXT, error=_TEXT)
+"""A filter's text that cannot be read, and what is wrong with it."""
+
+INDEX_TEXTS = _table(place=IntegerType(), first=_COUNT, texts=ArrayType(_TEXT))
+"""Filters to be compiled into one index, whose keys count up from `first` (see `audit_interests.py`)."""
+
+INDEX_PARTS = _table(place=IntegerType(), index=BinaryType(), faulty=ArrayType(FAULTY_FILTERS))
+"""The pickled index, and what in it could not be read."""
 
 FILTER_PARTS = _table(part=IntegerType(), slice=IntegerType(), compiled=BinaryType())
 """A compiled part of the interests, for a slice of the publications."""
 
 FINDINGS = _table(
     run_id=_TEXT,
-    scope=_TEXT,  # incident, run, client, broker or window
+    scope=_TEXT,  # incident, run, client, broker, window or stranger
     key=_TEXT,  # which client, broker or window; for an incident, the client
     measure=_TEXT,  # a count's or an incident's name, or latency
     tally=_COUNT,
@@ -134,8 +140,38 @@ FINDINGS = _table(
     published_s=_SECONDS,
     time_s=_SECONDS,
     broker=_TEXT,
+    reason=_TEXT,  # of a loss
 )
 """What comparing expected with actual deliveries finds: tallies, and single incidents."""
+
+COUNTED = _table(
+    run_id=_TEXT,
+    scope=_TEXT,
+    key=_TEXT,
+    **dict.fromkeys(
+        (
+            "published",
+            "clock_jumps",
+            "unreadable",  # publications whose attributes cannot be read
+            "expected",
+            "delivered",
+            "deliveries",
+            "lost",
+            "duplicated",
+            "out_of_order",
+            "unauthorised",
+            "before_published",
+            "lost_queue_full",
+            "lost_expired",
+            "lost_in_flight",
+            "lost_never_routed",
+            "lost_other",
+        ),
+        _COUNT,
+    ),
+    **dict.fromkeys(("latency_p50_s", "latency_p90_s", "latency_p99_s", "latency_max_s"), _SECONDS),
+)
+"""The findings summed up: a row a run, client, broker or window."""
 
 LIVE_STATE = _table(payload=BinaryType())
 """What the streaming audit keeps for a bucket of clients between two micro-batches."""
@@ -167,3 +203,8 @@ STORE = StructType([*MEASURED, *(StructField(name, TRACE[name]) for name in TRAC
 
 All of a run in one file is what lets it appear in one rename; columns that are not asked for cost nothing to
 read."""
+
+LIVE_EVENTS = _table(
+    topic=_TEXT, payload=BinaryType(), attributes=MapType(_TEXT, _TEXT), source=_TEXT, sequence=_COUNT
+)
+"""An event as `events_source.py` reads it from live brokers."""

@@ -28,9 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from sojourn.pipeline.audit import DELIVERY, PERCENTILES, PUBLISHED, Transform, counts_by
+from sojourn.pipeline.audit import DELIVERY, PUBLICATION, Transform, counted
 from sojourn.pipeline.audit_chunks import named_rows, serialised, split
 from sojourn.pipeline.audit_findings import BY_WINDOW
+from sojourn.pipeline.audit_sums import PERCENTILES
 from sojourn.pipeline.schemas import FINDINGS, LIVE_ROWS, LIVE_STATE, TRACE, file_schema
 from sojourn.pipeline.streaming_state import CLIENTS, DELIVERIES, INTERESTS, PUBLICATIONS, Held
 from sojourn.pipeline.tables import KEYS
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _SIDES = {"publications": PUBLICATIONS, "deliveries": DELIVERIES, "interests": INTERESTS, "clients": CLIENTS}
 _COLUMNS = {
-    "publications": PUBLISHED,
+    "publications": PUBLICATION,
     "deliveries": DELIVERY,
     "interests": tuple(TRACE["interests"].names),
     "clients": tuple(TRACE["clients"].names),
@@ -88,8 +89,10 @@ def start_live_audit(
 
 def by_window(found: DataFrame) -> DataFrame:
     """Sum up what the queries wrote so far, by window, as the batch audit does."""
-    counted = found.transform(counts_by(BY_WINDOW, "window"))
-    return counted.withColumn("window_s", F.col("window").cast("double")).drop("window").orderBy("window_s")
+    windows = found.transform(counted).where(F.col("scope") == BY_WINDOW)
+    return (
+        windows.withColumn("window_s", F.col("key").cast("double")).drop("scope", "key").orderBy("window_s")
+    )
 
 
 def live_findings(read: Callable[[str], DataFrame], options: LiveOptions) -> DataFrame:

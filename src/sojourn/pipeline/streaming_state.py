@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sojourn.errors import SojournError
-from sojourn.interest import Filter
 from sojourn.pipeline.audit_chunks import serialised
 from sojourn.pipeline.audit_findings import BY_WINDOW, INCIDENT, findings
 from sojourn.pipeline.audit_interests import compile_interests, expected_rows
@@ -67,13 +64,12 @@ class Held:
         outcomes = compare(expected, coded)
         # What nobody expected is settled by the time of its delivery.
         closed = np.where(outcomes.is_expected, outcomes.published_s, outcomes.first_s) < before_s
-        found = findings(outcomes, window_s, closed)
+        found = findings(outcomes, window_s, (BY_WINDOW, INCIDENT), closed)
         if delivered is not None:
             waiting = ~closed[outcomes.name_of_delivery] if len(closed) else np.ones(len(delivered), np.bool_)
             self.tables[DELIVERIES] = delivered.filter(pa.array(waiting)).combine_chunks()
         self._keep_publications(before_s)
-        shown = found.filter(pc.field("scope").isin([BY_WINDOW, INCIDENT]))
-        return shown if len(shown) else None
+        return found if len(found) else None
 
     def _expected(self, ready: pa.Table) -> pa.Table | None:
         interests = self.tables.get(INTERESTS)
@@ -81,31 +77,18 @@ class Held:
             return None
         told = interests.group_by(list(_INTEREST)).aggregate([("to_s", "max")])
         told = told.rename_columns([name.removesuffix("_max") for name in told.column_names])
-        filters = {
-            text: wanted
-            for text in told.column("filter").unique().to_pylist()
-            if (wanted := _filter(text)) is not None
-        }
         clients = self.tables.get(CLIENTS)
         if clients is None:
             clients = pa.table(
                 {name: pa.array([], pa.string()) for name in ("run_id", "client", "attributes_json")}
             )
-        rows = list(expected_rows(ready, compile_interests(told, clients, filters)))
+        rows = list(expected_rows(ready, compile_interests(told, clients)))
         return pa.concat_tables(rows) if rows else None
 
     def _keep_publications(self, before_s: float) -> None:
         published = self.tables.get(PUBLICATIONS)
         if published is not None:
             self.tables[PUBLICATIONS] = published.filter(pc.field("time_s") >= before_s).combine_chunks()
-
-
-@lru_cache(maxsize=100_000)
-def _filter(text: str) -> Filter | None:
-    try:
-        return Filter.parse(text)
-    except SojournError:
-        return None
 
 
 def _read(payload: bytes) -> pa.Table:

@@ -7,7 +7,8 @@ read. Files whose names begin with a dot or underscore are being written and are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import TimestampType
 
@@ -27,6 +29,8 @@ from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
 _PREFIX = f"{PARTITION}="
 _READERS = 8
 _TASKS_PER_CORE = 8
+_TASK_COST = 500_000
+"""Rows that are worth a task of their own."""
 _BATCH_ROWS = 1 << 16
 _WIDENS = {pa.int32(): pa.int64(), pa.int16(): pa.int64(), pa.float32(): pa.float64()}
 
@@ -61,7 +65,18 @@ class TraceFile(NamedTuple):
 
     run_id: str
     path: Path
-    row_groups: int
+    group_rows: tuple[int, ...]
+    """Rows of each of its row groups."""
+
+
+class Split(NamedTuple):
+    """A part of a file, to be read by the task that needs it; a row of SPLITS."""
+
+    task: int
+    table: str
+    run_id: str
+    path: str
+    row_group: int
 
 
 @dataclass(slots=True)
@@ -93,8 +108,7 @@ class Trace:
 class _Checked:
     table: str
     path: Path
-    rows: int = 0
-    row_groups: int = 0
+    group_rows: tuple[int, ...] = ()
     nulls: int = 0
     has_policies: bool = False
     fault: str = ""
@@ -137,39 +151,91 @@ def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
     return rows.select(*TRACE[table].names).dropna(subset=list(KEYS.get(table, (PARTITION,))))
 
 
-def read_splits(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
-    """Return the parts of a table's files, a row each, for tasks that read their part with `split_batches`.
+def small_table(trace: Trace, table: str, names: Sequence[str]) -> pa.Table:
+    """Read columns of a table known to be small here and now: sooner done than a job is started."""
+    splits = [
+        Split(0, table, file.run_id, str(file.path), group)
+        for file in trace.files.get(table, [])
+        for group in range(len(file.group_rows))
+    ]
+    schema = pa.schema([(name, to_arrow_type(TRACE[table][name].dataType)) for name in names])
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [_as_type(batch.column(name), schema.field(name).type) for name in names], schema=schema
+        )
+        for batch in split_batches(splits, names)
+    ]
+    return pa.Table.from_batches(batches, schema)
+
+
+def read_splits(spark: SparkSession, trace: Trace, costs: Mapping[str, float]) -> tuple[DataFrame, int]:
+    """Return parts of the files of some tables, dealt to tasks that read them with `split_batches`; how many.
 
     What goes straight into Arrow batches need not be taken apart into Spark's rows and put together again.
+    `costs` says what a row of each table is to be taken for, so that tasks end at about the same time.
     """
     parts = [
-        (file.run_id, str(file.path), group)
+        (rows * cost, Split(0, table, file.run_id, str(file.path), group))
+        for table, cost in costs.items()
         for file in trace.files.get(table, [])
-        for group in range(file.row_groups)
+        for group, rows in enumerate(file.group_rows)
     ]
-    tasks = min(len(parts), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    return spark.createDataFrame(parts, SPLITS).repartition(max(1, tasks))
+    cores = spark.sparkContext.defaultParallelism
+    by_cost = int(sum(cost for cost, _ in parts) // _TASK_COST)
+    tasks = max(1, min(len(parts), max(cores, min(by_cost, _TASKS_PER_CORE * cores))))
+    loads = [(0.0, task) for task in range(tasks)]
+    dealt = []
+    for cost, split in sorted(parts, key=lambda part: (-part[0], part[1])):
+        load, task = loads[0]
+        heapq.heapreplace(loads, (load + cost, task))
+        dealt.append(split._replace(task=task))
+    columns = zip(*sorted(dealt), strict=True) if dealt else ([] for _ in SPLITS)
+    arrays = [
+        pa.array(values, to_arrow_type(column.dataType))
+        for values, column in zip(columns, SPLITS, strict=True)
+    ]
+    frame = spark.createDataFrame(pa.Table.from_arrays(arrays, names=SPLITS.names), SPLITS)
+    return frame.repartitionById(tasks, F.col("task")), tasks
+
+
+def splits_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Split]:
+    """Return a task's part of what `read_splits` dealt."""
+    for batch in batches:
+        yield from (
+            Split(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        )
 
 
 def split_batches(
-    splits: Iterator[pa.RecordBatch], table: str, columns: Sequence[str], names: Sequence[str] = ()
+    splits: Iterable[Split], columns: Sequence[str], names: Sequence[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Read parts of files, in a task: `columns` with `names` among them as dictionaries.
+    """Read parts of files of one table, in a task: `columns` with `names` among them as dictionaries.
 
     As with `read_table`, `run_id` comes from the path and rows that lack a key column are left out.
     """
     stored = [name for name in columns if name != PARTITION]
+    coded = [name for name in names if name in stored]
     for split in splits:
-        for run_id, path, group in zip(*(column.to_pylist() for column in split.columns), strict=True):
-            coded = [name for name in names if name in stored]
-            with pq.ParquetFile(path, read_dictionary=coded) as file:
-                for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=stored):
-                    runs = pa.DictionaryArray.from_arrays(np.zeros(batch.num_rows, np.int32), [run_id])
-                    rows = _with_keys(batch, KEYS[table])
-                    yield pa.RecordBatch.from_arrays(
-                        [runs.slice(0, rows.num_rows), *(rows.column(name) for name in stored)],
-                        names=[PARTITION, *stored],
-                    )
+        kinds = {name: to_arrow_type(TRACE[split.table][name].dataType) for name in stored}
+        with pq.ParquetFile(split.path, read_dictionary=coded) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=[split.row_group], columns=stored):
+                runs = pa.DictionaryArray.from_arrays(np.zeros(batch.num_rows, np.int32), [split.run_id])
+                rows = _with_keys(batch, KEYS.get(split.table, ()))
+                told = {name: _told(rows.column(name), kinds[name], coded=name in coded) for name in stored}
+                told[PARTITION] = runs.slice(0, rows.num_rows)
+                yield pa.RecordBatch.from_arrays([told[name] for name in columns], names=list(columns))
+
+
+def _told(column: pa.Array, kind: pa.DataType, *, coded: bool) -> pa.Array:
+    """Return a column as its table has it, whatever the writer of the file made of it."""
+    if coded:
+        wanted = pa.dictionary(pa.int32(), kind)
+        return column if column.type == wanted else _as_type(column, kind).dictionary_encode()
+    return _as_type(column, kind)
+
+
+def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column if column.type == kind else column.cast(kind)
 
 
 def _with_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
@@ -195,9 +261,9 @@ def _sorted_out(base: Path, checked: list[_Checked]) -> Trace:
             continue
         runs.append(run_id)
         for file in files:
-            rows[file.table] = rows.get(file.table, 0) + file.rows
+            rows[file.table] = rows.get(file.table, 0) + sum(file.group_rows)
             size += file.path.stat().st_size
-            trusted.setdefault(file.table, []).append(TraceFile(run_id, file.path, file.row_groups))
+            trusted.setdefault(file.table, []).append(TraceFile(run_id, file.path, file.group_rows))
         for table in {file.table for file in files}:
             nulls = sum(file.nulls for file in files if file.table == table)
             if nulls:
@@ -223,7 +289,8 @@ def _check(table: str, path: Path) -> _Checked:
         return _Checked(table, path, fault=f"{where} {fault}")
     policies = table == "publications" and _nulls(metadata, {"policy"}) != metadata.num_rows
     nulls = _nulls(metadata, set(KEYS.get(table, ())))
-    return _Checked(table, path, metadata.num_rows, metadata.num_row_groups, nulls, policies)
+    group_rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    return _Checked(table, path, group_rows, nulls, policies)
 
 
 def _schema_fault(table: str, schema: pa.Schema) -> str:

@@ -1,0 +1,76 @@
+"""What buckets found, summed up: rows of FINDINGS to one row of COUNTED a run, client, broker or window.
+
+Sums are of integers, so they do not depend on who is added first. Percentiles of latencies are read off
+summed bins: the first bin with enough latencies in it and below it, whose middle is given.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from sojourn.pipeline.audit_kernel import bin_middle_s
+from sojourn.pipeline.schemas import COUNTED
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+_KEYS = ["run_id", "scope", "key"]
+_SCHEMA = to_arrow_schema(COUNTED)
+COUNTS = tuple(field.name for field in _SCHEMA if pa.types.is_integer(field.type))
+"""Every count that a row of COUNTED has."""
+
+
+def summed(found: pa.Table) -> pa.Table:
+    """Sum up findings; all that belongs to one row must be among them."""
+    groups = found.select(_KEYS).group_by(_KEYS).aggregate([])
+    place = _places(found, groups)
+    rows = len(groups)
+    measure = found.column("measure").combine_chunks().dictionary_encode()
+    codes, names = measure.indices.to_numpy(), measure.dictionary.to_pylist()
+    tally = found.column("tally").fill_null(0).to_numpy()
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {name: groups.column(name) for name in _KEYS}
+    for name in COUNTS:
+        of_name = codes == names.index(name) if name in names else np.zeros(len(codes), np.bool_)
+        sums = np.zeros(rows, np.int64)
+        np.add.at(sums, place[of_name], tally[of_name])
+        columns[name] = pa.array(sums)
+    columns |= _percentiles(found, place, rows)
+    return pa.table(columns).select(_SCHEMA.names).cast(_SCHEMA)
+
+
+def _places(found: pa.Table, groups: pa.Table) -> npt.NDArray[np.int64]:
+    """Return for each finding the place of its group."""
+    numbers = np.zeros(len(found), np.int64)
+    wanted = np.zeros(len(groups), np.int64)
+    for name in _KEYS:
+        names = groups.column(name).unique()
+        wanted = wanted * len(names) + pc.index_in(groups.column(name), names).to_numpy()
+        numbers = numbers * len(names) + pc.index_in(found.column(name), names).to_numpy()
+    order = np.argsort(wanted)
+    places: npt.NDArray[np.int64] = order[np.searchsorted(wanted, numbers, sorter=order)]
+    return places
+
+
+def _percentiles(found: pa.Table, place: npt.NDArray[np.int64], rows: int) -> dict[str, pa.Array]:
+    bins = found.column("bins").combine_chunks()
+    cells = bins.flatten()
+    lengths = bins.value_lengths().fill_null(0).to_numpy()
+    row = np.repeat(place, lengths)
+    number, tally = (cells.field(name).to_numpy() for name in ("bin", "tally"))
+    order = np.lexsort((number, row))
+    row, number, tally = row[order], number[order], tally[order]
+    upto = np.cumsum(tally)
+    ends = np.searchsorted(row, np.arange(rows), side="right")
+    begins = np.searchsorted(row, np.arange(rows), side="left")
+    before = np.concatenate([[0], upto])[begins]
+    total = np.concatenate([[0], upto])[ends] - before
+    some = total > 0
+    told = {}
+    for name, share in PERCENTILES.items():
+        values = np.full(rows, np.nan)
+        at = np.searchsorted(upto, before[some] + np.maximum(1, np.ceil(total[some] * share)))
+        values[some] = [bin_middle_s(int(found_bin)) for found_bin in number[at]]
+        told[f"latency_{name}_s"] = pa.array(values, from_pandas=True)
+    return told
