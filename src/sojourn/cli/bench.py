@@ -40,6 +40,10 @@ def bench(
     out: Annotated[
         Path, typer.Option(help="The file that calibrate writes, for `computations = measured`.")
     ] = Path("calibration.json"),
+    size: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Deliveries that audit is measured with; may be repeated."),
+    ] = None,
 ) -> None:
     """Measure how fast the system is on this machine, beside peers in the same run.
 
@@ -50,18 +54,22 @@ def bench(
         raise UnknownBenchmarkError(
             f"There is no benchmark {name!r}; there are {', '.join(BENCHMARKS)} and all."
         )
+    if size and name != "audit":
+        raise UnknownBenchmarkError(f"--size is for audit alone, not {name!r}; leave it out.")
     for each in names:
-        rows = _measure(each, out)
+        rows = _measure(each, out, size or [])
         if as_json:
             typer.echo(json.dumps({"benchmark": each, "rows": rows}))
         else:
             _show(each, rows)
 
 
-def _measure(name: str, out: Path) -> list[dict[str, Any]]:
+def _measure(name: str, out: Path, sizes: list[int]) -> list[dict[str, Any]]:
     module, function = BENCHMARKS[name][0].split(":")
     run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
-    given = {"path": out} if name == "calibrate" else {}
+    given: dict[str, Any] = {"path": out} if name == "calibrate" else {}
+    if sizes:
+        given["sizes"] = sizes
     if not sys.stderr.isatty():
         return run(progress=lambda _: None, **given)
     with Console(stderr=True).status(f"bench {name}: {BENCHMARKS[name][1]}") as status:
@@ -82,6 +90,8 @@ def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> No
 def _cell(value: object) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: ""}[value]
+    if isinstance(value, list):
+        return ", ".join(_cell(each) for each in value)
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
