@@ -151,7 +151,8 @@ class Crowd:
             self.feed(*_heard(self.air.pop(at)))
         elif kind < 0.97:
             likings = {other: float(self.stream.normal(0, 30)) for other in range(len(self.cores))}
-            self.feed(node, TimerFired(name="shop", handicaps=likings))
+            name = "shop" if self.stream.random() < 0.1 else "choose"
+            self.feed(node, TimerFired(name=name, handicaps=likings))
         elif kind < 0.985:
             self.feed(node, TimerFired(name="beacon"))
         elif kind < 0.99:

@@ -23,6 +23,7 @@ from sojourn.adhoc.tree.messages import (
     Fact,
     Heard,
     Message,
+    ParentAdvertise,
     ParentChanged,
     ParentProbe,
     Published,
@@ -64,6 +65,9 @@ class AdhocWorld:
         self._stream = stream
         rules = timing or Timing()
         self._beacon_s = rules.beacon_s
+        self._news_at_once = rules.news_at_once
+        self._asked: dict[tuple[int, int], Any] = {}
+        """By node and tree: what its last beacon asked for, where that is the only notice."""
         self._cooling = cooling
         self.cores: list[dict[int, ShopParent]] = [
             {root: ShopParent(node, root, own, choosing[node], rules) for root in roots}
@@ -134,7 +138,7 @@ class AdhocWorld:
         if node != tree:
             self._carry_out(node, tree, [Say(ParentProbe(tree=tree, sender=node))])
             self.pump()
-            self.feed(node, tree, TimerFired(name="shop", handicaps=handicaps or {}))
+            self.feed(node, tree, TimerFired(name="choose", handicaps=handicaps or {}))
             self.pump()
             self._refresh(tree)
         return core.parent != before
@@ -187,7 +191,7 @@ class AdhocWorld:
     def _timer(self, thing: tuple[int, int, int, SetTimer]) -> None:
         node, tree, number, timer = thing
         if self._timers.get((node, tree, timer.name)) == number and node not in self.radio.silent:
-            handicaps = self._handicaps(node) if timer.name == "shop" else {}
+            handicaps = self._handicaps(node) if timer.name in ("shop", "choose") else {}
             self.feed(node, tree, TimerFired(name=timer.name, token=timer.token, handicaps=handicaps))
 
     def _handicaps(self, node: int) -> dict[int, float]:
@@ -225,11 +229,19 @@ class AdhocWorld:
         if node in self.radio.silent:
             return
         self.said[type(message).__name__] += 1
-        if isinstance(message, Update):
+        if isinstance(message, Update) or self._asks_anew(message):
             self.changed_s = self.clock.now
         self.clock.plan(
             self.clock.now + self.radio.delay_s, self._arrive, (self.radio.hearers(node), message)
         )
+
+    def _asks_anew(self, message: Message) -> bool:
+        """Whether a beacon that stands in for an Update asks its sender's parent for something else."""
+        if self._news_at_once or not isinstance(message, ParentAdvertise) or message.parent is None:
+            return False
+        asked, known = message.inherent | message.proxied, self._asked.get((message.sender, message.tree))
+        self._asked[message.sender, message.tree] = asked
+        return bool(asked != known)
 
     def _arrive(self, thing: tuple[list[int], Message]) -> None:
         hearers, message = thing

@@ -115,7 +115,7 @@ class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     token: int = 0
     handicaps: dict[int, float] = {}
-    """With `shop`: what to add to a neighbour's metric (see `cooling.py`); nothing for those not named."""
+    """With `shop` and `choose`: what to add to a neighbour's metric (see `cooling.py`); 0 if not named."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

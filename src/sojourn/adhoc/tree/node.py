@@ -5,8 +5,10 @@ How it works:
    It asks the one with the least metric to be its parent. Without an answer it probes again later.
 2. Every node beacons its PARENT-ADVERTISE. A neighbour not heard of for `timeout_s` is forgotten; if it was
    the parent, the node probes anew; if it was a child, its interests are dropped.
-3. At its turn (timer `shop`) a node compares its parent with all neighbours it has heard and switches to one
-   that is strictly better. Equal metrics: fewer hops, then the lesser draw.
+3. At its turn (timer `shop`) a node compares its parent with all neighbours it has heard. If one seems
+   better, it probes, and switches (timer `choose`) if one is strictly better by the answers. Beacons alone
+   are up to a period old: two nodes that each go where the other was last seen would chase each other for
+   minutes. Equal metrics: fewer hops, then the lesser draw.
 4. When what its children ask for grows or shrinks, a node tells its parent. When its route changes, it tells
    its children.
 
@@ -65,9 +67,11 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How long an answer to a check is waited for."""
     retry_s: float = 1.0
     """Between two probes of a node that finds nobody."""
+    news_at_once: bool = True
+    """Whether a change is told at once; otherwise it waits for the next beacon, at every hop anew."""
 
     def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
+        for name in ("beacon_s", "timeout_s", "answer_s", "grant_s", "retry_s"):
             if not getattr(self, name) > 0:
                 raise AdhocError(f"{name} must be above 0, not {getattr(self, name):g}.")
         if self.timeout_s <= self.beacon_s:
@@ -175,9 +179,13 @@ class ShopParent:
             case "beacon":
                 again = SetTimer(name="beacon", delay_s=self._timing.beacon_s, periodic=True)
                 effects = self._forget_silent(now_s)
+                if self.parent is not None:
+                    self._reported = self.effective  # the beacon tells the parent, too
                 return [*effects, Say(self.advertise()), again]
             case "shop":
                 return self._on_turn(fact.handicaps)
+            case "choose":
+                return self._on_choice(fact.handicaps)
             case "retry":
                 return self._probe() if self.state is State.ALONE else []
             case "grant":
@@ -217,8 +225,12 @@ class ShopParent:
             if advert.route is None or any(hop.node == self.node for hop in advert.route):
                 return [*effects, *self._lose_parent()]
             if before is None or _ids(before.advert) != _ids(advert):
-                effects.append(Say(self.advertise()))
+                effects += self._news()
         return effects
+
+    def _news(self) -> list[Effect]:
+        """Tell where this node hangs now, unless that waits for the next beacon."""
+        return [Say(self.advertise())] if self._timing.news_at_once else []
 
     def _forget_silent(self, now_s: float) -> list[Effect]:
         """Forget neighbours that were not heard of for too long, whatever they were to this node."""
@@ -237,13 +249,13 @@ class ShopParent:
         self.parent, self._reported = None, None
         self.state = after(self.state, Step.LOST)
         # The beacon without a route tells the children at once; each looks for itself.
-        effects: list[Effect] = [ParentChanged(None), Say(self.advertise())]
+        effects: list[Effect] = [ParentChanged(None), *self._news()]
         return effects if self.state is State.JOINING else [*effects, *self._probe()]
 
     def _probe(self) -> list[Effect]:
         return [
             Say(ParentProbe(tree=self.tree, sender=self.node)),
-            SetTimer(name="shop", delay_s=self._timing.answer_s),
+            SetTimer(name="choose", delay_s=self._timing.answer_s),
         ]
 
     # ------------------------------------------------------------------------ children
@@ -269,7 +281,7 @@ class ShopParent:
             once = once | asked
         self.proxied, self._sole = once, once - twice
         effective = self.effective
-        if self.parent is None or effective == self._reported:
+        if self.parent is None or effective == self._reported or not self._timing.news_at_once:
             return []
         self._reported = effective
         return [Say(Update(tree=self.tree, sender=self.node, to=self.parent, asked=effective))]
@@ -277,17 +289,23 @@ class ShopParent:
     # ------------------------------------------------------------------------ shopping
 
     def _on_turn(self, handicaps: dict[int, float]) -> list[Effect]:
-        again: list[Effect] = []
-        if self.is_root:
+        """Look around; if another parent seems better, ask all neighbours how things stand by now."""
+        if self.is_root or self.state in (State.ALONE, State.JOINING):
             return []
-        if self.state in (State.JOINED, State.SWITCHING):
-            again = [SetTimer(name="shop", delay_s=self._timing.beacon_s, periodic=True)]
-        if self.state in (State.JOINING, State.SWITCHING):
-            return again
+        again = SetTimer(name="shop", delay_s=self._timing.beacon_s, periodic=True)
+        if self.state is State.SWITCHING or self._shop(handicaps) == self.parent:
+            return [again]
+        return [again, *self._probe()]
+
+    def _on_choice(self, handicaps: dict[int, float]) -> list[Effect]:
+        """The answers are there: ask the best to be the parent."""
+        if self.is_root or self.state in (State.JOINING, State.SWITCHING):
+            return []
         best = self._shop(handicaps)
-        if best is None or best == self.parent:
-            return again or [SetTimer(name="retry", delay_s=self._timing.retry_s, periodic=True)]
-        return [*again, *self._ask(best)]
+        if best is not None and best != self.parent:
+            return self._ask(best)
+        alone = self.state is State.ALONE
+        return [SetTimer(name="retry", delay_s=self._timing.retry_s, periodic=True)] if alone else []
 
     def _shop(self, handicaps: dict[int, float]) -> int | None:
         """The best parent in reach; the present one unless another is strictly better."""
@@ -396,7 +414,7 @@ class ShopParent:
             effects.append(Say(Leave(tree=self.tree, sender=self.node, to=before)))
         else:
             effects.append(SetTimer(name="shop", delay_s=self._timing.beacon_s, periodic=True))
-        return [*effects, Say(self.advertise())]
+        return [*effects, *self._news()]
 
 
 def _ids(advert: ParentAdvertise) -> tuple[int, ...] | None:

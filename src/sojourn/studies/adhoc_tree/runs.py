@@ -57,6 +57,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     error: float = 0.0
     """Standard deviation of the error in COMBOerr."""
     timeout_s: float = 3.5
+    news_at_once: bool = True
     solver_s: float = parameters.SOLVER_SECONDS
     """The exact solver's limit for one system."""
     roaming: Roaming | None = None
@@ -233,7 +234,7 @@ def _large(run: Run) -> Row:
 
 def _move(run: Run) -> Row:
     """Trials in which one node moves."""
-    moves = [move_one(layout, Timing(timeout_s=run.timeout_s)) for layout in _layouts(run)]
+    moves = [move_one(layout, Timing(timeout_s=run.timeout_s, news_at_once=run.news_at_once)) for layout in _layouts(run)]
     row: Row = {
         "stable": json.dumps([moved.stable for moved in moves]),
         "seconds": json.dumps([moved.seconds for moved in moves]),
