@@ -21,6 +21,8 @@ from sojourn.interest.syntax import FilterSyntaxError
 
 COMMANDS = {
     "demo": "sojourn.cli.demo:demo",
+    "init": "sojourn.cli.init:init",
+    "serve": "sojourn.cli.serve:serve",
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",
     "tree": "sojourn.cli.tree:tree",

@@ -1,0 +1,189 @@
+"""The configuration of a network of brokers: one TOML file that all of them read.
+
+    links = [["B1", "B2"]]
+
+    [[brokers]]
+    name = "B1"
+    listen = "127.0.0.1:1883"
+
+Every broker reads the same file and is told its name, so there is one place to look. Values that do not fit
+are refused with the place they stand at. `templates.py` writes such files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from sojourn.errors import SojournError
+from sojourn.mqtt.limits import Limits
+
+PORT_MAX = 65_535
+LOOPBACK = ("127.", "::1", "localhost")
+
+
+class ConfigError(SojournError):
+    """A configuration cannot be used; the text says where and why."""
+
+
+class Address(NamedTuple):
+    """Where to listen or to call."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host.startswith(LOOPBACK)
+
+
+class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One broker."""
+
+    name: str
+    listen: str
+    """Where clients connect, as HOST:PORT."""
+    advertised: str | None = None
+    """What clients elsewhere are told to use, where that differs."""
+    peers: str | None = None
+    """Where other brokers connect, as HOST:PORT."""
+    page: str | None = None
+    """Where the page, the metrics and the health check are served, as HOST:PORT."""
+    store: str | None = None
+    """The file that survives a restart; none keeps everything in memory."""
+
+
+class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens when clients move."""
+
+    subscribers: Literal["proactive", "reactive", "durable"] = "proactive"
+    publishers: str = "standard"
+    """A publisher protocol, or several joined by +."""
+
+
+class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How events find their way between brokers."""
+
+    mode: Literal["content", "flooding"] = "content"
+    covering: bool = True
+    """Whether a subscription that a wider one covers stays at home."""
+
+
+class UserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody who may connect."""
+
+    name: str
+    password: str
+    """As `sojourn password` prints it; never the password itself."""
+    attributes: dict[str, str | int | float | bool] = {}
+    """What access policies are asked about."""
+    publish: list[str] | None = None
+    """Topic filters of what it may publish; none allows all."""
+    subscribe: list[str] | None = None
+    """Topic filters of what it may subscribe to; none allows all."""
+    publish_if: str | None = None
+    """A filter that the attributes of its events must satisfy."""
+    subscribe_if: str | None = None
+    """A filter that the attributes of events must satisfy for it to see them."""
+
+
+class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may connect."""
+
+    anonymous: bool | None = None
+    """Clients without a name: by default only where the broker listens on loopback."""
+    clients_state_attributes: bool | None = None
+    """Whether a client's own word about its attributes counts: by default only for anonymous ones."""
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A network of brokers."""
+
+    brokers: list[BrokerConfig]
+    links: list[tuple[str, str]] = []
+    mobility: MobilityConfig = MobilityConfig()
+    routing: RoutingConfig = RoutingConfig()
+    limits: Limits = Limits()
+    security: SecurityConfig = SecurityConfig()
+    users: list[UserConfig] = []
+
+    def broker(self, name: str) -> BrokerConfig:
+        """Return the broker of a name."""
+        for broker in self.brokers:
+            if broker.name == name:
+                return broker
+        names = ", ".join(broker.name for broker in self.brokers)
+        raise ConfigError(f"The configuration has no broker {name!r}; it has {names}.")
+
+    def neighbours(self, name: str) -> list[str]:
+        """Return the brokers that a broker is linked to."""
+        return [other for link in self.links if name in link for other in link if other != name]
+
+
+def parse_address(text: str, where: str) -> Address:
+    """Read HOST:PORT, or refuse it."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 <= int(port) <= PORT_MAX:
+        raise ConfigError(f"{where} must be HOST:PORT, such as 127.0.0.1:1883, not {text!r}.")
+    return Address(host.strip("[]"), int(port))
+
+
+def read_config(text: str | bytes, source: str = "the configuration") -> Config:
+    """Read a configuration from TOML, or refuse it with the place that is wrong."""
+    try:
+        config = msgspec.toml.decode(text, type=Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"In {source}: {error}.") from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{source} is not TOML: {error}.") from None
+    check_config(config)
+    return config
+
+
+def load_config(path: Path) -> Config:
+    """Read a configuration file."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read {path}: {error.strerror}; `sojourn init single > {path}` writes one."
+        ) from None
+    return read_config(text, str(path))
+
+
+def check_config(config: Config) -> None:
+    """Refuse names given twice, links to nowhere and addresses that are none."""
+    names = [broker.name for broker in config.brokers]
+    if not names:
+        raise ConfigError("A configuration has at least one [[brokers]] table.")
+    for name in names:
+        if names.count(name) > 1 or not name:
+            raise ConfigError(f"The broker name {name!r} is empty or given twice; each broker has its own.")
+    for broker in config.brokers:
+        parse_address(broker.listen, f"listen of {broker.name}")
+        for key, text in (("peers", broker.peers), ("page", broker.page)):
+            if text is not None:
+                parse_address(text, f"{key} of {broker.name}")
+    for one, other in config.links:
+        for name in (one, other):
+            if name not in names:
+                raise ConfigError(f"links names the broker {name!r}, which there is none of.")
+        if one == other:
+            raise ConfigError(f"links connects {one!r} with itself.")
+    users = [user.name for user in config.users]
+    if len(set(users)) < len(users):
+        raise ConfigError("Two users have the same name; each needs its own.")
+
+
+def single_broker(address: Address, limits: Limits | None = None, name: str = "B1") -> Config:
+    """Return the configuration of one broker with sensible defaults."""
+    return Config(
+        brokers=[BrokerConfig(name=name, listen=str(address))],
+        limits=limits if limits is not None else Limits(),
+    )

@@ -1,0 +1,75 @@
+"""One client's TCP connection: bytes between the socket and the node, nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from sojourn.live.node import LINGER_S, Node
+
+ACCEPT_MARGIN = 100
+"""Connections beyond the limit that are accepted to be told so; the rest are closed at once."""
+
+
+class ClientConnection(asyncio.Protocol):
+    """Tells the node what came and went, and writes what it is given."""
+
+    __slots__ = ("_closing", "_node", "_number", "_transport", "write")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._number = 0
+        self._transport: asyncio.Transport | None = None
+        self._closing = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
+        """Take the connection, unless there are far too many."""
+        node = self._node
+        self._transport = transport
+        self.write = transport.write
+        if len(node.connections) >= node.config.limits.connections_max + ACCEPT_MARGIN:
+            transport.abort()
+            return
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        transport.set_write_buffer_limits(high=node.config.limits.output_bytes_max)
+        peer = transport.get_extra_info("peername")
+        self._number = node.opened(self, str(peer[0]) if isinstance(peer, tuple) else "")
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what came."""
+        if self._number:
+            self._node.received(self._number, data)
+
+    def pause_writing(self) -> None:
+        """Note that the client does not read, and stop reading from it: it is to feel that."""
+        if self._number and self._transport is not None:
+            self._node.blocked(self._number)
+            if not self._closing:
+                self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Note that the client has read."""
+        if self._number and self._transport is not None:
+            if not self._closing:
+                self._transport.resume_reading()
+            self._node.drained(self._number)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (why does not matter)
+        """Note that the connection is gone."""
+        if self._number:
+            number, self._number = self._number, 0
+            self._node.lost(number)
+
+    def close(self) -> None:
+        """Close after what was written has been read, or soon."""
+        if self._transport is not None and not self._closing:
+            self._closing = True
+            self._transport.close()
+            self._node.loop.call_later(LINGER_S, self._transport.abort)
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,93 @@
+"""A broker process: sockets, signals, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+from collections.abc import Callable
+
+import uvloop
+
+from sojourn.errors import SojournError
+from sojourn.live.config import Address, Config, parse_address
+from sojourn.live.connection import ClientConnection
+from sojourn.live.node import Node
+
+BACKLOG = 1_024
+SPARE_FILES = 256
+"""File descriptors besides those of clients."""
+
+_log = logging.getLogger("sojourn.server")
+
+
+class ListenError(SojournError):
+    """An address cannot be listened on."""
+
+
+class Server:
+    """One broker listening for clients."""
+
+    def __init__(self, config: Config, name: str) -> None:
+        self.config = config
+        self.name = name
+        self.node: Node | None = None
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> Address:
+        """Listen; return the address, which has the true port where 0 was asked for."""
+        loop = asyncio.get_running_loop()
+        address = parse_address(self.config.broker(self.name).listen, "listen")
+        node = self.node = Node(self.config, self.name, loop)
+        try:
+            self._server = await loop.create_server(
+                lambda: ClientConnection(node), address.host, address.port, backlog=BACKLOG
+            )
+        except OSError as error:
+            raise ListenError(
+                f"Cannot listen on {address}: {error.strerror or error}; choose another port."
+            ) from None
+        port = self._server.sockets[0].getsockname()[1]
+        return Address(address.host, port)
+
+    async def stop(self, reference: str | None = None) -> None:
+        """Accept nobody any more, and tell clients where to go."""
+        if self._server is not None:
+            self._server.close()
+        if self.node is not None:
+            await self.node.stop(reference)
+
+
+def reference_for(config: Config, name: str) -> str | None:
+    """Return where the clients of a broker are to go when it stops: to a neighbour, if there is one."""
+    neighbours = config.neighbours(name)
+    if not neighbours:
+        return None
+    broker = config.broker(neighbours[0])
+    return broker.advertised or broker.listen
+
+
+def allow_many_files(wanted: int) -> None:
+    """Raise the limit on open files as far as the system lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+
+
+def serve(config: Config, name: str, on_ready: Callable[[Address], None]) -> None:
+    """Run a broker until SIGTERM or SIGINT; it then tells its clients where to go."""
+    allow_many_files(config.limits.connections_max + SPARE_FILES)
+    uvloop.run(_serve(config, name, on_ready))
+
+
+async def _serve(config: Config, name: str, on_ready: Callable[[Address], None]) -> None:
+    server = Server(config, name)
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    address = await server.start()
+    on_ready(address)
+    await stopped.wait()
+    await server.stop(reference_for(config, name))

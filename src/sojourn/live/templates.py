@@ -1,0 +1,105 @@
+"""Configurations to begin with: `sojourn init NAME` writes one, with comments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sojourn.errors import SojournError
+
+FIRST_CLIENT_PORT, FIRST_PEER_PORT, PAGE_PORT = 1883, 2883, 8080
+
+
+class TemplateError(SojournError):
+    """There is no template of that name."""
+
+
+class Template(NamedTuple):
+    """A network: how many brokers, which of them are linked, and a word on it."""
+
+    brokers: int
+    links: Sequence[tuple[int, int]]
+    about: str
+
+
+TEMPLATES = {
+    "building": Template(
+        6,
+        ((1, 2), (1, 6), (2, 3), (2, 6), (3, 4), (3, 5), (3, 6), (4, 6)),
+        "Six brokers of a building; links lead where people can walk.",
+    ),
+    "line": Template(3, ((1, 2), (2, 3)), "Three brokers in a line."),
+    "tree": Template(6, ((1, 2), (1, 3), (2, 4), (2, 5), (3, 6)), "Six brokers in a tree below B1."),
+    "single": Template(1, (), "One broker."),
+}
+
+_HEAD = """\
+# {about} Written by `sojourn init {name}`.
+# Run one broker:   sojourn serve FILE --broker B1
+# Every broker reads this same file.
+
+# Between which brokers there is a connection. Loops are fine: routing uses a tree of them.
+links = [{links}]
+
+[mobility]
+# What happens to the session of a client that moves to another broker:
+#   proactive  copies wait one hop ahead of it      reactive  fetched when it arrives
+#   durable    every broker keeps its own
+subscribers = "proactive"
+# For publishers: standard, prefetching, proxy, delayed, or several joined by +.
+publishers = "standard"
+
+[routing]
+# content: events go where a subscription wants them; flooding: to every broker.
+mode = "content"
+covering = true
+
+[security]
+# Clients without a user name are let in where a broker listens on loopback only. To let them in elsewhere
+# too, say so:
+# anonymous = true
+
+# Somebody who may connect; `sojourn password` prints what belongs into `password`.
+# [[users]]
+# name = "ambulance-7"
+# password = "scrypt$…"
+# attributes = {{ role = "medic", clearance = 3 }}
+# publish = ["city/+/incidents"]
+# subscribe = ["city/#"]
+
+[limits]
+# The defaults, where you may want others:
+# connections_max = 20000
+# packet_bytes_max = 1048576
+# subscriptions_max = 1000        # of one client
+# filters_max = 200               # of one client
+# queue_bytes_max = 16777216      # waiting for one client
+# queue_bytes_max_all = 536870912 # waiting for all clients
+# keep_alive_max_s = 60           # a longer keep-alive is shortened to this
+# session_expiry_max_s = 2592000
+"""
+
+_BROKER = """
+[[brokers]]
+name = "B{number}"
+listen = "127.0.0.1:{client_port}"{peers}{page}
+# store = "B{number}.db"   # keeps sessions and acknowledged messages over a restart
+"""
+
+
+def template(name: str) -> str:
+    """Return a configuration as text, or refuse a name that there is none of."""
+    found = TEMPLATES.get(name)
+    if found is None:
+        raise TemplateError(f"There is no template {name!r}; there are {', '.join(TEMPLATES)}.")
+    links = ", ".join(f'["B{one}", "B{other}"]' for one, other in found.links)
+    text = _HEAD.format(about=found.about, name=name, links=links)
+    for number in range(1, found.brokers + 1):
+        peer_port = FIRST_PEER_PORT + number - 1
+        text += _BROKER.format(
+            number=number,
+            client_port=FIRST_CLIENT_PORT + number - 1,
+            peers=f'\npeers = "127.0.0.1:{peer_port}"' if found.links else "",
+            page=f'\npage = "127.0.0.1:{PAGE_PORT}"' if number == 1 else "",
+        )
+    return text
