@@ -1,4 +1,4 @@
-"""A whole broker: its router, and what it does for publishers that come and go.
+"""A whole broker: its router, and what it does for publishers and subscribers that come and go.
 
     effects = broker.handle(fact, now)
 
@@ -6,19 +6,28 @@ The answer is one reused `Effects` object: carry it out and `clear` it before th
 waits, draws or sends; time only enters as `now`, and only to say since when a stay is in its state.
 
 `handle` is the door for every fact. A driver that carries many messages may take the short way of the same
-code, `broker.receivers[message.kind](message, bit)`, where `bit` stands for the sender (`neighbours.py`).
+code, `broker.receivers[message.kind](message, bit)`, where `bit` stands for the sender (`neighbours.py`);
+messages about subscribers need the time, so such a driver sets `subscribers.now` before.
+
+The subscriber half (`subscribers.py`) is there if the broker has a `Scheme`; it has its own facts, messages
+and timers, whose tokens are negative. Where events are flooded, interests stay where they are made.
 
 Building before tearing down is a rule here too: a broker first announces the publisher to the next one and
 then lets its own tree go. The message that announces is routed hop by hop along the overlay like any other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from sojourn.mobility import facts
+from sojourn.mobility.learnt_graph import LearntGraph
 from sojourn.mobility.policies import Policy
+from sojourn.mobility.prediction import Predictor
+from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.stays import Next, State, Tree, Turn, Wait, follow
+from sojourn.mobility.subscribers import Placement, Subscribers
 from sojourn.routing.effects import CancelTimer, Effects, SetTimer
+from sojourn.routing.flooding import FloodingRouter
 from sojourn.routing.interests import Interests
 from sojourn.routing.messages import NO_CAUSE, Kind, Prepare, Release, undoing
 from sojourn.routing.neighbours import LOCAL, Neighbours
@@ -56,22 +65,31 @@ class Broker:
         "receivers",
         "router",
         "stays",
+        "subscribers",
         "work",
         "work_cause",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (a broker is put together from its parts here and nowhere else)
         self,
         number: int,
         neighbours: Neighbours,
         interests: Interests,
         policy: Policy,
         next_hop: Callable[[int, int], int],
+        *,
+        scheme: Scheme | None = None,
+        flooding: bool = False,
+        predictor: Predictor | None = None,
+        placement: Placement | None = None,
     ) -> None:
         self.number = number
         self.policy = policy
         self.effects = Effects()
-        self.router = Router(neighbours, interests, self.effects)
+        self.router = (FloodingRouter if flooding else Router)(neighbours, interests, self.effects)
+        self.subscribers = Subscribers(
+            number, self.router, scheme or Scheme(), next_hop, predictor=predictor, placement=placement
+        )
         self.stays: dict[int, Stay] = {}
         """By client: every stay that is not ABSENT."""
         self.enrolled: dict[int, tuple[int, ...]] = {}
@@ -88,9 +106,10 @@ class Broker:
             router.unadvertise,
             router.subscribe,
             router.unsubscribe,
-            router.publish,
+            router.publish if scheme is None else self.subscribers.publish,
             self._on_prepare,
             self._on_release,
+            *[self.subscribers.receive] * (len(Kind) - Kind.COPY),
         )
         """By kind of message: what handles it, given the message and the sender's bit."""
 
@@ -99,7 +118,8 @@ class Broker:
         assert not self.effects.sends, "the effects of the last fact were not cleared"
         if isinstance(fact, facts.Received):
             message = fact.message
-            self.work = message.kind if message.kind <= Kind.PUBLISH else IDLE
+            self.work = message.kind
+            self.subscribers.now = now
             self.receivers[message.kind](message, self.router.neighbours.bit(fact.sender))
         else:
             self._HANDLERS[type(fact)](self, fact, now)
@@ -146,6 +166,10 @@ class Broker:
 
     def _on_timer(self, fact: facts.TimerFired, now: float) -> None:
         self.work = IDLE
+        if fact.token < 0:
+            self.subscribers.now = now
+            self.subscribers.expired(fact.token)
+            return
         stay = self.stays.get(fact.client)
         # A timer may fire while its cancellation is under way: then it is of no stay any more.
         if stay is not None and stay.token == fact.token:
@@ -188,7 +212,17 @@ class Broker:
 
     def _on_published(self, fact: facts.ClientPublished, _now: float) -> None:
         self.work = Kind.PUBLISH
-        self.router.publish(fact.publication, LOCAL)
+        self.receivers[Kind.PUBLISH](fact.publication, LOCAL)
+
+    def _on_subscriber(self, fact: facts.Fact, now: float) -> None:
+        self.work = IDLE
+        self.subscribers.now = now
+        self.subscribers.handle(fact)
+
+    def load_graph(self, graph: LearntGraph, names: Sequence[str], now: float) -> None:
+        """Start the neighbour table from a learnt graph; `names` are the brokers' in it, by number."""
+        numbers = {name: number for number, name in enumerate(names)}
+        self.subscribers.table.load(graph, names[self.number], numbers, now)
 
     # The mechanism -----------------------------------------------------------------------------------
 
@@ -253,4 +287,9 @@ class Broker:
         facts.ClientUnsubscribed: _on_unsubscribed,
         facts.ClientPublished: _on_published,
         facts.TimerFired: _on_timer,
+        facts.SubscriberArrived: _on_subscriber,
+        facts.SubscriberLost: _on_subscriber,
+        facts.SubscriberChanged: _on_subscriber,
+        facts.SubscriberGone: _on_subscriber,
+        facts.Consumed: _on_subscriber,
     }

@@ -3,7 +3,7 @@
 1. Does what is stored for a subscriber follow it to its next broker? With durable subscriptions it does not:
    every broker it ever visited stores for it until it comes back. Reactive and pro-active it does.
 2. Is it there before the subscriber is? Pro-active keeps passive copies of its subscriptions at the brokers
-   it may come to, and activates them when it leaves (section 4); reactive fetches everything after the arrival.
+   it may come to, and activates them when it leaves (section 4); reactive fetches everything afterwards.
 
 The rest are limits: each queue, wait and memory has one.
 """

@@ -233,8 +233,7 @@ class Router:
         if mask & LOCAL:
             local = self.local_subs
             holders = [local[sub] for sub in message.matched if sub in local]
-            clients = tuple(holders[0]) if len(holders) == 1 else tuple(dict.fromkeys(_each(holders)))
-            self.effects.deliveries.append(Deliver(clients, message))
+            self.effects.deliveries.append(Deliver(local_clients(holders), message))
 
     # What the network does -------------------------------------------------------------------------
 
@@ -314,8 +313,11 @@ class Router:
             self._sends.append((mask, message))
 
 
-def _each(holders: list[dict[int, None]]) -> Iterable[int]:
-    return (client for clients in holders for client in clients)
+def local_clients(holders: list[dict[int, None]]) -> tuple[int, ...]:
+    """The clients of several subscriptions, each once."""
+    if len(holders) == 1:
+        return tuple(holders[0])
+    return tuple(dict.fromkeys(client for clients in holders for client in clients))
 
 
 def _entries(

@@ -1,0 +1,162 @@
+"""What a broker holds for one subscriber: a copy, or the stay of one epoch; and what it remembers of others.
+
+A broker has at most one holding of a subscriber that counts, its latest, and perhaps older stays that still
+wait for their successor to ask, or that owe it something (`keeping.py`).
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from sojourn.mobility.copies import State
+from sojourn.mobility.facts import How
+from sojourn.routing.messages import NO_CAUSE, Handoff, Marks, Moved, Publish
+
+NOBODY = -1
+STAYS = (State.PRESENT, State.AWAY, State.LEAVING)
+
+
+class Holding:
+    """One subscriber's copy or stay at this broker."""
+
+    __slots__ = (
+        "acked",
+        "asked",
+        "cause",
+        "ceiling",
+        "client",
+        "complete",
+        "controller",
+        "epoch",
+        "fed",
+        "forwarded",
+        "holders",
+        "how",
+        "is_open",
+        "key",
+        "marks",
+        "origin",
+        "others",
+        "pending",
+        "queue",
+        "ready",
+        "state",
+        "subscriptions",
+        "successor",
+        "token",
+        "version",
+        "waits",
+    )
+
+    def __init__(self, client: int, epoch: int, subscriptions: tuple[int, ...]) -> None:
+        self.client = client
+        self.epoch = epoch
+        """Of a stay, its own; of a copy, that of the connection for whose sake it is kept."""
+        self.state = State.ABSENT
+        self.subscriptions = subscriptions
+        self.version = 0
+        self.cause = NO_CAUSE
+        self.token = 0
+        """The timer that runs; 0 for none."""
+        # Events.
+        self.fed: tuple[int, ...] = ()
+        """The subscriptions that are entered in the router for it, under `key`."""
+        self.key = client
+        self.queue: deque[Publish] = deque()
+        """What arrived here by itself and is not consumed, in the order of arrival."""
+        self.forwarded: list[Publish] = []
+        """What another broker sent, until all of it is there."""
+        self.marks: dict[str, int] = {}
+        self.ceiling: dict[str, int] = {}
+        """By source: up to here the client has everything, though it may yet arrive by itself."""
+        self.ready = False
+        """Whether events go to the client at once."""
+        self.is_open = False
+        """Ready, and nothing to check or to keep: the fast way."""
+        # What it waits for.
+        self.waits: set[int] = set()
+        """The epochs under which it expects events; the end of any one of them completes it."""
+        self.complete = False
+        """Whether the queue has all that the client has not consumed."""
+        self.asked = NOBODY
+        """The epoch of a `Moved` that is not answered."""
+        self.how = How.FIRST
+        # A copy's.
+        self.controller = NOBODY
+        self.others: tuple[int, ...] = ()
+        # A stay's.
+        self.origin: int | None = None
+        """The broker that the subscriber came from."""
+        self.holders: set[int] = set()
+        """The brokers whose copies are this stay's to tidy up."""
+        self.pending: set[int] = set()
+        """Those that were told to activate and have not answered."""
+        self.acked: set[int] = set()
+        """Those that answered while this stay waits itself."""
+        self.successor: Moved | None = None
+        """What the next broker sent, while this one is LEAVING."""
+
+    def yields_to(self, request: Handoff) -> bool:
+        """Whether a request may act on this copy: by the broker in control, or one that served later.
+
+        The broker's id is what paper 001, section 4.1 puts on each copy; the epoch dates it.
+        """
+        if request.epoch != self.epoch:
+            return request.epoch > self.epoch
+        return request.sender == self.controller
+
+    def is_stay(self) -> bool:
+        """Whether the subscriber is or was connected here in this epoch."""
+        return self.state in STAYS
+
+    def is_asking(self) -> bool:
+        """Whether it waits for the subscriptions themselves."""
+        return not self.subscriptions and bool(self.waits) and self.asked == NOBODY
+
+    def note_marks(self, marks: Marks) -> None:
+        """The client has consumed at least this."""
+        own = self.marks
+        for source, sequence in marks.items():
+            if sequence > own.get(source, -1):
+                own[source] = sequence
+
+
+class Past:
+    """What a broker remembers of a subscriber that it holds nothing for, or nothing active."""
+
+    __slots__ = ("closed", "moved", "moved_to")
+
+    def __init__(self) -> None:
+        self.closed = -1
+        """Copies of this epoch and before were deactivated or deleted; whoever says otherwise is late."""
+        self.moved = -1
+        """The epoch of the broker that its last stay here was given to."""
+        self.moved_to = NOBODY
+
+
+def in_order(publications: Iterable[Publish], marks: Marks) -> list[Publish]:
+    """The events beyond the marks, each once, every source's in its order, sources mixed as they came."""
+    by_source: dict[str, dict[int, Publish]] = {}
+    order: list[str] = []
+    disordered = set()
+    last: dict[str, int] = {}
+    for publication in publications:
+        event = publication.event
+        source, sequence = event.source, event.sequence
+        if sequence <= marks.get(source, -1):
+            continue
+        known = by_source.setdefault(source, {})
+        if sequence in known:
+            continue
+        known[sequence] = publication
+        order.append(source)
+        if sequence < last.get(source, -1):
+            disordered.add(source)
+        else:
+            last[source] = sequence
+    streams = {
+        source: iter(
+            [known[sequence] for sequence in sorted(known)] if source in disordered else known.values()
+        )
+        for source, known in by_source.items()
+    }
+    return [next(streams[source]) for source in order]

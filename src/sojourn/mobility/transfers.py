@@ -1,0 +1,217 @@
+"""Events on their way from a subscriber's old broker to its new one, or to copies that were activated.
+
+The new broker asks the old one with `Moved`, always, and is always answered with FORWARD-END: by the old
+broker; or, if that has handed the subscriber on meanwhile, by the broker it handed it to, since the request
+is passed on along the way that the subscriber's events took. A request that comes after a later one is told
+that it is superseded. A broker that has forgotten says that too, and the subscriber is served with what there
+is.
+
+The same two messages, Forward and FORWARD-END, bring a copy up to date that was activated. Both kinds of
+transfer have their own epoch, so that a repetition of one can't be taken for the other.
+"""
+
+from dataclasses import replace
+
+from sojourn.mobility.copies import State, Turn
+from sojourn.mobility.copy_requests import CopyRequests
+from sojourn.mobility.holdings import NOBODY, Holding
+from sojourn.routing.effects import Close
+from sojourn.routing.messages import (
+    Activated,
+    Ask,
+    Context,
+    Forward,
+    ForwardEnd,
+    Moved,
+    Outcome,
+    undoing,
+)
+
+Request = Moved | Ask
+
+
+class Transfers(CopyRequests):
+    """What a broker does with requests for events, and with the events it asked for."""
+
+    __slots__ = ()
+
+    # The old broker ----------------------------------------------------------------------------------
+
+    def on_activated(self, message: Activated) -> None:
+        """A copy stores by itself now: give it what it lacks; or there is none: deliver the context."""
+        stay = self.main.get(message.client)
+        if stay is None or stay.state is not State.AWAY or stay.epoch != message.epoch:
+            return
+        if message.sender not in stay.pending:
+            return
+        if not message.found:
+            self._activate(stay, message.sender, stay.subscriptions)
+            return
+        stay.pending.discard(message.sender)
+        if stay.complete:
+            self._give(stay, message.sender, stay.epoch, stay.marks, Outcome.COMPLETE)
+        else:
+            stay.acked.add(message.sender)
+
+    def on_moved(self, message: Moved) -> None:
+        """Case 4, and the reactive scheme: the subscriber is with the sender."""
+        if self.scheme.ahead and message.sender != self.number:
+            self.table.cross(message.sender, self.now)
+        stay = self._stay_for(message)
+        if stay is None:
+            return
+        if stay.state is State.PRESENT:
+            self.effects.closes.append(Close(stay.client, stay.epoch))
+        past = self._remember(message.client)
+        past.moved, past.moved_to = message.epoch, message.sender
+        self._tidy(stay, message)
+        subscriptions, client = stay.subscriptions, stay.client
+        if stay.complete or not message.wants:
+            stay.cause = message.cause
+            if message.wants:
+                marks = message.marks if message.marks is not None else stay.marks
+                self._give(stay, message.sender, message.epoch, marks, Outcome.COMPLETE)
+            else:
+                self._end(client, message.sender, message.epoch, Outcome.COMPLETE, stay.marks, message.cause)
+            self._turn(stay, Turn.HANDED_OVER, message.cause)
+        else:
+            stay.cause, stay.successor = message.cause, message
+            self._set_aside(stay)
+            self._turn(stay, Turn.ASKED_EARLY, message.cause)
+        if self.number in message.holders and client not in self.main and past.closed < message.epoch:
+            self._become_copy(message, subscriptions)
+
+    def _become_copy(self, message: Moved, subscriptions: tuple[int, ...]) -> None:
+        """The old broker is a neighbour of the new one: it keeps what it knows as a passive copy."""
+        copy = self.main[message.client] = Holding(message.client, message.epoch, subscriptions)
+        copy.controller, copy.others = message.sender, message.holders
+        self._turn(copy, Turn.COPIED, message.cause)
+
+    def _tidy(self, stay: Holding, moved: Moved) -> None:
+        """Deactivate the copies that the new broker takes over, delete the others."""
+        cause = undoing(moved.cause)
+        for broker in sorted(stay.holders - {moved.sender}):
+            if broker not in moved.holders:
+                self._delete(stay, broker, cause)
+            elif stay.state is State.AWAY:
+                self._deactivate(stay, broker, cause)
+        stay.holders.clear()
+        stay.pending.clear()
+        stay.acked.clear()
+
+    def _stay_for(self, request: Request) -> Holding | None:
+        """The stay that a request of a later broker is about; where there is none it is answered here."""
+        client, epoch = request.client, request.epoch
+        stays = [one for one in self._all(client) if one.is_stay()]
+        earlier = [one for one in stays if one.epoch < epoch]
+        stay = max(earlier, key=lambda one: one.epoch, default=None)
+        past = self.past.get(client)
+        if stay is not None and stay.successor is None:
+            return stay
+        if stay is not None and stay.successor is not None:
+            moved, moved_to = stay.successor.epoch, stay.successor.sender
+        elif past is not None:
+            moved, moved_to = past.moved, past.moved_to
+        else:
+            moved, moved_to = NOBODY, NOBODY
+        if moved == epoch:
+            return None  # a repetition
+        if NOBODY < moved < epoch:
+            self._send(replace(request, destination=moved_to))
+        elif moved > epoch or any(one.epoch > epoch for one in stays):
+            self._refuse(request, Outcome.SUPERSEDED)
+        else:
+            self._refuse(request, Outcome.UNKNOWN)
+        return None
+
+    def _refuse(self, request: Request, outcome: Outcome) -> None:
+        if isinstance(request, Moved):
+            self._end(request.client, request.sender, request.epoch, outcome, {}, request.cause)
+        else:
+            self._tell(request, ())
+
+    def on_ask(self, message: Ask) -> None:
+        """The first step of the reactive scheme in paper 001: the new broker lacks the subscriptions."""
+        stay = self._stay_for(message)
+        if stay is None:
+            return
+        if stay.is_asking() and stay.origin is not None:
+            # Nothing was asked of the broker before yet: it has subscriptions and events.
+            self._send(replace(message, destination=stay.origin))
+        else:
+            self._tell(message, stay.subscriptions)
+
+    def _tell(self, ask: Ask, subscriptions: tuple[int, ...]) -> None:
+        self._send(
+            Context(
+                destination=ask.sender,
+                sender=self.number,
+                client=ask.client,
+                epoch=ask.epoch,
+                cause=ask.cause,
+                subscriptions=subscriptions,
+                holder=self.number,
+            )
+        )
+
+    # The new broker, and copies ----------------------------------------------------------------------
+
+    def on_context(self, message: Context) -> None:
+        """The subscriptions that were asked for: subscribe, then ask for the events."""
+        stay = self._stay_of(message.client, message.epoch)
+        if stay is None or not stay.is_asking():
+            return
+        stay.subscriptions = message.subscriptions
+        if stay.state is not State.LEAVING:
+            self._hold(stay, stay.subscriptions, message.cause)
+            self._choose_holders(stay)
+        self._announce(stay, message.holder, wants=True)
+        self._spread(stay, (message.holder,))
+
+    def on_forward(self, message: Forward) -> None:
+        """Events that another broker has for a subscriber; what nobody here waits for is not kept."""
+        for holding in self._all(message.client):
+            if message.epoch in holding.waits:
+                room = self.scheme.queue_events_max - len(holding.queue) - len(holding.forwarded)
+                for place, publication in enumerate(message.publications):
+                    if place < room and self.store.admit(publication, 1):
+                        holding.forwarded.append(publication)
+                    else:
+                        self._drop(holding, [publication], "queue full")
+                return
+
+    def on_forward_end(self, message: ForwardEnd) -> None:
+        """The end of a transfer: whoever waited for it is complete, or knows that it cannot be."""
+        for holding in self._all(message.client):
+            is_answer = holding.asked == message.epoch and holding.is_stay()
+            if is_answer:
+                holding.asked = NOBODY
+                if message.outcome == Outcome.SUPERSEDED:
+                    self._supersede(holding, message.cause)
+                    return
+            if message.epoch in holding.waits:
+                self._end_of_wait(holding, message)
+                return
+            if is_answer:
+                return
+
+    def _end_of_wait(self, holding: Holding, message: ForwardEnd) -> None:
+        holding.waits.discard(message.epoch)
+        if message.outcome == Outcome.COMPLETE:
+            holding.note_marks(message.marks)
+            self._complete(holding)
+        elif not holding.waits and holding.is_stay():
+            # A copy that was not brought up to date simply stays incomplete.
+            self._complete(holding, short=True)
+
+    def _supersede(self, stay: Holding, cause: int) -> None:
+        """The subscriber connected elsewhere before this stay could begin: it leaves no trace."""
+        if stay.state is State.PRESENT:
+            self.effects.closes.append(Close(stay.client, stay.epoch))
+        for broker in sorted(stay.holders):
+            self._delete(stay, broker, undoing(cause))
+        if stay.successor is not None:
+            self._complete(stay, short=True)
+            return
+        self._close(stay.client, stay.epoch)
+        self._turn(stay, Turn.DELETED, cause)
