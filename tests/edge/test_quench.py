@@ -109,9 +109,7 @@ def test_a_disconnected_source_discards_by_what_it_knows_only_when_full() -> Non
     events = [Event({"zone": zone}, source="s", sequence=n) for n, zone in enumerate("abababab")]
     outcomes = {}
     for discarding in ("oldest", "quench"):
-        source = EventSource(
-            SourceRules(quench=True, discarding=discarding, buffer_events_max=5)  # type: ignore[arg-type]
-        )
+        source = EventSource(SourceRules(quench=True, discarding=discarding, buffer_events_max=5))
         source.handle(Connected(), 0.0)
         source.handle(Quenched(combined.update_from(UNKNOWN)), 0.0)
         source.handle(Disconnected(), 0.0)
