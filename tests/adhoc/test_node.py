@@ -32,7 +32,7 @@ def test_every_state_and_step(state: State, step: Step) -> None:
             after(state, step)
 
 
-@pytest.mark.parametrize("metric", ["nhop", "ovhd", "combo", "random", "comboerr", "path"])
+@pytest.mark.parametrize("metric", ["nhop", "ovhd", "combo", "random", "comboerr", "comboerr-floor", "path"])
 @pytest.mark.parametrize("ties_by_hops", [True, False])
 def test_messages_and_graph_build_the_same_tree(metric: str, ties_by_hops: bool) -> None:
     """For the same order of turns both levels give the same parents in the same number of rounds."""

@@ -10,7 +10,7 @@ import pytest
 from sojourn.errors import SojournError
 from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions
 from sojourn.sim.adhoc_mobility import Roaming
-from sojourn.studies.adhoc_tree import judging, presentation, study
+from sojourn.studies.adhoc_tree import isolating, judging, presentation, study
 from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.grid import grid
 from sojourn.studies.adhoc_tree.parameters import SCALES, scale_named
@@ -135,9 +135,12 @@ def test_fig8_notices_a_broken_order() -> None:
     assert _verdict("C-fig8", _table(good)) == "differs"
 
 
-@pytest.mark.parametrize(("worst", "verdict"), [(0.05, "holds"), (0.2, "differs")])
-def test_fig10_tells_of_every_size(worst: float, verdict: str) -> None:
-    """Nine, thirty, sixty and three hundred nodes are in the evidence; the nine decide."""
+@pytest.mark.parametrize(
+    ("worst", "disagreed", "verdict"),
+    [(0.05, 0, "holds"), (0.2, 0, "differs"), (0.05, 1, "not yet"), (0.2, 1, "not yet")],
+)
+def test_fig10_tells_of_every_size(worst: float, disagreed: int, verdict: str) -> None:
+    """All sizes are in the evidence; the nine nodes decide, but only if both ways to their optimum agree."""
     excess = {name: [0.02, 0.04] for name in ("combo", "cool")}
     solved: Row = {
         "values": json.dumps(excess),
@@ -147,7 +150,14 @@ def test_fig10_tells_of_every_size(worst: float, verdict: str) -> None:
         "bounds": "[0.9, 0.8]",
         "proved": 2,
     }
-    small: Row = {"excess": json.dumps([0.01, worst]), "worst": "[0.1, 0.1]", "compared": 2, "apart_max": 0.0}
+    small: Row = {
+        "excess": json.dumps([0.01, worst]),
+        "worst": "[0.1, 0.1]",
+        "compared": 2,
+        "proved": 2,
+        "disagreed": disagreed,
+        "apart_max": 70.0 * disagreed,
+    }
     table = _table(
         {
             ("fig10", "", 25.0): small,
@@ -159,9 +169,37 @@ def test_fig10_tells_of_every_size(worst: float, verdict: str) -> None:
     found = judging.CHECKS["C-fig10"](claims_of("adhoc-tree")["C-fig10"], table)
     assert found.verdict == verdict
     assert "2 of 2 systems" in found.evidence
+    assert f"disagree in {disagreed} of 2 systems" in found.evidence
     assert "Sixty nodes (2 systems" in found.evidence
     assert "300 nodes SP-COMBO stands at 11.1%" in found.evidence
     assert len(table.means)
+
+
+def test_reasons_are_measured() -> None:
+    """Each isolating measurement reads its own runs and names its numbers; without runs it says nothing."""
+    rows: dict[tuple[str, str, float], Row] = {}
+    for x, degree in ((60.0, 5.2), (80.0, 8.0), (140.0, 21.3)):
+        # Of two layouts the first has the paper's neighbours.
+        rows["fig9", "r=1", x] = _values(nhop=1.1, combo=1.0) | {"degrees": json.dumps([degree, 2 * degree])}
+    for series in ("r=1", "r=0"):
+        rows["wide", series, 80.0] = {"values": json.dumps({"nhop": [1.3, 9.0], "combo": [1.0, 1.0]})}
+    rows["exact", "R=80 l=25", 0.0] = _values(nhop=0.2)
+    found, sentence = isolating.densities(_table(rows))
+    assert (found["layouts with the paper's neighbours"], found["on those, l = 50"]) == (1, 1.3)
+    assert "1.300 on those" in sentence
+    assert isolating.densities(_table({})) == isolating.NOTHING
+    assert isolating.correlation(_table({}), ["ni-x"], 50.0) == isolating.NOTHING
+
+
+def test_seconds_a_hop_are_found_beside_the_timeout() -> None:
+    """The fit gives back what a made-up protocol takes a hop, whatever the timeouts."""
+    stream = np.random.default_rng(1)
+    after, timeout = stream.integers(1, 6, 400).astype(float), stream.choice([2.0, 5.0, 12.0], 400)
+    seconds = np.where(after > 1, timeout + 0.5 * after, 0.3)
+    trials = {"hops": stream.integers(1, 6, 400).astype(float), "hops_after": after, "timeout": timeout}
+    found = isolating.Hops(trials | {"seconds": seconds}, "hops_after")
+    assert found.per_hop == pytest.approx(0.5)
+    assert abs(isolating.Hops(trials | {"seconds": seconds}, "hops").per_hop) < 0.2
 
 
 def test_missing_runs_leave_a_claim_open() -> None:

@@ -19,7 +19,10 @@ from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, reached
 from sojourn.interest.measure import MeasuredSet, TopicTree
 from sojourn.sim.streams import Streams
 
-Model = Literal["ni-r", "ni-x", "ni-xmod", "tt"]
+Model = Literal["ni-r", "ni-x", "ni-xmod", "ni-x-dealt", "tt"]
+"""The paper's, and one of ours: `ni-x-dealt` has the centres of NI-X, dealt out to the nodes at random. It
+differs from NI-X in nothing but the tie between place and interest."""
+
 Positions = NDArray[np.float64]
 
 GRID = 2.0**-16
@@ -121,6 +124,8 @@ def draw_interests(layout: Layout, places: Positions) -> list[MeasuredSet]:
         centres = streams.fresh("centres").uniform(
             -layout.centre_range / 2, layout.centre_range / 2, len(places)
         )
+    elif layout.model == "ni-x-dealt":
+        centres = streams.fresh("dealt").permutation(places[:, 0])
     else:
         offsets = streams.fresh("offsets").normal(0, 1, len(places))
         centres = places[:, 0] + (layout.offset_sigma if layout.model == "ni-xmod" else 0.0) * offsets

@@ -68,6 +68,14 @@ def comboerr(candidate: Candidate, asked: Any, costs: Costs) -> float:
     return (united * (1 + candidate.errors[0]) - without * (1 + candidate.errors[1])) * candidate.hops
 
 
+def comboerr_floor(candidate: Candidate, asked: Any, costs: Costs) -> float:
+    """`comboerr` by a node that knows that overhead cannot shrink; beyond the paper.
+
+    Errors can make the difference of two large overheads negative, and then more hops make it more so.
+    """
+    return max(0.0, comboerr(candidate, asked, costs))
+
+
 def path(candidate: Candidate, asked: Any, costs: Costs) -> float:
     """How much the whole tree's overhead grows: the sum over every node on the route."""
     total = 0.0
@@ -90,6 +98,7 @@ METRICS: dict[str, Metric] = {
     "combo": combo,
     "random": random,
     "comboerr": comboerr,
+    "comboerr-floor": comboerr_floor,
     "path": path,
 }
 

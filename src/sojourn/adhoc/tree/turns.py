@@ -22,8 +22,16 @@ from sojourn.adhoc.tree.cooling import COLD, Cooling, handicap
 from sojourn.adhoc.tree.overhead import Costs
 from sojourn.interest.index.compiling import compiled
 
-NHOP, OVHD, COMBO, RANDOM, COMBO_ERR, PATH = range(6)
-CODES = {"nhop": NHOP, "ovhd": OVHD, "combo": COMBO, "random": RANDOM, "comboerr": COMBO_ERR, "path": PATH}
+NHOP, OVHD, COMBO, RANDOM, COMBO_ERR, COMBO_ERR_FLOOR, PATH = range(7)
+CODES = {
+    "nhop": NHOP,
+    "ovhd": OVHD,
+    "combo": COMBO,
+    "random": RANDOM,
+    "comboerr": COMBO_ERR,
+    "comboerr-floor": COMBO_ERR_FLOOR,
+    "path": PATH,
+}
 
 ROUNDS_MAX = 100
 """Rounds after which a tree that still changes is taken as it is and counted as unsettled."""
@@ -223,9 +231,11 @@ def _metric(
     grown = _increase(given, proxied, node, asked)
     if chosen.code == OVHD:
         return grown
-    if chosen.code == COMBO_ERR:
+    if chosen.code in (COMBO_ERR, COMBO_ERR_FLOOR):
         without = node_overhead_of(given, node, proxied)
         grown = (without + grown) * (1 + errors[0]) - without * (1 + errors[1])
+        if chosen.code == COMBO_ERR_FLOOR:
+            grown = max(0.0, grown)
     return grown * hops
 
 
@@ -247,7 +257,7 @@ def _shop(
         if chosen.code == RANDOM:
             value = draw
         else:
-            if chosen.code == COMBO_ERR:
+            if chosen.code in (COMBO_ERR, COMBO_ERR_FLOOR):
                 layer = round_number % len(chosen.errors)
                 errors[0], errors[1] = (
                     chosen.errors[layer, 0, node, other],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from sojourn.studies.adhoc_tree import checks_beyond, parameters
+from sojourn.studies.adhoc_tree import checks_beyond, isolating, parameters
 from sojourn.studies.adhoc_tree.table import Table
 
 COLOURS = {
@@ -23,6 +23,7 @@ COLOURS = {
     "comboerr": "#2471a3",
     "comboerr-fresh": "#7d3c98",
     "comboerr-one": "#1e8449",
+    "comboerr-floor": "#c0392b",
 }
 NAMES = {
     "random": "RANDOM",
@@ -35,6 +36,7 @@ NAMES = {
     "comboerr": "SP-COMBOerr",
     "comboerr-fresh": "SP-COMBOerr, new errors every turn",
     "comboerr-one": "SP-COMBOerr, one error for both overheads",
+    "comboerr-floor": "SP-COMBOerr, increases below 0 counted as 0",
 }
 PALETTE = ("#1e8449", "#2471a3", "#7d3c98", "#e08e0b", "#c0392b")
 LENGTH = "mean interval length l"
@@ -161,6 +163,7 @@ def figure_11(table: Table) -> go.Figure:
     names = ["ni-x", *(f"ni-xmod {sigma:g}" for sigma in parameters.SIGMAS), "ni-r"]
     for name, colour in zip(names, PALETTE, strict=True):
         _ratio(figure, table, ("fig11", name), "nhop", name.upper(), colour=colour)
+    _ratio(figure, table, ("dealt", ""), "nhop", "NI-X, centres dealt out", colour=PALETTE[0], dash="dot")
     return figure
 
 
@@ -168,7 +171,7 @@ def figure_12(table: Table) -> go.Figure:
     """What a wrong event distribution does."""
     title = "A wrong event distribution"
     figure = _plain(title, "standard deviation of the relative error", "ratio to SP-COMBO")
-    for name in ("comboerr", "comboerr-fresh", "comboerr-one", "nhop"):
+    for name in (*isolating.READINGS, "nhop"):
         _ratio(figure, table, ("fig12", ""), name, NAMES[name], colour=COLOURS[name])
     figure.add_vline(x=0.4, line_dash="dot", annotation_text="paper: they cross at about 0.4")
     return figure
@@ -180,12 +183,19 @@ def figure_13(table: Table) -> go.Figure:
 
 
 def mobility_figure(table: Table) -> go.Figure:
-    """How long the tree takes to come to rest after one node moved."""
+    """How long the tree takes to come to rest after one node moved, by timeout and by hops."""
     figure = _plain("One node moves: time until the tree is stable", "parent timeout, s, or hops", "seconds")
-    trials = checks_beyond.moves(table)
-    by_timeout = {t: float(trials["seconds"][trials["timeout"] == t].mean()) for t in table.xs("move")}
-    _add(figure, "by parent timeout", by_timeout, colour=COLOURS["combo"])
-    _add(figure, "by hops from the root", checks_beyond.seconds_by_hops(trials), colour=COLOURS["nhop"])
+    for series, label, dash in (("", "news at once", "solid"), ("beacons", "news by beacons", "dot")):
+        trials = checks_beyond.moves(table, series)
+        if trials is None:
+            raise KeyError("move")
+        by_timeout = {
+            t: float(trials["seconds"][trials["timeout"] == t].mean()) for t in table.xs("move", series)
+        }
+        _add(figure, f"by parent timeout, {label}", by_timeout, colour=COLOURS["combo"], dash=dash)
+        for name, where, colour in (("hops", "old", "nhop"), ("hops_after", "new", "ovhd")):
+            points = isolating.seconds_by(trials, name)
+            _add(figure, f"by hops at the {where} place, {label}", points, colour=COLOURS[colour], dash=dash)
     return figure
 
 

@@ -17,6 +17,7 @@ from sojourn.studies.adhoc_tree.runs import Run
 from sojourn.studies.runner import RunSpec
 
 FOUR = ("random", "nhop", "ovhd", "combo")
+WRONG = ("combo", "nhop", "comboerr", "comboerr-fresh", "comboerr-one", "comboerr-floor")
 BASE = Layout()
 
 
@@ -50,6 +51,7 @@ def points(scale: Scale, layouts: int) -> list[Point]:
     """All points of the study."""
     return [
         *_figures(scale, layouts),
+        *_isolating(scale, layouts),
         *_sensitivity(scale, layouts),
         *_optima(scale),
         *_messages(scale),
@@ -71,8 +73,7 @@ def _figures(scale: Scale, layouts: int) -> list[Point]:
             _line("fig11", series, "l", x, layouts, ("nhop", "combo"), layout=_with(length=x, **changes))
             for x in scale.lengths
         ]
-    wrong = ("combo", "nhop", "comboerr", "comboerr-fresh", "comboerr-one")
-    found += [_line("fig12", "", "sigma", x, layouts, wrong, layout=BASE, error=x) for x in scale.errors]
+    found += [_line("fig12", "", "sigma", x, layouts, WRONG, layout=BASE, error=x) for x in scale.errors]
     found += [
         _line("fig13", "", "b", float(b), layouts, FOUR, layout=_with(model="tt", branching=b))
         for b in scale.branchings
@@ -83,6 +84,22 @@ def _figures(scale: Scale, layouts: int) -> list[Point]:
 def _models() -> dict[str, dict[str, Any]]:
     moved = {f"ni-xmod {s:g}": {"model": "ni-xmod", "offset_sigma": s} for s in parameters.SIGMAS}
     return {"ni-x": {"model": "ni-x"}, **moved, "ni-r": {"model": "ni-r"}}
+
+
+def _isolating(scale: Scale, layouts: int) -> list[Point]:
+    """What tells one possible reason for a difference from the paper from another; one thing changes each."""
+    wide = _with(length=parameters.WIDE_LENGTH)
+    found = [
+        _line("wide", f"r={receive:g}", "R", wide.range_m, layouts, FOUR[1:], layout=wide, receive=receive)
+        for receive in (1.0, 0.0)
+    ]
+    half = max(1, layouts // 2)
+    found += [_line("wide-errors", "", "sigma", x, half, WRONG, layout=wide, error=x) for x in scale.errors]
+    found += [
+        _line("dealt", "", "l", x, layouts, ("nhop", "combo"), layout=_with(length=x, model="ni-x-dealt"))
+        for x in scale.lengths
+    ]
+    return found
 
 
 def _sensitivity(scale: Scale, layouts: int) -> list[Point]:
@@ -133,7 +150,7 @@ def _optima(scale: Scale) -> list[Point]:
         ("R=80 l=50", scale.exact_elsewhere, {"length": 50.0}),
     ):
         run = Run(kind="exact", layout=_with(**changes), metrics=every)
-        found.append(Point("exact", series, "seed", 0.0, run, count, 4, 4000.0))
+        found.append(Point("exact", series, "seed", 0.0, run, count, 4, 1500.0))
     sixty, large = (
         _at_the_same_density(parameters.SIXTY_CLUSTERS),
         _at_the_same_density(parameters.LARGE_CLUSTERS),
@@ -157,10 +174,10 @@ def _messages(scale: Scale) -> list[Point]:
     """The experiments on the message-level protocol."""
     found = []
     for timeout_s in parameters.TIMEOUTS_S:
-        run = Run(
-            kind="move", layout=BASE, timeout_s=timeout_s, picture=timeout_s == parameters.TIMEOUTS_S[1]
-        )
-        found.append(Point("move", "", "timeout", timeout_s, run, scale.moves, 10, 1500.0))
+        for series, at_once in (("", True), ("beacons", False)):
+            drawn = at_once and timeout_s == parameters.TIMEOUTS_S[1]
+            run = Run(kind="move", layout=BASE, timeout_s=timeout_s, news_at_once=at_once, picture=drawn)
+            found.append(Point("move", series, "timeout", timeout_s, run, scale.moves, 10, 1000.0))
     for speed in parameters.SPEEDS_M_S:
         roaming = Roaming(speed_m_s=speed, warmup_s=scale.warmup_s, duration_s=scale.duration_s)
         run = Run(kind="roam", layout=BASE, roaming=roaming)

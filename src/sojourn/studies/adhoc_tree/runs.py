@@ -31,6 +31,9 @@ from sojourn.sim.streams import Streams
 from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.runner import Row
 
+DISAGREEMENT = 1e-6
+"""Optima further apart than this are not the same: all lengths are multiples of 1.5e-5."""
+
 Kind = Literal["lines", "small", "exact", "large", "move", "roam", "shared"]
 
 
@@ -44,8 +47,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     metrics: tuple[str, ...] = ()
     """Algorithms: the metrics of `adhoc.tree`; `cool` for the improved one, `cool-long` for the same with
     more patience; `comboerr-fresh` with new errors
-    at every turn and `comboerr-one` with the same error in both overheads; and with `-draw` behind it a
-    metric whose ties a draw breaks."""
+    at every turn, `comboerr-one` with the same error in both overheads; and with `-draw` behind it a metric
+    whose ties a draw breaks."""
     # The study's constants are part of the specification: results of other constants are other results.
     orders: int = parameters.ORDERS
     cooling_heat: float = parameters.COOLING_HEAT
@@ -58,6 +61,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Standard deviation of the error in COMBOerr."""
     timeout_s: float = 3.5
     news_at_once: bool = True
+    """Whether nodes tell of changes at once, or with their next beacon."""
     solver_s: float = parameters.SOLVER_SECONDS
     """The exact solver's limit for one system."""
     roaming: Roaming | None = None
@@ -109,7 +113,8 @@ class _System:
             metric, cooling = "path", Cooling(heat, rounds, number)
         elif metric.startswith("comboerr"):
             fresh, one = metric == "comboerr-fresh", metric == "comboerr-one"
-            metric, layers = "comboerr", self.run.fresh_layers if fresh else 1
+            metric = metric if metric == "comboerr-floor" else "comboerr"
+            layers = self.run.fresh_layers if fresh else 1
             errors = stream.normal(0, self.run.error, (layers, 2, nodes, nodes))
             if one:
                 errors[:, 1] = errors[:, 0]
@@ -126,11 +131,13 @@ class _System:
 def _lines(run: Run) -> Row:
     """Mean overhead by algorithm and layout."""
     values: dict[str, list[float]] = {name: [] for name in run.metrics}
-    degrees, overlaps, unsettled = [], [], dict.fromkeys(run.metrics, 0)
+    degrees, overlaps, variations = [], [], []
+    unsettled = dict.fromkeys(run.metrics, 0)
     for layout in _layouts(run):
         drawn = _System(layout, run)
         degrees.append(float(drawn.graph.sum(axis=1).mean()))
         overlaps.append(_overlap(drawn.interests))
+        variations.append(_variation(drawn.graph, drawn.interests))
         for name in run.metrics:
             drawn.unsettled = 0
             values[name].append(float(np.mean(drawn.overheads(name))))
@@ -139,6 +146,7 @@ def _lines(run: Run) -> Row:
         "values": json.dumps(values),
         "degrees": json.dumps(degrees),
         "overlaps": json.dumps(overlaps),
+        "variations": json.dumps(variations),
     }
     return row | {f"unsettled {name}": count for name, count in unsettled.items()}
 
@@ -151,9 +159,20 @@ def _overlap(interests: Subscriptions) -> float:
     return float((shared.sum() - np.trace(shared)) / (count * (count - 1)))
 
 
+def _variation(graph: NDArray[np.bool_], interests: Subscriptions) -> float:
+    """How differently a node's neighbours share its interest: the spread of the shared part, over nodes."""
+    member = interests.member.astype(float)
+    shared = (member * interests.weights) @ member.T
+    own = np.diag(shared)
+    wanting = own > 0
+    parts = shared[wanting] / own[wanting, None]
+    spreads = [part[heard].std() for part, heard in zip(parts, graph[wanting], strict=True) if heard.any()]
+    return float(np.mean(spreads)) if spreads else 0.0
+
+
 def _small(run: Run) -> Row:
     """The best of all spanning trees, by enumeration and by the solver, beside SP-COMBO."""
-    excess, worst, trees, apart = [], [], [], []
+    excess, worst, trees, apart, proved = [], [], [], [], []
     optima: list[float] = []
     for layout in _layouts(run):
         drawn = _System(layout, run)
@@ -164,14 +183,16 @@ def _small(run: Run) -> Row:
         excess.append(_over(float(np.mean(runs)), every.overhead))
         worst.append(_over(max(runs), every.overhead))
         trees.append(every.trees)
-        if solved.proved:
-            apart.append(abs(solved.overhead - every.overhead))
+        apart.append(abs(solved.overhead - every.overhead))
+        proved.append(solved.proved)
     return {
         "optima": json.dumps(optima),
         "excess": json.dumps(excess),
         "worst": json.dumps(worst),
         "trees": json.dumps(trees),
         "compared": len(apart),
+        "proved": sum(proved),
+        "disagreed": sum(each > DISAGREEMENT for each in apart),
         "apart_max": max(apart, default=0.0),
     }
 
@@ -194,7 +215,7 @@ def _exact(run: Run) -> Row:
         )
         optima.append(solved.overhead)
         proved.append(solved.proved)
-        gaps.append(_over(solved.overhead, solved.bound))
+        gaps.append(solved.gap)
         searched.append(solved.searched)
         bounds.append(lower_bound(drawn.graph, drawn.interests, drawn.costs) / solved.overhead)
         for name, found in runs.items():
@@ -234,7 +255,8 @@ def _large(run: Run) -> Row:
 
 def _move(run: Run) -> Row:
     """Trials in which one node moves."""
-    moves = [move_one(layout, Timing(timeout_s=run.timeout_s, news_at_once=run.news_at_once)) for layout in _layouts(run)]
+    timing = Timing(timeout_s=run.timeout_s, news_at_once=run.news_at_once)
+    moves = [move_one(layout, timing) for layout in _layouts(run)]
     row: Row = {
         "stable": json.dumps([moved.stable for moved in moves]),
         "seconds": json.dumps([moved.seconds for moved in moves]),

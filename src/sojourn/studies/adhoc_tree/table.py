@@ -17,7 +17,7 @@ LISTS = {
     "fig10": ("excess", "worst"),
     "exact": ("optima", "gaps", "bounds"),
     "sixty": ("optima", "gaps", "bounds"),
-    "move": ("seconds", "hops", "cost"),
+    "move": ("seconds", "hops", "hops_after", "cost"),
 }
 """By experiment: the plain lists of its tasks that are averaged; the graph-level figures have others."""
 
@@ -86,7 +86,7 @@ class Table:
                 for algorithm, values in self.by_algorithm(experiment, series, x).items():
                     rows.append((experiment, series, x, algorithm, *_summary(values)))
             for name in blocks[0]:
-                if name in LISTS.get(experiment, ("degrees", "overlaps")):
+                if name in LISTS.get(experiment, ("degrees", "overlaps", "variations")):
                     found = self.list_of(name, experiment, series, x)
                 elif name.endswith(("_ratio", "_overhead", "_per_delivery", "_per_s")):
                     found = self.numbers(name, experiment, series, x)
