@@ -63,7 +63,9 @@ def building() -> Topology:
 class Roaming:
     """The paths of all clients of a run."""
 
-    def __init__(self, model: str, topology: Topology, stays: Stays, streams: Streams) -> None:
+    def __init__(
+        self, model: str, topology: Topology, stays: Stays, streams: Streams, under_way_s: float = 0.0
+    ) -> None:
         if model not in MODELS or model == "file":
             raise RoamingError(f"movement may be {', '.join(MODELS)}, not {model!r}.")
         if topology.brokers < 2 and model == "random":
@@ -72,6 +74,7 @@ class Roaming:
         self._topology = topology
         self._stays = stays
         self._streams = streams
+        self._since_s = -under_way_s
         everyone = list(range(topology.brokers))
         self._ways: list[list[int]] = [
             [other for other in everyone if other != broker] if model == "random" else near
@@ -80,11 +83,11 @@ class Roaming:
         """By broker: where a client may turn up next."""
 
     def sojourns(self, client: int, stream: str = "roaming") -> Iterator[Sojourn]:
-        """A client's sojourns from time 0 on, without end."""
+        """A client's sojourns without end, from when it set out: time 0, or `under_way_s` before it."""
         draw = self._streams.fresh(stream, client)
         connect_s, disconnect_s, handoff_s = self._stays
         broker, before = int(draw.integers(self._topology.brokers)), -1
-        now = 0.0
+        now = self._since_s
         numbers = _exponentials_and_coins(draw)
         while True:
             (stay, off, away), (breaks, leaves, way) = next(numbers)

@@ -13,9 +13,10 @@ from sojourn.sim.scenario import PROTOCOLS, Described, ScenarioError, factor
 
 SCHEMES = ("durable", "reactive", "proactive")
 ROUTINGS = ("flooding", "content")
-NETWORKS = ("building", "chain", "ring", "star", "file")
+NETWORKS = ("building", "grid", "chain", "ring", "star", "file")
 PREDICTORS = ("graph", "order-2")
 PLACEMENTS = ("own", "load")
+KNOWN_GRAPHS = ("none", "links", "complete")
 
 
 class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,7 +36,7 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
             "hand-off",
             "",
             "Who gets pro-active copies: graph, all neighbours in the learnt graph; order-2, the likely next "
-            "brokers given the last two, from `graph_file`.",
+            "brokers of those who came the same way.",
         ),
     ] = "graph"
     predictor_mass: Annotated[
@@ -44,6 +45,19 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
     graph_file: Annotated[
         str, factor("hand-off", "", "Learnt neighbour graph (`sojourn plan --graph FILE`) for order-2.")
     ] = ""
+    training_s: Annotated[
+        float,
+        factor("hand-off", "s", "Instead of a file: learn order-2 from so much movement of other clients."),
+    ] = 0.0
+    known_graph: Annotated[
+        str,
+        factor(
+            "hand-off",
+            "",
+            "What brokers know of the neighbour graph at the start: none, they learn it; links, the "
+            "network's own; complete, every broker is everybody's neighbour.",
+        ),
+    ] = "none"
     edge_timeout_s: Annotated[
         float, factor("hand-off", "s", "A learnt edge that nobody crossed for so long is forgotten.")
     ] = 3600.0
@@ -72,7 +86,7 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
     topology: Annotated[
         str, factor("network", "", "Broker network: " + ", ".join(NETWORKS) + "; building has six.")
     ] = "building"
-    brokers: Annotated[int, factor("network", "brokers", "Brokers of a chain, ring or star.")] = 6
+    brokers: Annotated[int, factor("network", "brokers", "Brokers of a grid, chain, ring or star.")] = 6
     topology_file: Annotated[
         str, factor("network", "", "TOML file with `links` and, for places, the table `points`.")
     ] = ""
@@ -103,6 +117,9 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
     connect_s: Annotated[float, factor("mobility", "s", "Mean time connected to a broker.")] = 60.0
     disconnect_s: Annotated[float, factor("mobility", "s", "Mean time of a broken link.")] = 12.0
     handoff_s: Annotated[float, factor("mobility", "s", "Mean time between two brokers.")] = 3.0
+    under_way_s: Annotated[
+        float, factor("mobility", "s", "How long clients have been roaming at time 0; from uniform places.")
+    ] = 1800.0
     hysteresis_m: Annotated[
         float, factor("mobility", "m", "How much nearer another broker must be, with places from a file.")
     ] = 10.0
@@ -162,6 +179,7 @@ def _check_choices(scenario: RoamingScenario) -> None:
         ("movement", MODELS),
         ("predictor", PREDICTORS),
         ("placement", PLACEMENTS),
+        ("known_graph", KNOWN_GRAPHS),
         ("publisher_protocol", PROTOCOLS),
     ):
         value = getattr(scenario, name)
@@ -170,10 +188,11 @@ def _check_choices(scenario: RoamingScenario) -> None:
     for needed, name, value in (
         ("topology_file", "topology", "file"),
         ("movement_file", "movement", "file"),
-        ("graph_file", "predictor", "order-2"),
     ):
         if getattr(scenario, name) == value and not getattr(scenario, needed):
             raise ScenarioError(f"{needed} must name a file when {name} is {value}.")
+    if scenario.predictor == "order-2" and not (scenario.graph_file or scenario.training_s > 0):
+        raise ScenarioError("graph_file must name a file, or training_s be above 0, for order-2.")
 
 
 _AT_LEAST_ONE = ("brokers", "subscribers", "publishers", "publish_window", "pings_missed", "event_bytes")
@@ -201,6 +220,8 @@ _NOT_NEGATIVE = (
     "control_bytes",
     "queue_bytes",
     "placement_margin",
+    "training_s",
+    "under_way_s",
     "message_cost_ms",
     "match_cost_ms",
     "store_cost_ms",
