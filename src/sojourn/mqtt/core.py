@@ -165,12 +165,18 @@ class Core:
         self.publisher.deliver(message, now)
         self._settle(now)
 
-    def deliver_to(self, client_id: str, message: Message, now: float) -> bool:
-        """Hand an event to one client, whatever else is known of it; say whether it wants it."""
+    def deliver_to(self, client_id: str, message: Message, now: float) -> int:
+        """Hand an event to one client; return the QoS of that, or -1 if it does not want the event."""
         session = self.state.sessions.get(client_id)
-        wanted = session is not None and self.deliverer.deliver_to_one(message, session, now)
+        qos = -1 if session is None else self.deliverer.deliver_to_one(message, session, now)
         self._settle(now)
-        return wanted
+        return qos
+
+    def forget_queue(self, session: Session) -> None:
+        """Forget what waits for a client: somebody else keeps it."""
+        self.state.queued_bytes -= session.queued_bytes
+        session.queued_bytes = 0
+        session.queue.clear()
 
     def hold(self, client_id: str) -> None:
         """Let everything for a client wait, because something else must reach it first."""
@@ -331,6 +337,8 @@ class Core:
         delivery = session.inflight.get(number)
         if delivery is not None and delivery.qos == 1:
             del session.inflight[number]
+            if self.effects.collects:
+                self.effects.settled.append((session, delivery.message))
             if session.queue or session.unsent:
                 self._answered(session, now)
         elif delivery is not None:
@@ -348,6 +356,8 @@ class Core:
         delivery = session.inflight[number]
         if delivery is not None and delivery.qos != 2:
             raise protocol_error("A message of QoS 1 is answered by PUBACK.")
+        if delivery is not None and self.effects.collects:
+            self.effects.settled.append((session, delivery.message))
         if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
             del session.inflight[number]
             self._answered(session, now)

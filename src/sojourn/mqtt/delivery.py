@@ -127,14 +127,12 @@ class Deliverer:
             fitting = [one for one in share.members.values() if one.filter is None or one.filter in passed]
             self._deliver_shared(message, share, fitting, now)
 
-    def _deliver_to(
-        self, message: Message, session: Session, fitting: list[Subscription], now: float
-    ) -> None:
-        """Hand a message to a session, once for all its subscriptions that it fits."""
+    def _deliver_to(self, message: Message, session: Session, fitting: list[Subscription], now: float) -> int:
+        """Hand a message to a session, once for all its subscriptions that it fits; return the QoS, or -1."""
         if session.client_id == message.publisher:
             fitting = [one for one in fitting if not one.no_local]
         if not fitting or not self.permits(message, session):
-            return
+            return -1
         if len(fitting) == 1:
             only = fitting[0]
             qos, identifiers, retain = only.qos, only.identifiers, only.retain_as_published
@@ -142,13 +140,13 @@ class Deliverer:
             qos = max(one.qos for one in fitting)
             identifiers = tuple(number for one in fitting for number in one.identifiers)
             retain = any(one.retain_as_published for one in fitting)
-        self.hand(
-            session, Delivery(message, min(message.qos, qos), message.retain and retain, identifiers), now
-        )
+        delivery = Delivery(message, min(message.qos, qos), message.retain and retain, identifiers)
+        self.hand(session, delivery, now)
         self.shared.counters.delivered += 1
+        return delivery.qos
 
-    def deliver_to_one(self, message: Message, session: Session, now: float) -> bool:
-        """Hand a message to one session if a subscription of its fits; say whether one does."""
+    def deliver_to_one(self, message: Message, session: Session, now: float) -> int:
+        """Hand a message to one session if a subscription of its fits; return the QoS, or -1 if none does."""
         route = self.shared.tree.route(message.topic)
         mine = [one for one in route.filtered if one.session is session]
         for several in route.several:
@@ -162,15 +160,15 @@ class Deliverer:
                     message.retain and group.retain_as_published,
                     group.identifiers,
                 )
-                if self.permits(message, session):
-                    self.hand(session, delivery, now)
-                return True
+                if not self.permits(message, session):
+                    return -1
+                self.hand(session, delivery, now)
+                self.shared.counters.delivered += 1
+                return delivery.qos
         wanted = {one.filter for one in mine if one.filter is not None}
         passed = self.shared.filters.passed(event_of(message), wanted) if wanted else set()
         fitting = [one for one in mine if one.filter is None or one.filter in passed]
-        if fitting:
-            self._deliver_to(message, session, fitting, now)
-        return bool(fitting)
+        return self._deliver_to(message, session, fitting, now)
 
     def _deliver_shared(
         self, message: Message, share: Share, fitting: list[Subscription], now: float

@@ -46,16 +46,19 @@ class Knock(NamedTuple):
 class Effects:
     """What is to be done; lists to be carried out in order and cleared."""
 
-    __slots__ = ("changes", "collects", "knocks", "published", "touched")
+    __slots__ = ("changes", "collects", "knocks", "published", "settled", "touched")
 
     def __init__(self, *, collects: bool = False) -> None:
         self.collects = collects
-        """Whether changes and publications are wanted: a broker without neighbours needs neither."""
+        """Whether somebody routes: changes and publications are then reported, and what is published is
+        delivered by whoever routes it. A broker without neighbours needs none of that."""
         self.touched: list[Connection] = []
         """Connections with output to write; those that are CLOSED are to be closed after that."""
         self.knocks: list[Knock] = []
         """Clients to be admitted or refused, now or later."""
         self.published: list[Message] = []
-        """What local clients published; local subscribers have got it already."""
+        """What local clients published, to be routed and delivered."""
+        self.settled: list[tuple[Session, Message]] = []
+        """Messages of QoS 1 and 2 that clients have acknowledged."""
         self.changes: list[Change] = []
         """What became of sessions and subscriptions."""

@@ -76,7 +76,7 @@ def decode(frame: bytes) -> mqtt5.Packet:
     kind = frame[0] >> 4
     if kind == CONNECT:
         _check_connect(frame)
-    if not frame.isascii():
+    if not frame.isascii() or kind == SUBSCRIBE:
         _check_text(frame)
     try:
         packet, _ = mqtt5.read(memoryview(frame))
@@ -86,7 +86,17 @@ def decode(frame: bytes) -> mqtt5.Packet:
         raise _translated(str(error)) from None
     if b"\x00" in frame:
         _check_nul(packet)
+    _check_response_topic(packet)
     return packet
+
+
+def _check_response_topic(packet: mqtt5.Packet) -> None:
+    """Refuse a response topic with wildcards, which the codec reads but would not write again."""
+    said = packet.will if isinstance(packet, mqtt5.ConnectPacket) else packet
+    if isinstance(said, mqtt5.PublishPacket | mqtt5.Will):
+        topic = said.response_topic
+        if topic is not None and not is_topic(topic):
+            raise protocol_error("A response topic has at least one character and no wildcards.")
 
 
 def _translated(text: str) -> PacketError:
@@ -185,7 +195,7 @@ class _Walk:
 
 
 def _check_text(frame: bytes) -> None:
-    """Refuse a packet in which a string is not UTF-8."""
+    """Refuse a packet in which a string is not UTF-8, or a reserved bit of a subscription is set."""
     walk = _Walk(frame)
     kind = frame[0] >> 4
     if kind == CONNECT:
@@ -199,7 +209,10 @@ def _check_text(frame: bytes) -> None:
         walk.properties()
         while walk.at < len(frame):
             walk.string()
-            walk.skip(1 if kind == SUBSCRIBE else 0)
+            if kind == SUBSCRIBE:
+                walk.skip(1)
+                if frame[walk.at - 1] & 0xC0:
+                    raise malformed("The reserved bits of subscription options are 0.")
     elif kind in (PUBACK, PUBREC, PUBREL, PUBCOMP):
         _walk_rest(walk, 3)
     elif kind in (DISCONNECT, AUTH):

@@ -143,14 +143,32 @@ class Publisher:
         if topic == ADVERTISE_TOPIC:
             self._advertise(session, packet.payload)
             return
+        if self._came_before(session, packet):
+            return
         message = _message(packet, topic, frame, session.client_id, self._policy(packet), now)
-        message.source, message.sequence = _own_number(packet)
         allowed = session.permissions.publish_if if session.permissions is not None else None
         if allowed is not None and not allowed.matches(event_of(message)):
             raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, "You may not publish such attributes.")
         if message.retain:
             self._retain(message)
         self._accept(message, self.shared.tree.route(topic), now)
+
+    def _came_before(self, session: Session, packet: PublishPacket) -> bool:
+        """Whether a client sends an event again, perhaps at another broker, that it numbered itself."""
+        for text in property_values(packet.user_properties, NUMBER):
+            publisher, _, digits = text.rpartition(":")
+            if (
+                publisher == session.client_id
+                and digits.isascii()
+                and digits.isdecimal()
+                and len(digits) < 19
+            ):
+                number = int(digits)
+                if number <= session.last_number:
+                    self.shared.counters.refused["repeated"] += 1
+                    return True
+                session.last_number = number
+        return False
 
     def _policy(self, packet: PublishPacket) -> Policy | None:
         texts = property_values(packet.user_properties, POLICY)
@@ -193,13 +211,15 @@ class Publisher:
 
     def _accept(self, message: Message, route: Route, now: float) -> None:
         shared = self.shared
-        if not message.source:
-            message.source = message.publisher
-            message.sequence = shared.number(now)
+        # A source is a publisher at one broker: its events take one way to each subscriber, so that their
+        # numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
+        message.source = f"{message.publisher}@{shared.name}"
+        message.sequence = shared.number(now)
         shared.counters.received += 1
-        self.deliverer.deliver(message, route, now)
         if shared.effects.collects:
             shared.effects.published.append(message)
+        else:
+            self.deliverer.deliver(message, route, now)
 
     def publish_own(self, message: Message, now: float) -> None:
         """Publish a will: its time to live begins now."""
@@ -248,15 +268,6 @@ class Publisher:
             if not connection.packet_bytes_max or len(answer) <= connection.packet_bytes_max:
                 break
         self.deliverer.write(connection, answer)
-
-
-def _own_number(packet: PublishPacket) -> tuple[str, int]:
-    """Return the source and number that a client gave its event, or no source."""
-    for text in property_values(packet.user_properties, NUMBER):
-        source, _, number = text.rpartition(":")
-        if source and number.isdecimal() and number.isascii() and len(number) < 19:
-            return source, int(number)
-    return "", 0
 
 
 def _message(

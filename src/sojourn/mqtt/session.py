@@ -106,6 +106,7 @@ class Session:
         "expiry",
         "held",
         "inflight",
+        "last_number",
         "next_id",
         "permissions",
         "previous",
@@ -153,6 +154,8 @@ class Session:
         self.received: set[int] = set()
         """Packet identifiers of QoS 2 messages that came and were not released yet."""
         self.next_id = 1
+        self.last_number = 0
+        """The last of the numbers that the client gives its own events (`conventions.py`)."""
         self.will: Will | None = None
         self.will_s: float | None = None
         """When the will is due, the client being gone."""

@@ -86,6 +86,7 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     queue: tuple[DeliveryState, ...] = ()
     received: tuple[int, ...] = ()
     next_id: int = 1
+    last_number: int = 0
     will: WillState | None = None
 
 
@@ -157,6 +158,7 @@ def session_state(session: Session, now: float) -> SessionState:
         queue,
         tuple(sorted(session.received)),
         session.next_id,
+        session.last_number,
         WillState(message_state(will.message, now), will.delay_s) if will is not None else None,
     )
 
@@ -219,5 +221,6 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
         subscriber.shared.queued_bytes += message.size
     session.received.update(state.received)
     session.next_id = state.next_id
+    session.last_number = state.last_number
     if state.will is not None:
         session.will = Will(message_of(state.will.message, now), state.will.delay_s)
