@@ -1,0 +1,89 @@
+"""The numbers that a live broker's cores use, and the names that brokers share.
+
+Cores count clients, subscriptions and advertisements in small numbers; brokers of other processes count
+theirs. `Names` gives and finds the numbers of one process (`wire.Translator`).
+
+A client that does not say what it will publish may publish anything. So that content-based routing works
+without advertisements, every broker makes one that stands for everything, `ANYTHING`, and each subscription
+intersects it: subscriptions then reach every broker, and events only those that want them.
+"""
+
+from __future__ import annotations
+
+from sojourn.interest import Advertisement, Filter
+from sojourn.routing.filter_interests import FilterInterests
+
+ANYTHING = "*"
+"""The text of the advertisement that covers whatever may come."""
+
+
+class LiveInterests(FilterInterests):
+    """Interests by number, among them the advertisement of anything at all."""
+
+    def __init__(self, *, covering: bool = True) -> None:
+        super().__init__(covering=covering)
+        self.anything = self.advertisement(Advertisement.parse("topic = '$sojourn/anything'"))
+        """Its own text says little; that every subscription intersects it is entered by hand."""
+
+    def subscription(self, wanted: Filter) -> int:
+        """The number of a subscription, entered if it is new, and intersecting anything."""
+        number = super().subscription(wanted)
+        self.ads_of[number].setdefault(self.anything)
+        self.subs_of[self.anything].setdefault(number)
+        return number
+
+
+class Names:
+    """Clients, subscriptions and advertisements by number and by name."""
+
+    def __init__(self, interests: LiveInterests) -> None:
+        self.interests = interests
+        self._numbers: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        self._last = 0
+
+    def client_name(self, number: int) -> str:
+        """Return the identifier of a client."""
+        return self._names[number]
+
+    def client_number(self, name: str) -> int:
+        """Return the number of a client, a new one if it was never heard of."""
+        number = self._numbers.get(name)
+        if number is None:
+            self._last += 1
+            number = self._numbers[name] = self._last
+            self._names[number] = name
+        return number
+
+    def subscription_text(self, number: int) -> str:
+        """Return a subscription as text."""
+        return str(self.interests.subs[number])
+
+    def subscription_number(self, text: str) -> int:
+        """Return the number of a subscription, entered if it is new."""
+        return self.interests.subscription(Filter.parse(text))
+
+    def advertisement_text(self, number: int) -> str:
+        """Return an advertisement as text."""
+        return ANYTHING if number == self.interests.anything else str(self.interests.ads[number])
+
+    def advertisement_number(self, text: str) -> int:
+        """Return the number of an advertisement, entered if it is new."""
+        if text == ANYTHING:
+            return self.interests.anything
+        return self.interests.advertisement(Advertisement.parse(text))
+
+
+def interest_of(topic_filter: str, condition: Filter | None) -> Filter:
+    """Return what a subscription wants as one filter over topic and attributes."""
+    if "+" in topic_filter or "#" in topic_filter:
+        pattern = topic_filter.replace("\\", r"\\").replace("%", r"\%")
+        by_topic = f"topic LIKE {_literal(pattern)}"
+    else:
+        by_topic = f"topic = {_literal(topic_filter)}"
+    return Filter.parse(by_topic if condition is None else f"{by_topic} AND ({condition})")
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", r"\\").replace("'", "''")
+    return f"'{escaped}'"
