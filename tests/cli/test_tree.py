@@ -36,6 +36,16 @@ def test_a_tree_and_its_optimum(tmp_path: Path, metric: str) -> None:
     assert "22.5 is the optimum, proved." in text
 
 
+def test_several_publishers(tmp_path: Path) -> None:
+    """A node's own events cost what the chain takes: over the shared tree they climb to the root as well."""
+    text = " ".join(_run(tmp_path, {"range_m": 60, "nodes": [ROOT, ONE, OTHER]}, "--publisher=2").split())
+    # Node 2 says all 6 units upwards and wants 5.5 of them, node 1 passes all on and wants 1, the root hears
+    # 6 for nothing: 6.5 + 11 + 6. Over its own tree only the unit that node 1 wants goes out: 1, and 0.5 that
+    # node 2 does not want itself.
+    assert "Node 2 publishing the same events: overhead 23.5 over this tree" in text
+    assert "; 1.5 over a tree of its own." in text
+
+
 def test_topics(tmp_path: Path) -> None:
     """A topic stands for its leaves."""
     nodes = [ROOT, {"x": 5, "y": 0, "topic": "news"}]
@@ -75,5 +85,9 @@ def test_no_file_and_no_metric(tmp_path: Path) -> None:
     """A file that is not there and a metric that does not exist are named."""
     with pytest.raises(SojournError, match="cannot be read: No such file"):
         tree(tmp_path / "none.json")
+    with pytest.raises(SojournError, match="publisher must be a node between 1 and 1, not 2"):
+        _run(tmp_path, {"range_m": 60, "nodes": [ROOT, ONE]}, "--publisher=2")
+    with pytest.raises(SojournError, match="publisher goes with any metric but cool"):
+        _run(tmp_path, {"range_m": 60, "nodes": [ROOT, ONE]}, "--publisher=1", "--metric=cool")
     with pytest.raises(SojournError, match="metric may be"):
         _run(tmp_path, {"range_m": 60, "nodes": [ROOT, ONE]}, "--metric=best")

@@ -11,23 +11,28 @@ The file is JSON. Every node has a place and an interest, a number interval or a
 `topics` is needed only by nodes that have a `topic`, such as "sports.news", in place of an interval.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from sojourn.adhoc.tree.cells import interval, subscriptions, topic
-from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, require_connected
+from sojourn.adhoc.tree.cells import Subscriptions, interval, subscriptions, topic
+from sojourn.adhoc.tree.connectivity import ROOT, AdhocError, neighbours, require_connected
 from sojourn.adhoc.tree.cooling import COLD, Cooling
 from sojourn.adhoc.tree.metrics import METRICS, metric_named
+from sojourn.adhoc.tree.node import Choosing
 from sojourn.adhoc.tree.optimum import Solved, optimum
 from sojourn.adhoc.tree.overhead import Costs, tree_work
 from sojourn.adhoc.tree.turns import rules, system, take_turns
 from sojourn.interest.measure import MeasuredSet, TopicTree
+from sojourn.sim.adhoc_world import AdhocWorld
+from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 
 COOL = "cool"
@@ -66,18 +71,24 @@ def tree(
     receive: Annotated[float, typer.Option(help="Work to receive an event; forwarding costs 1.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the order of turns and of draws between equals.")] = 1,
     seconds: Annotated[float, typer.Option(help="Limit of the exact solver, s; 0 leaves it out.")] = 60.0,
+    publisher: Annotated[
+        list[int] | None,
+        typer.Option(help="A node that publishes too, over this tree and over one of its own; repeatable."),
+    ] = None,
 ) -> None:
     """Build the publish/subscribe tree of a layout, print its overhead and compare it with the optimum."""
     given = read_layout(layout)
     if metric != COOL:
         metric_named(metric)
     costs = Costs(receive=receive)
-    graph = neighbours(np.array([(node.x, node.y) for node in given.nodes], dtype=float), given.range_m)
+    places = np.array([(node.x, node.y) for node in given.nodes], dtype=float)
+    graph = neighbours(places, given.range_m)
     require_connected(graph)
     inherent = [interest_of(node, given.topics) for node in given.nodes]
     interests = subscriptions(inherent)
     stream = Streams(seed).fresh("turns")
     count = len(given.nodes)
+    _check_publishers(publisher or [], count, metric)
     order, draws = stream.permutation(count), stream.random((count, count))
     heat = (1 + receive) * float(np.mean([float(each.measure()) for each in inherent]))
     cooling = Cooling(heat, COOLING_ROUNDS, seed) if metric == COOL else COLD
@@ -92,7 +103,8 @@ def tree(
         )
     console = Console()
     console.print(shown)
-    console.print(f"{metric}: overhead {total:g} after {grown.rounds} rounds of turns.")
+    rounds = "1 round" if grown.rounds == 1 else f"{grown.rounds} rounds"
+    console.print(f"{metric}: overhead {total:g} after {rounds} of turns.")
     if seconds > 0:
         best = optimum(graph, interests, costs, start=grown.parents, seconds_max=seconds)
         how = "the optimum, proved" if best.proved else _unproved(best)
@@ -100,6 +112,41 @@ def tree(
             f"; this tree is {total / best.overhead - 1:.1%} above it" if total > best.overhead > 0 else ""
         )
         console.print(f"{best.overhead:g} is {how}{above}.")
+    for node in publisher or ():
+        world = AdhocWorld(
+            Radio(places, given.range_m),
+            interests.sets(),
+            stream,
+            choosing=[Choosing(metric=metric, costs=costs, draw=_drawing(row)) for row in draws],
+            roots=(ROOT, node),
+        )
+        console.print(_published(world, interests, node, order.tolist(), costs))
+
+
+def _drawing(row: NDArray[np.float64]) -> Callable[[int], float]:
+    return lambda other: float(row[other])
+
+
+def _published(
+    world: AdhocWorld, interests: Subscriptions, publisher: int, order: list[int], costs: Costs
+) -> str:
+    """What a node's events cost over the shared tree and over one of its own, by messages."""
+    for tree in (ROOT, publisher):
+        world.take_turns(order, tree)
+    shared, own = (world.publish_all(publisher, interests, tree, costs) for tree in (ROOT, publisher))
+    return (
+        f"Node {publisher} publishing the same events: overhead {shared:g} over this tree, towards the "
+        f"root with "
+        f"shortcuts down its branches; {own:g} over a tree of its own."
+    )
+
+
+def _check_publishers(publishers: list[int], count: int, metric: str) -> None:
+    for node in publishers:
+        if not 0 < node < count:
+            raise AdhocError(f"publisher must be a node between 1 and {count - 1}, not {node}.")
+    if publishers and metric == COOL:
+        raise AdhocError(f"publisher goes with any metric but {COOL}, which takes minutes of messages.")
 
 
 def _unproved(best: Solved) -> str:

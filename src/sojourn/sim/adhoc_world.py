@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sojourn.adhoc.tree.cells import Subscriptions
 from sojourn.adhoc.tree.cooling import COLD, Cooling, handicap
 from sojourn.adhoc.tree.messages import (
     Deliver,
@@ -34,6 +35,7 @@ from sojourn.adhoc.tree.messages import (
     Update,
 )
 from sojourn.adhoc.tree.node import Choosing, ShopParent, Timing
+from sojourn.adhoc.tree.overhead import Costs
 from sojourn.adhoc.tree.publishing import Flooding, Relay, Work
 from sojourn.sim.clock import Clock
 from sojourn.sim.radio import Radio
@@ -183,6 +185,25 @@ class AdhocWorld:
         if self.floods:
             self.flooded[node, sequence] = set()
             self._carry_out(node, -1, self.floods[node].publish(fact))
+
+    def publish_all(self, node: int, interests: Subscriptions, tree: int, costs: Costs) -> float:
+        """Have a node publish an event of every cell over a tree; what that takes beyond own interests.
+
+        The work for one event of a cell stands for all of them, so it counts as often as the cell weighs.
+        """
+        total = 0.0
+        for cell, weight in enumerate(interests.weights):
+            before = self._overhead(tree, costs)
+            self.publish(node, cell + tree * len(interests.weights), cell, tree)
+            self.pump()
+            total += float(weight) * (self._overhead(tree, costs) - before)
+        return total
+
+    def _overhead(self, tree: int, costs: Costs) -> float:
+        return sum(
+            costs.receive * (work.received - work.processed) + costs.forward * work.forwarded
+            for work in self.work(tree)
+        )
 
     def _feed_later(self, thing: tuple[int, int, Fact]) -> None:
         if thing[0] not in self.radio.silent:

@@ -166,12 +166,12 @@ def hops(at_once: dict[str, Array], by_beacons: dict[str, Array] | None) -> Isol
         return found, ""
     once, slow = counted["at once", "after"], counted["by beacons", "after"]
     return found, (
-        f" Where the node went tells more than where it was: over the hops at its new place R2 = "
-        f"{once.r2:.2f}, "
-        f"because a node that lands beside the root changes over at once while others wait for the timeout. "
-        f"Beyond that a hop adds {once.per_hop:.2f} ± {once.half:.2f} s, since news climbs in "
-        f"milliseconds. With "
-        f"news carried by beacons only, one hop a beacon as in a simulation by turns, a hop adds "
-        f"{slow.per_hop:.2f} ± {slow.half:.2f} s, half a beacon period, and R2 = {slow.r2:.2f}: the paper's "
-        "proportion to hops is how its simulator passes news on, not the algorithm."
+        f" Over the hops at the place it went to R2 = {once.r2:.2f}: a node that lands beside the root "
+        f"changes "
+        f"over at once, others wait for the timeout. Beyond that a hop adds {once.per_hop:.2f} ± "
+        f"{once.half:.2f} s, as news climbs in milliseconds. With news carried by beacons only, one hop a "
+        f"beacon "
+        f"of 1 s as in a simulation by turns, a hop adds {slow.per_hop:.2f} ± {slow.half:.2f} s and R2 = "
+        f"{slow.r2:.2f}. So the time in proportion to hops comes with the way news is passed on; the timeout "
+        "is what counts otherwise."
     )

@@ -320,28 +320,12 @@ def _shared(run: Run) -> Row:
         for tree in (ROOT, *publishers):
             world.take_turns(range(len(drawn.places)), tree)
         for way, found in ways.items():
-            found.append(_publish_all(world, drawn.interests, publishers, shared=way == "shared"))
+            each = [
+                world.publish_all(node, drawn.interests, ROOT if way == "shared" else node, drawn.costs)
+                for node in publishers
+            ]
+            found.append(float(np.mean(each)))
     return {"values": json.dumps(ways)}
-
-
-def _publish_all(
-    world: AdhocWorld, interests: Subscriptions, publishers: list[int], *, shared: bool
-) -> float:
-    """Mean overhead of publishing one event a unit of the number axis, over all publishers."""
-    total = 0.0
-    for publisher in publishers:
-        tree = ROOT if shared else publisher
-        for cell, weight in enumerate(interests.weights):
-            before = _done(world, tree)
-            world.publish(publisher, cell + (len(interests.weights) if shared else 0), cell, tree)
-            world.pump()
-            total += float(weight) * (_done(world, tree) - before)
-    return total / len(publishers)
-
-
-def _done(world: AdhocWorld, tree: int) -> int:
-    """Work so far beyond the nodes' own interests, with r = f = 1."""
-    return sum(work.received - work.processed + work.forwarded for work in world.work(tree))
 
 
 KINDS: dict[Kind, Callable[[Run], Row]] = {
