@@ -155,7 +155,7 @@ def _optima(scale: Scale) -> list[Point]:
         _at_the_same_density(parameters.SIXTY_CLUSTERS),
         _at_the_same_density(parameters.LARGE_CLUSTERS),
     )
-    run = Run(kind="exact", layout=sixty, metrics=every)
+    run = Run(kind="exact", layout=sixty, metrics=every, solver_s=parameters.SIXTY_SECONDS)
     found.append(Point("sixty", "", "seed", 0.0, run, scale.sixty, 1, 60_000.0))
     run = Run(kind="large", layout=large, metrics=(*every, "cool-long"), orders=1)
     found.append(Point("large", "", "seed", 0.0, run, scale.large, 1, 4000.0))
