@@ -1,0 +1,116 @@
+"""`sojourn check election`: random partitions of an ad-hoc network, and whether it always heals to one broker.
+
+Each seed is a history of partitions (`sim/election_world.py`). A history that does not heal to one broker with
+every live subscription, or that loses, doubles or misdirects an event, is printed with the command that
+repeats it, and the exit code is 1.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sojourn.sim.election_world import Healed, History, heal
+
+_DEFAULT = History()
+_BLOCK = 20
+
+
+def election(
+    seeds: Annotated[int, typer.Option(min=1, help="How many histories, each from its own seed.")] = 1000,
+    first_seed: Annotated[int, typer.Option(min=1, help="The first seed; the others follow.")] = 1,
+    nodes: Annotated[int, typer.Option(min=2, help="Nodes of the network.")] = _DEFAULT.nodes,
+    refresh_s: Annotated[
+        float, typer.Option(min=0.05, help="Seconds between two refreshes of a displayer.")
+    ] = _DEFAULT.refresh_s,
+    loss: Annotated[
+        float, typer.Option(min=0.0, max=0.5, help="Share of receptions that the radio loses.")
+    ] = _DEFAULT.loss,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as there are cores if left out.")
+    ] = None,
+) -> None:
+    """Heal an ad-hoc network from random partitions and see that one broker has everything."""
+    histories = [
+        History(
+            seed=seed,
+            nodes=nodes,
+            displayers=max(1, nodes * 6 // 10),
+            sources=max(1, nodes * 3 // 10),
+            refresh_s=refresh_s,
+            loss=loss,
+        )
+        for seed in range(first_seed, first_seed + seeds)
+    ]
+    console = Console(stderr=True)
+    console.print(f"{seeds} histories from seed {first_seed}: {nodes} nodes, refresh every {refresh_s:g} s.")
+    columns = (TextColumn("healing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    found: list[Healed] = []
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("healing", total=len(histories))
+        for block in _healed(histories, workers or os.cpu_count() or 1):
+            found += block
+            bar.advance(task, len(block))
+    faults = [
+        (history, healed)
+        for history, healed in zip(histories, found, strict=True)
+        if fault_of(healed) is not None
+    ]
+    typer.echo(_summary(found))
+    for history, healed in faults[:10]:
+        again = f"sojourn check election --seeds 1 --first-seed {history.seed} --nodes {nodes}"
+        again += f" --refresh-s {refresh_s:g} --loss {loss:g}"
+        typer.echo(f"seed {history.seed}: {fault_of(healed)}; to repeat: {again}")
+    if faults:
+        sys.exit(1)
+
+
+def fault_of(healed: Healed) -> str | None:
+    """What is wrong with how a network healed, if anything."""
+    if healed.brokers != 1:
+        return f"{healed.brokers} brokers"
+    if healed.missing:
+        return f"{healed.missing} live subscriptions are on no broker"
+    for name in ("lost", "duplicated", "unwanted"):
+        if getattr(healed, name):
+            return f"{getattr(healed, name)} events {name}"
+    return "did not stay healed" if healed.healed_s is None else None
+
+
+def _healed(histories: list[History], workers: int) -> Iterator[list[Healed]]:
+    blocks = [histories[at : at + _BLOCK] for at in range(0, len(histories), _BLOCK)]
+    if workers == 1 or len(blocks) == 1:
+        yield from map(_heal_block, blocks)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_heal_block, blocks)
+
+
+def _heal_block(histories: list[History]) -> list[Healed]:
+    return [heal(history) for history in histories]
+
+
+def _summary(found: list[Healed]) -> str:
+    good = [healed for healed in found if fault_of(healed) is None]
+    parts = [
+        f"{len(good)} of {len(found)} histories healed: one broker, every live subscription, nothing lost"
+    ]
+    times = [h.healed_s for h in good if h.brokers_before > 1 and h.healed_s is not None]
+    if times:
+        middle, most = np.quantile(times, [0.5, 1.0])
+        parts.append(
+            f"{len(times)} of them had several brokers to merge, which took {middle:.2f} s (median) and at most "
+            f"{most:.2f} s"
+        )
+    shown = [h.delivered_s for h in good if h.delivered_s is not None]
+    if shown:
+        owed = sum(healed.owed for healed in good)
+        parts.append(f"the last of {owed} events owed was shown within {max(shown):.2f} s")
+    return "; ".join(parts) + "."

@@ -1,0 +1,164 @@
+"""A broker without infrastructure: one is found, elected, merged, and nothing owed is lost on the way."""
+
+import pytest
+
+from sojourn.adhoc.election.messages import (
+    Beacon,
+    Candidacy,
+    Flood,
+    Heard,
+    Kept,
+    Refresh,
+    Say,
+    Search,
+    SetTimer,
+    Subscribed,
+    TimerFired,
+)
+from sojourn.adhoc.election.node import Node, Timing
+from sojourn.adhoc.election.states import TRANSITIONS, IllegalTurnError, State, Turn, follow
+from sojourn.adhoc.election.table import BrokerTable
+from sojourn.adhoc.tree.connectivity import AdhocError
+from sojourn.interest.events import Event
+from sojourn.interest.filters import Filter
+from sojourn.sim.election_world import ElectionWorld, History, heal
+
+EVERYTHING = Filter.parse("value >= 0")
+
+
+def _kept(number: int, published_s: float = 1.0) -> Kept:
+    return Kept(Event({"value": number}, source="s", sequence=number), published_s)
+
+
+def _state(node: Node) -> State:
+    return node.state
+
+
+def _refresh(*seen: tuple[str, int], whole: bool = False) -> Refresh:
+    return Refresh(1, EVERYTHING, 0.0, seen, whole)
+
+
+@pytest.mark.parametrize("seed", range(1, 41))
+def test_any_history_heals(seed: int) -> None:
+    """One broker, every live subscription on it, everything owed shown once; and it stays so."""
+    healed = heal(History(seed=seed))
+    assert healed.healed_s is not None
+    assert healed.delivered_s is not None
+    assert (healed.brokers, healed.missing, healed.lost) == (1, 0, 0)
+    assert (healed.duplicated, healed.unwanted) == (0, 0)
+
+
+def test_histories_contain_what_they_are_about() -> None:
+    """There are several brokers at once, merges, and events owed over partitions."""
+    found = [heal(History(seed=seed)) for seed in range(1, 9)]
+    assert max(healed.most_brokers for healed in found) >= 3
+    assert sum(healed.merges for healed in found) > 8
+    assert sum(healed.owed for healed in found) > 200
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_radio_that_loses_something_heals_too(seed: int) -> None:
+    """What is lost on the air is said again."""
+    healed = heal(History(seed=seed, loss=0.03))
+    assert healed.delivered_s is not None
+    assert healed.lost == 0
+
+
+def test_a_history_repeats_itself() -> None:
+    """One seed, one outcome."""
+    assert heal(History(seed=3)) == heal(History(seed=3))
+
+
+def test_without_a_partition_there_is_one_election() -> None:
+    """Ten nodes together: one of those that asked is elected, and never another one."""
+    world = ElectionWorld(History(seed=2, publish_s=1e9))
+    world.deal(1, 0.0)
+    world.start()
+    world.run_until(60.0)
+    assert len(world.brokers()) == 1
+    assert world.is_healed()
+    assert world.merges <= 1
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("turn", Turn)
+def test_every_state_and_turn_is_in_the_table_or_refused(state: State, turn: Turn) -> None:
+    """An illegal pair raises; a legal one gives the table's answer."""
+    if (state, turn) in TRANSITIONS:
+        assert follow(state, turn) is TRANSITIONS[state, turn]
+    else:
+        with pytest.raises(IllegalTurnError, match="cannot come while"):
+            follow(state, turn)
+
+
+def test_search_election_and_merge_step_by_step() -> None:
+    """A lonely displayer searches, offers itself, serves; a senior's beacon makes it hand over."""
+    node = Node(5, Timing(refresh_s=2.0))
+    effects = node.handle(Subscribed(EVERYTHING), 0.0)
+    assert [type(effect) for effect in effects] == [Say, SetTimer]
+    assert isinstance(effects[0], Say)
+    assert effects[0].message == Flood(5, 5, 1, Search())
+    node.handle(TimerFired("search"), 0.5)
+    assert _state(node) is State.CANDIDATE
+    node.handle(Heard(Flood(7, 7, 1, Candidacy())), 0.6)
+    assert _state(node) is State.CANDIDATE, "a higher number gives way to this one"
+    node.handle(TimerFired("election"), 1.0)
+    assert _state(node) is State.BROKER
+    assert node.table is not None
+    assert node.table.displayers == {5}
+    node.handle(Heard(Flood(9, 9, 1, Beacon((2.0, 9)))), 3.0)
+    assert _state(node) is State.BROKER, "the other one is junior"
+    node.handle(Heard(Flood(9, 3, 1, Beacon((0.5, 3)))), 3.5)
+    assert _state(node) is State.MERGING
+    node.handle(TimerFired("silence"), 9.0)
+    assert _state(node) is State.BROKER, "the senior one has gone before it took over"
+    assert node.table.displayers == {5}
+    rival = Node(6)
+    rival.handle(Subscribed(EVERYTHING), 0.0)
+    rival.handle(TimerFired("search"), 0.5)
+    rival.handle(Heard(Flood(5, 5, 2, Candidacy())), 0.6)
+    assert _state(rival) is State.SEARCHING
+
+
+def test_a_broker_owes_until_it_is_told() -> None:
+    """Events are due again after a while until a refresh names them as seen; older ones are not for it."""
+    table = BrokerTable(lifetime_s=10.0)
+    assert not table.refresh(1, _refresh(), 0.0), "an unknown displayer must tell all it has seen"
+    table.store([_kept(1), _kept(2), _kept(3, published_s=-1.0)])
+    assert table.refresh(1, _refresh(("s", 2), whole=True), 1.0)
+    assert [kept.id for kept in table.due(1, 1.0, 2.0)] == [("s", 1)]
+    assert table.due(1, 2.0, 2.0) == ()
+    assert [kept.id for kept in table.due(1, 3.0, 2.0)] == [("s", 1)]
+    table.refresh(1, _refresh(("s", 1)), 4.0)
+    assert table.due(1, 9.0, 2.0) == ()
+    table.expire(20.0)
+    assert table.displayers == frozenset()
+
+
+def test_merged_tables_owe_what_each_side_lacked() -> None:
+    """One side's events meet the other side's displayers; what was seen on either side is not owed."""
+    one, other = BrokerTable(10.0), BrokerTable(10.0)
+    one.refresh(1, _refresh(whole=True), 0.0)
+    one.store([_kept(1), _kept(2)])
+    one.refresh(1, _refresh(("s", 1)), 0.5)
+    other.refresh(2, _refresh(whole=True), 0.0)
+    other.refresh(1, _refresh(whole=True), 0.1)
+    other.store([_kept(3)])
+    other.take_over(*one.contents())
+    assert {kept.id for kept in other.due(1, 5.0, 1.0)} == {("s", 2), ("s", 3)}
+    assert {kept.id for kept in other.due(2, 5.0, 1.0)} == {("s", 1), ("s", 2), ("s", 3)}
+
+
+def test_limits_are_kept() -> None:
+    """Of too many events the oldest go, and are owed no more; a timing of nothing is refused."""
+    table = BrokerTable(10.0, events_max=3)
+    table.refresh(1, _refresh(whole=True), 0.0)
+    table.store([_kept(number) for number in range(10)])
+    assert table.events == 3
+    assert [kept.id[1] for kept in table.due(1, 1.0, 1.0)] == [7, 8, 9]
+    source = Node(1, Timing(pending_max=2))
+    for number in range(5):
+        source._on_published(_kept(number))
+    assert len(source._pending) == 2
+    with pytest.raises(AdhocError, match="refresh_s must be above 0"):
+        Node(1, Timing(refresh_s=0))
