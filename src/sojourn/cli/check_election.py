@@ -1,6 +1,6 @@
-"""`sojourn check election`: random partitions of an ad-hoc network, and whether it always heals to one broker.
+"""`sojourn check election`: random partitions of an ad-hoc network, and whether it heals to one broker.
 
-Each seed is a history of partitions (`sim/election_world.py`). A history that does not heal to one broker with
+Each seed is a history of partitions (`sim/election_world.py`). One that does not heal to one broker with
 every live subscription, or that loses, doubles or misdirects an event, is printed with the command that
 repeats it, and the exit code is 1.
 """
@@ -106,8 +106,8 @@ def _summary(found: list[Healed]) -> str:
     if times:
         middle, most = np.quantile(times, [0.5, 1.0])
         parts.append(
-            f"{len(times)} of them had several brokers to merge, which took {middle:.2f} s (median) and at most "
-            f"{most:.2f} s"
+            f"{len(times)} of them had several brokers to merge, which took {middle:.2f} s (median) and "
+            f"at most {most:.2f} s"
         )
     shown = [h.delivered_s for h in good if h.delivered_s is not None]
     if shown:
