@@ -16,7 +16,10 @@ class Network:
     """Brokers that know one another, with a FIFO channel for each ordered pair."""
 
     def __init__(self, brokers: int, patience_s: float = 1e9) -> None:
-        self.finders = [Finder(number, brokers, patience_s=patience_s) for number in range(brokers)]
+        self.finders = [
+            Finder(number, brokers, patience_s=patience_s, named_patience_s=patience_s)
+            for number in range(brokers)
+        ]
         self.held: dict[int, tuple[int, bytes]] = {}
         """By broker: the epoch and session of the client there."""
         self.refused: list[tuple[int, int]] = []

@@ -63,6 +63,8 @@ class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What happens when clients move."""
 
     subscribers: Literal["proactive", "reactive", "durable"] = "proactive"
+    timeout_s: float = 3_600.0
+    """How long events are stored for a client that is away, at the most."""
     publishers: str = "standard"
     """A publisher protocol, or several joined by +."""
 

@@ -6,8 +6,8 @@ the core's effects:
 - output is written once a loop turn (`flush`), whatever came in during the turn, so that many small packets
   become few writes; whatever must be safe on disk first goes into `before_flush`;
 - clients that knock are shown to the doorkeeper;
-- what was published and what changed goes to `on_published` and `on_change`, which is where a broker with
-  neighbours ties in its routing; a single broker has neither and pays nothing for it.
+- a broker with neighbours has a `Network`, which is told what was published and what changed, and whose
+  links are written at the end of the turn too; a single broker has none and pays nothing for it.
 
 Time is the loop's clock, moved so that it reads as seconds since 1970 and never goes back.
 """
@@ -25,12 +25,14 @@ from typing import TYPE_CHECKING
 from mqtt5 import ConnAckReasonCode
 
 from sojourn.live.admission import Doorkeeper, Question, Refusal, password_fits
+from sojourn.live.channel import Position
 from sojourn.live.config import Config, parse_address
+from sojourn.live.network import Network
+from sojourn.live.peers import PeerAddress, PeerLinks
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.effects import Change, Knock
+from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.handshake import Admission
-from sojourn.mqtt.message import Message
 
 if TYPE_CHECKING:
     from sojourn.live.connection import ClientConnection
@@ -57,8 +59,10 @@ class Node:
         self.connections: dict[int, ClientConnection] = {}
         self.before_flush: Callable[[], None] | None = None
         """Called before anything is written to anybody, for what must be safe first."""
-        self.on_published: Callable[[Message], None] | None = None
-        self.on_change: Callable[[Change], None] | None = None
+        self.network: Network | None = None
+        self.links: PeerLinks | None = None
+        if config.neighbours(name):
+            self._join(secrets.token_hex(8))
         self._effects = self.core.effects
         self._last_number = 0
         self._flushing = False
@@ -119,28 +123,33 @@ class Node:
         effects = self._effects
         while effects.knocks:
             self._answer(effects.knocks.pop(0))
-        if effects.collects:
-            self._report()
-        if effects.touched and not self._flushing:
+        if self.network is not None:
+            self.network.report(self.now())
+        if (effects.touched or self.network is not None) and not self._flushing:
             self._flushing = True
             self.loop.call_soon(self.flush)
         self._set_timer()
 
-    def collect(self, on_published: Callable[[Message], None], on_change: Callable[[Change], None]) -> None:
-        """Have publications and changes reported from now on, as a broker with neighbours needs them."""
-        self.on_published, self.on_change = on_published, on_change
-        self._effects.collects = True
+    def _join(self, life: str) -> None:
+        """Take the broker's place among its neighbours."""
+        network = self.network = Network(self.config, self.broker.name, self.core, life)
+        calls = {}
+        for peer in network.channels:
+            address = self.config.broker(peer).peers
+            # Of two neighbours the first in the configuration calls the other.
+            if address is not None and network.numbers[peer] > network.number:
+                calls[peer] = PeerAddress(*parse_address(address, f"peers of {peer}"))
+        self.links = PeerLinks(
+            self.broker.name, network.channels, calls=calls, on_frame=self._on_frame, on_change=self._on_link
+        )
 
-    def _report(self) -> None:
-        effects = self._effects
-        if effects.changes and self.on_change is not None:
-            for change in effects.changes:
-                self.on_change(change)
-        effects.changes.clear()
-        if effects.published and self.on_published is not None:
-            for message in effects.published:
-                self.on_published(message)
-        effects.published.clear()
+    def _on_frame(self, peer: str, position: Position, body: bytes) -> None:
+        assert self.network is not None
+        self.network.frame_arrived(peer, position, body, self.now())
+        self.carry_out()
+
+    def _on_link(self, peer: str, up: bool) -> None:  # noqa: FBT001 - up or down
+        _log.info("link", extra={"peer": peer, "up": up})
 
     def flush(self) -> None:
         """Write what the loop turn brought, each connection once."""
@@ -163,6 +172,8 @@ class Node:
                 if session is not None and (session.queue or session.unsent):
                     self._to_pump.append(connection.number)
         touched.clear()
+        if self.links is not None:
+            self.links.flush()
         if self._to_pump:
             self.loop.call_soon(self._pump)
 
@@ -178,6 +189,9 @@ class Node:
 
     def _set_timer(self) -> None:
         moment_s = self.core.next_moment()
+        if self.network is not None:
+            also_s = self.network.next_moment()
+            moment_s = also_s if moment_s is None else moment_s if also_s is None else min(moment_s, also_s)
         if moment_s is None:
             return
         moment_s = min(moment_s, self.now() + TICK_S_MAX)
@@ -191,6 +205,8 @@ class Node:
     def _tick(self) -> None:
         self._timer = None
         self.core.time_passed(self.now())
+        if self.network is not None:
+            self.network.time_passed(self.now())
         self.carry_out()
 
     # Admission ---------------------------------------------------------------------------------------
@@ -215,6 +231,8 @@ class Node:
     def _decide(self, number: int, decision: Admission | Refusal) -> None:
         if isinstance(decision, Refusal):
             self.core.refuse(number, decision.code, decision.text)
+        elif self.network is not None:
+            self.network.admit(number, decision, self.now())
         else:
             self.core.admit(number, decision, self.now())
 
@@ -231,6 +249,9 @@ class Node:
         self.core.stop(reference, self.now())
         self.carry_out()
         self.flush()
+        if self.links is not None:
+            self.links.flush()
+            await self.links.stop()
         for task in self._tasks:
             task.cancel()
         if self.connections:

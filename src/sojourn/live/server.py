@@ -14,6 +14,7 @@ from sojourn.errors import SojournError
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.connection import ClientConnection
 from sojourn.live.node import Node
+from sojourn.live.peers import PeerAddress
 
 BACKLOG = 1_024
 SPARE_FILES = 256
@@ -48,6 +49,9 @@ class Server:
             raise ListenError(
                 f"Cannot listen on {address}: {error.strerror or error}; choose another port."
             ) from None
+        if node.links is not None:
+            peers = self.config.broker(self.name).peers
+            await node.links.start(PeerAddress(*parse_address(peers, "peers")) if peers is not None else None)
         port = self._server.sockets[0].getsockname()[1]
         return Address(address.host, port)
 

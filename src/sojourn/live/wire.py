@@ -21,6 +21,7 @@ import mqtt5
 import msgspec
 
 from sojourn.errors import SojournError
+from sojourn.mobility.finding import Find, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
 from sojourn.mqtt.message import Message as MqttMessage
@@ -28,6 +29,8 @@ from sojourn.mqtt.message import Properties, new_message
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
+RETAIN = 34
+"""The kind of `Retain`, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
 
@@ -44,6 +47,14 @@ class Carried(Publish):
     def __init__(self, message: MqttMessage, cause: int = 0) -> None:
         super().__init__(event_of(message), cause, message.size)
         self.message = message
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Retain:
+    """Keep this event for later subscribers, or forget its topic if it is empty; and pass it on."""
+
+    kind: ClassVar[int] = RETAIN
+    publications: tuple[Carried, ...]
 
 
 class Translator(Protocol):
@@ -99,6 +110,9 @@ _CLASSES: tuple[type, ...] = (
     messages.ForwardEnd,
     messages.Ask,
     messages.Context,
+    Find,
+    Found,
+    Retain,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -109,7 +123,7 @@ _TYPES: dict[str, Any] = {
     "holders": list[int],
     "marks": dict[str, int] | None,
     "publications": list[EventFrame],
-    "baggage": bytes,
+    "state": bytes | None,
     "found": bool,
     "for_good": bool,
     "wants": bool,

@@ -15,7 +15,7 @@ The rules:
   epoch it says that the client is here now.
 - A broker that is still looking for a client itself, and is asked by one with a later epoch, passes on what
   it finds. So a client that runs ahead of the answers is followed along the way it took.
-- An asker gives up after `patience_s`, first on the named broker and then on all others: the client then
+- An asker gives up after a time, first on the named broker and then on all others: the client then
   starts anew. What is given away after that comes to nobody, and is a result like any other.
 
 This is a core: no clock, no sockets. Messages go hop by hop like all that have a destination.
@@ -104,10 +104,13 @@ class _Search:
 class Finder:
     """The searches of one broker."""
 
-    def __init__(self, number: int, brokers: int, *, patience_s: float = 5.0) -> None:
+    def __init__(
+        self, number: int, brokers: int, *, patience_s: float = 5.0, named_patience_s: float = 15.0
+    ) -> None:
         self.number = number
         self._others = frozenset(range(brokers)) - {number}
-        self._patience_s = patience_s
+        self._patience_s, self._named_patience_s = patience_s, named_patience_s
+        """For the answers of all brokers; for that of the one which the client says it comes from."""
         self._searches: dict[int, _Search] = {}
         self._askers: OrderedDict[int, tuple[int, int]] = OrderedDict()
         """By client: the epoch and broker of the latest question; what comes late goes there."""
@@ -140,7 +143,8 @@ class Finder:
         if not silent:
             self.results.append(Result(client, epoch))
             return
-        self._searches[client] = _Search(epoch, silent, now + self._patience_s, widely=previous is None)
+        deadline_s = now + (self._patience_s if previous is None else self._named_patience_s)
+        self._searches[client] = _Search(epoch, silent, deadline_s, widely=previous is None)
         destination = EVERYBODY if previous is None else previous
         self.sends.append(Find(destination=destination, sender=self.number, client=client, epoch=epoch))
 

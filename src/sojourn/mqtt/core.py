@@ -221,6 +221,16 @@ class Core:
         session = self.state.sessions.get(client_id)
         return session_state(session, now) if session is not None else None
 
+    def adopt(self, state: SessionState, now: float) -> Session:
+        """Keep a session that another broker gave away, although its client is not here."""
+        session = self.handshake.adopt(state, now)
+        self._settle(now)
+        return session
+
+    def retain(self, message: Message) -> None:
+        """Keep an event that another broker retained, or forget its topic if it is empty."""
+        self.publisher.retain(message)
+
     def end_session(self, client_id: str, now: float, *, publishes_will: bool = False) -> None:
         """Forget a session, for instance because another broker has it now."""
         session = self.state.sessions.get(client_id)

@@ -164,6 +164,15 @@ class Handshake:
             return session, True
         return session, False
 
+    def adopt(self, state: SessionState, now: float) -> Session:
+        """Make a session of plain data, without a connection."""
+        session = self.shared.sessions[state.client_id] = Session(state.client_id, now)
+        fill_session(session, state, self.subscriber, now)
+        if session.expiry != NEVER:
+            session.expires_s = now + session.expiry
+            self.shared.remind(session.expires_s, Due.SESSION, session.client_id)
+        return session
+
     def _settle_connection(self, connection: Connection, packet: ConnectPacket) -> None:
         limits = self.shared.limits
         connection.window = min(packet.receive_max, limits.inflight_max)

@@ -237,20 +237,21 @@ class Publisher:
             policy=message.policy,
         )
         if message.retain:
-            try:
-                self._retain(message)
-            except _RefusedError:
-                self.shared.counters.refused["publish"] += 1
+            self.retain(message)
         self._accept(message, self.shared.tree.route(message.topic), now)
 
     def deliver(self, message: Message, now: float) -> None:
         """Hand on an event that another broker published, and retain it if it is to be."""
         if message.retain:
-            try:
-                self._retain(message)
-            except _RefusedError:
-                self.shared.counters.refused["publish"] += 1
+            self.retain(message)
         self.deliverer.deliver(message, self.shared.tree.route(message.topic), now)
+
+    def retain(self, message: Message) -> None:
+        """Keep an event for later subscribers, or forget its topic if it is empty; refusals are counted."""
+        try:
+            self._retain(message)
+        except _RefusedError:
+            self.shared.counters.refused["publish"] += 1
 
     def _answer(self, connection: Connection, qos: int, number: int, refusal: _RefusedError | None) -> None:
         if not qos:

@@ -1,0 +1,47 @@
+"""Six brokers of a building on free ports, in one process or in six."""
+
+from __future__ import annotations
+
+import socket
+
+from sojourn.live.config import BrokerConfig, Config, MobilityConfig, RoutingConfig
+
+LINKS = [
+    ("B1", "B2"), ("B1", "B6"), ("B2", "B3"), ("B2", "B6"),
+    ("B3", "B4"), ("B3", "B5"), ("B3", "B6"), ("B4", "B6"),
+]  # fmt: skip
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on."""
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [int(probe.getsockname()[1]) for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+def building(scheme: str = "proactive", mode: str = "content", stores: str | None = None) -> Config:
+    """The configuration, with every port free at the moment."""
+    ports = free_ports(12)
+    return Config(
+        brokers=[
+            BrokerConfig(
+                name=f"B{number + 1}",
+                listen=f"127.0.0.1:{ports[number]}",
+                peers=f"127.0.0.1:{ports[6 + number]}",
+                store=None if stores is None else f"{stores}/B{number + 1}.db",
+            )
+            for number in range(6)
+        ],
+        links=LINKS,
+        mobility=MobilityConfig(subscribers=scheme),  # type: ignore[arg-type]
+        routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
+    )
+
+
+def url(config: Config, number: int) -> str:
+    """Where clients of the broker with that number (from 0) connect."""
+    return f"mqtt://{config.brokers[number].listen}"
