@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from sojourn.edge.quench import UNKNOWN, CombinedInterest, QuenchError, QuenchFilter, widened
+from sojourn.edge.quench import UNKNOWN, CombinedInterest, QuenchError, QuenchFilter, gathered, widened
 from sojourn.edge.source import (
     AnswerTimedOut,
     AskQuench,
@@ -89,6 +89,21 @@ def test_a_source_that_missed_a_version_asks_for_all() -> None:
     core = EventSource(SourceRules(quench=True))
     core.handle(Connected(), 0.0)
     assert core.handle(Quenched(second), 0.0) == [AskQuench(UNKNOWN, 2, 5.0)]
+
+
+def test_gathering_keeps_the_meaning() -> None:
+    """Joined all at once or pair by pair: each covers the other."""
+    draw = random.Random(10)
+    for _ in range(10):
+        filters = [_filter(draw) for _ in range(25)] + [
+            Filter.parse("other = 3"),
+            Filter.parse("zone = 'z1'"),
+        ]
+        every = [conjunction for each in filters for conjunction in each.conjunctions]
+        few, merged = Filter(gathered(every)), Filter.union(every)
+        assert covers(few, merged)
+        assert covers(merged, few)
+        assert len(few.conjunctions) < len(every)
 
 
 def test_widening_never_narrows() -> None:
