@@ -37,7 +37,7 @@ def _world(
 def _play(world: EdgeWorld, *, quench: bool = False) -> list[tuple[int, str, int]]:
     """Twenty displayers, four sources, two hundred events; who was shown what."""
     draw = np.random.default_rng(11)
-    workload = Workload(zones=4, width=100, wanted_share=0.5)
+    workload = Workload(areas=4, width=100, wanted_share=0.5)
     count = len(world.brokers)
     for client in range(20):
         number = world.subscription(draw_filter(workload, draw))

@@ -195,21 +195,31 @@ def gathered(alternatives: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
     `merge` does this too, pair by pair; gathering first spares it comparing all with all.
     """
     kept = list(dict.fromkeys(alternatives))
-    for path in sorted({path for conjunction in kept for path, _ in conjunction.constraints}):
-        groups: dict[tuple[tuple[str, ValueSet], ...], list[ValueSet]] = {}
-        others = []
-        for conjunction in kept:
-            rest = tuple(each for each in conjunction.constraints if each[0] != path)
-            if len(rest) == len(conjunction.constraints):
-                others.append(conjunction)
-            else:
-                groups.setdefault(rest, []).append(conjunction.get(path))
-        kept = others
-        for rest, sets in groups.items():
-            joined = conjunction_of({**dict(rest), path: reduce(or_, sets)})
+    paths = sorted({path for conjunction in kept for path, _ in conjunction.constraints})
+    while paths:
+        # First the attribute that joins most: joining by another one first could keep these apart.
+        path, groups = min(((path, _grouped(kept, path)) for path in paths), key=lambda found: len(found[1]))
+        paths.remove(path)
+        kept = []
+        for (constrained, rest), sets in groups.items():
+            joined = (
+                conjunction_of({**dict(rest), path: reduce(or_, sets)}) if constrained else Conjunction(rest)
+            )
             assert joined is not None, "a union of alternatives that can be met can be met"
             kept.append(joined)
     return tuple(kept)
+
+
+def _grouped(
+    alternatives: Iterable[Conjunction], path: str
+) -> dict[tuple[bool, tuple[tuple[str, ValueSet], ...]], list[ValueSet]]:
+    """Alternatives that are equal but for one attribute, together; those without it by themselves."""
+    groups: dict[tuple[bool, tuple[tuple[str, ValueSet], ...]], list[ValueSet]] = {}
+    for conjunction in alternatives:
+        rest = tuple(each for each in conjunction.constraints if each[0] != path)
+        constrained = len(rest) < len(conjunction.constraints)
+        groups.setdefault((constrained, rest), []).append(conjunction.get(path))
+    return groups
 
 
 def widened(alternatives: Iterable[Conjunction], most: int) -> tuple[Conjunction, ...]:

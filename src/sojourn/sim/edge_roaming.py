@@ -41,7 +41,7 @@ class EdgeRoaming(msgspec.Struct, frozen=True, kw_only=True):
     down_s: float = 15.0
     coordination: Coordination = "log"
     """`log`: brokers use the displayer's log; `wait`: all waits for all answers; `careless`: nobody asks."""
-    workload: Workload = Workload(zones=3, width=300)
+    workload: Workload = Workload(areas=3, width=300)
 
 
 class Roamed(msgspec.Struct, frozen=True, kw_only=True):
