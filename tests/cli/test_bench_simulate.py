@@ -53,6 +53,17 @@ def test_a_calibration_is_what_the_world_reads(tmp_path: Path) -> None:
     assert sum(load.busy_s for load in result.load) > 0
 
 
+def test_the_roaming_row_counts_deliveries() -> None:
+    """The row of roaming subscribers is the goal's: 200, pro-active, neighbours, an hour; nothing doubled."""
+    goal = bench_simulate.ROAMING_CHANGES
+    assert (goal["subscribers"], goal["scheme"], goal["movement"]) == (200, "proactive", "neighbour")
+    assert goal["duration_s"] == 3600.0
+    row = bench_simulate.measure_roaming(subscribers=10, duration_s=20.0, warmup_s=5.0)
+    assert row["deliveries"] > 100
+    assert row["doubled"] == 0
+    assert row["deliveries_per_cpu_s"] == pytest.approx(row["deliveries"] / row["cpu_seconds"], rel=0.05)
+
+
 @pytest.mark.slow
 def test_the_large_city_fits_into_memory() -> None:
     """1,365 brokers, 5,000 publishers and 50,000 subscribers for ten simulated minutes, under 4 GiB."""

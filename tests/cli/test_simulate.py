@@ -1,11 +1,12 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from sojourn.cli.simulate import simulate
+from sojourn.cli.simulate import KINDS, simulate
 from sojourn.errors import SojournError
 from sojourn.sim.scenario import factors
 
@@ -32,10 +33,12 @@ def _run(*arguments: str) -> str:
 
 def test_list_explains_every_factor() -> None:
     """--list names each parameter with its default and explanation, for people and for programs."""
-    rows = json.loads(_run("--list", "--json"))
-    assert [row["name"] for row in rows] == [factor.name for factor in factors()]
+    for world, kind in KINDS.items():
+        rows = json.loads(_run(world, "--list", "--json"))
+        assert [row["name"] for row in rows] == [factor.name for factor in factors(kind)]
+    assert list(json.loads(_run("--list", "--json"))) == list(KINDS)
     text = _run("--list")
-    assert all(factor.name in text for factor in factors())
+    assert all(factor.name in text for kind in KINDS.values() for factor in factors(kind))
 
 
 def test_run_is_repeatable_json() -> None:
@@ -69,6 +72,18 @@ def test_watch_shows_the_city() -> None:
     assert "rebuild ms" in text
 
 
+def test_a_roaming_run_and_its_trace(tmp_path: Path) -> None:
+    """Roaming subscribers are one command; the trace holds as many deliveries as were made."""
+    arguments = ("roaming", "--subscribers=20", "--warmup-s=0", "--duration-s=20", "--connect-s=5", "--json")
+    measured = json.loads(_run(*arguments, f"--trace={tmp_path}"))
+    assert measured["throughput"] > 0
+    assert measured["duplicates_percent"] == 0
+    tables = {path.name for path in tmp_path.iterdir()}
+    assert {"runs", "publications", "deliveries", "sojourns", "handoffs", "interests"} <= tables
+    arrived = pq.read_table(tmp_path / "deliveries")["time_s"].to_numpy()
+    assert (arrived < 20).sum() == round(measured["throughput"] * 20)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -76,8 +91,12 @@ def test_watch_shows_the_city() -> None:
         (["publisher-mobility", "--topology=chain", "--brokers=0"], "brokers must be 1 or more"),
         (["publisher-mobility", "--unadvertise-delay-s=-1"], "unadvertise_delay_s must be 0 or more"),
         (["publisher-mobility", "--speeds-kmh=fast"], "speeds_kmh must be numbers"),
-        (["weather"], "world may be publisher-mobility, not 'weather'"),
-        ([], "world may be publisher-mobility, not nothing"),
+        (["weather"], "world may be publisher-mobility, roaming, not 'weather'"),
+        ([], "world may be publisher-mobility, roaming, not nothing"),
+        (["roaming", "--scheme=hopeful"], "scheme may be durable, reactive, proactive"),
+        (["roaming", "--protocol=standard"], "protocol is no parameter of a scenario"),
+        (["roaming", "--watch"], "watch shows moving publishers only"),
+        (["publisher-mobility", "--watch", "--trace=x"], "watch and trace exclude each other"),
     ],
 )
 def test_bad_parameter_is_one_sentence(arguments: list[str], sentence: str) -> None:

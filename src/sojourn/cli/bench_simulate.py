@@ -3,7 +3,8 @@
 `run` measures simulated message-hops a second on one core. The first row is the yardstick: the standard
 protocol, 250 publishers, 500 subscribers, no computations (paper 000, section 5.2.4); then the other
 protocols, the two classes of computations, and a city of 1,365 brokers with 5,000 publishers and 50,000
-subscribers for ten simulated minutes. Every row is a process of its own, so that its memory is its own.
+subscribers for ten simulated minutes; at last 200 roaming subscribers for an hour, pro-active under neighbour
+mobility (paper 001), where deliveries count. Every row is a process of its own, so its memory is its own.
 Beside the hops stands a bare `heapq` loop of as many events in the same process: what an event costs before
 any protocol is run.
 
@@ -33,8 +34,11 @@ from sojourn.cli.bench_match import filter_object, make_events, make_filters
 from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.filters import Filter
 from sojourn.routing.filter_interests import FilterInterests
+from sojourn.sim.roaming_scenario import RoamingScenario
+from sojourn.sim.roaming_world import RoamingWorld
 from sojourn.sim.scenario import Scenario
 from sojourn.sim.world import World
+from sojourn.studies.handoff import parameters as handoff
 
 Progress = Callable[[str], None]
 
@@ -61,9 +65,20 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 """By name: what differs from Table 4 in each row."""
 
+ROAMING = "roaming"
+ROAMING_CHANGES: dict[str, Any] = {
+    **handoff.TESTBED,
+    "scheme": "proactive",
+    "movement": "neighbour",
+    "subscribers": 200,
+    "warmup_s": 60.0,
+    "duration_s": 3600.0,
+}
+"""The row of roaming subscribers: what differs from Table 1 of paper 001."""
+
 
 def run(
-    progress: Progress = lambda _: None, names: Iterable[str] = ROWS, seed: int = SEED
+    progress: Progress = lambda _: None, names: Iterable[str] = (*ROWS, ROAMING), seed: int = SEED
 ) -> list[dict[str, Any]]:
     """Measure the named rows one after the other; the units are in the columns' names."""
     rows = []
@@ -72,8 +87,41 @@ def run(
         progress(f"simulating {name}")
         # A process a row: the peak of memory is then this row's.
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
-            rows.append(pool.submit(measure, name, seed).result())
+            how = measure_roaming if name == ROAMING else measure
+            rows.append(pool.submit(how, name, seed).result())
     return rows
+
+
+def measure_roaming(name: str = ROAMING, seed: int = SEED, **changes: Any) -> dict[str, Any]:
+    """The row of roaming subscribers: deliveries a second, beside a bare heap of as many events."""
+    scenario = RoamingScenario(**{"seed": seed, **ROAMING_CHANGES, **changes})
+    start = time.perf_counter()
+    world = RoamingWorld(scenario)
+    built, built_cpu = time.perf_counter(), time.process_time()
+    result = world.run()
+    seconds, cpu_s = time.perf_counter() - built, time.process_time() - built_cpu
+    simulated_s = scenario.warmup_s + scenario.duration_s
+    peer_per_s = _bare_heap_events_per_s(result.received, scenario.subscribers)
+    return {
+        "row": name,
+        "protocol": f"{scenario.scheme}, {scenario.movement}",
+        "brokers": world.topology.brokers,
+        "publishers": scenario.publishers,
+        "subscribers": scenario.subscribers,
+        "simulated_s": simulated_s,
+        "moves": result.moves,
+        "deliveries": result.received,
+        "lost": result.expected - result.unique,
+        "doubled": result.doubled,
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu_s, 3),
+        "deliveries_per_cpu_s": round(result.received / cpu_s),
+        "build_seconds": round(built - start, 3),
+        "simulated_s_per_s": round(simulated_s / seconds),
+        "peer_heapq_events_per_s": peer_per_s,
+        "deliveries_per_peer_event": round(result.received / seconds / peer_per_s, 3),
+        "peak_rss_mb": round(_peak_rss_mb(), 1),
+    }
 
 
 def measure(name: str, seed: int = SEED) -> dict[str, Any]:

@@ -1,62 +1,109 @@
-"""`sojourn simulate`: one run of a scenario, as a table, as JSON, or watched.
+"""`sojourn simulate`: one run of a scenario, as a table, as JSON, watched, or with its trace.
 
-The options are the fields of `Scenario`, made from that structure, so that a factor has its name, unit and
-default in one place. A TOML file gives values, options on the command line override it.
+There are two worlds: publishers that move (paper 000) and subscribers that roam (paper 001). The options are
+the fields of their scenarios, made from those structures, so that a factor has its name, unit and default in
+one place; an option that the chosen world does not have is refused. A TOML file gives values, options on the
+command line override it.
 """
 
 import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from sojourn.cli.watch import watch_run
 from sojourn.errors import SojournError
-from sojourn.sim.scenario import Factor, Scenario, factors, load_values, scenario_from
+from sojourn.sim.recorder import Recorder
+from sojourn.sim.roaming_scenario import RoamingScenario
+from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.scenario import Described, Factor, Scenario, described_from, factors, load_values
 from sojourn.sim.world import World
+from sojourn.studies.handoff import measures as handoff_measures
+from sojourn.studies.handoff import parameters as handoff
 from sojourn.studies.publisher_mobility import measures
+from sojourn.trace import write_run
 
-WORLDS = ("publisher-mobility",)
+PUBLISHERS, ROAMING = "publisher-mobility", "roaming"
+
+KINDS: dict[str, type[Described]] = {PUBLISHERS: Scenario, ROAMING: RoamingScenario}
+"""By world: what a scenario of it is made of."""
+
+BASES: dict[str, dict[str, Any]] = {PUBLISHERS: {}, ROAMING: dict(handoff.TESTBED)}
+"""By world: values beside the structure's defaults. Roaming has the costs that the hand-off study fits."""
+
+WORLDS = tuple(KINDS)
+
+RUN_ID = "run"
 
 
 class SimulateError(SojournError):
     """A run cannot be made as asked."""
 
 
-def _simulate(
-    world: str | None,
-    scenario_file: Path | None,
-    options: Mapping[str, Any],
-    *,
-    list_factors: bool,
-    as_json: bool,
-    watch: bool,
-    pace: float,
-) -> None:
-    if list_factors:
-        _show_factors(as_json=as_json)
+def _simulate(world: str | None, options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    if own["list_factors"]:
+        _show_factors([world] if world in WORLDS else list(WORLDS), as_json=own["as_json"])
         return
-    if world not in WORLDS:
+    if world is None or world not in WORLDS:
         asked = "nothing" if world is None else repr(world)
         raise SimulateError(
             f"world may be {', '.join(WORLDS)}, not {asked}; --list explains every parameter."
         )
-    scenario = scenario_from(_merged(scenario_file, options))
-    if not as_json:
+    values = {**BASES[world], **_merged(own["scenario"], options)}
+    scenario = described_from(values, KINDS[world])
+    if not own["as_json"]:
         Console(stderr=True).print(_repeat(world, scenario), soft_wrap=True, highlight=False)
+    recorder = Recorder(RUN_ID, study="simulate") if own["trace"] is not None else None
     started = time.perf_counter()
-    result = watch_run(scenario, pace=pace) if watch else World(scenario).run()
-    row = {**measures.measure(result, scenario), "wall_s": time.perf_counter() - started}
-    if as_json:
-        sys.stdout.write(json.dumps({"seed": scenario.seed, **row}, indent=2) + "\n")
+    row = _run(scenario, recorder, watch=own["watch"], pace=own["pace"])
+    row["wall_s"] = time.perf_counter() - started
+    if own["as_json"]:
+        sys.stdout.write(json.dumps({"seed": values.get("seed", 1), **row}, indent=2) + "\n")
     else:
         _show_row(row)
+    if recorder is not None:
+        write_run(own["trace"], RUN_ID, recorder.tables)
+        Console(stderr=True).print(f"Wrote the trace into {own['trace']}: `sojourn audit {own['trace']}`.")
+
+
+def _run(scenario: Described, recorder: Recorder | None, *, watch: bool, pace: float) -> dict[str, Any]:
+    """The measures of one run."""
+    if isinstance(scenario, RoamingScenario):
+        if watch:
+            raise SimulateError("watch shows moving publishers only; leave --watch out for roaming.")
+        with share_bar("simulating") as tell:
+            result = RoamingWorld(scenario, recorder=recorder).run(tell)
+        return dict(handoff_measures.measure(result, scenario))
+    assert isinstance(scenario, Scenario)
+    if watch:
+        if recorder is not None:
+            raise SimulateError("watch and trace exclude each other; leave one of them out.")
+        return dict(measures.measure(watch_run(scenario, pace=pace), scenario))
+    with share_bar("simulating") as tell:
+        found = World(scenario, recorder=recorder).run(tell)
+    return dict(measures.measure(found, scenario))
+
+
+@contextmanager
+def share_bar(what: str) -> Iterator[Callable[[float], None]]:
+    """A bar that is told the share that is done; nothing where nobody looks."""
+    with Progress(
+        *Progress.get_default_columns(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 def _merged(scenario_file: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,14 +122,22 @@ def _numbers(name: str, text: str) -> list[float]:
         raise SimulateError(f"{name} must be numbers separated by commas, not {text!r}.") from None
 
 
-def _repeat(world: str, scenario: Scenario) -> str:
-    """The command that repeats this run: the seed, and whatever is not the default."""
+def _repeat(world: str, scenario: Described) -> str:
+    """The command that repeats this run: the seed, and whatever is not the world's usual value."""
     changed = []
-    for factor in factors():
+    for factor in _factors(world):
         value = getattr(scenario, factor.name)
         if factor.name == "seed" or value != factor.default:
             changed.append(_option(factor, value))
     return " ".join(["sojourn simulate", world, *changed])
+
+
+def _factors(world: str) -> list[Factor]:
+    """A world's factors, with the defaults that it has here."""
+    usual = BASES[world]
+    return [
+        factor._replace(default=usual.get(factor.name, factor.default)) for factor in factors(KINDS[world])
+    ]
 
 
 def _option(factor: Factor, value: Any) -> str:
@@ -92,19 +147,24 @@ def _option(factor: Factor, value: Any) -> str:
     return f"--{flag} {','.join(f'{v:g}' for v in value) if isinstance(value, tuple) else value}"
 
 
-def _show_factors(*, as_json: bool) -> None:
+def _show_factors(worlds: list[str], *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps([factor._asdict() for factor in factors()], indent=2) + "\n")
+        listed = {world: [factor._asdict() for factor in _factors(world)] for world in worlds}
+        found = listed[worlds[0]] if len(worlds) == 1 else listed
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
-    table = Table("parameter", "unit", "default", "what it is", title="What a scenario is made of")
-    group = ""
-    for factor in factors():
-        if factor.group != group:
-            group = factor.group
-            table.add_section()
-            table.add_row(f"[bold]{group.upper()}[/bold]", "", "", "")
-        table.add_row(factor.name, factor.unit, _default(factor.default), factor.explanation)
-    Console().print(table)
+    for world in worlds:
+        table = Table(
+            "parameter", "unit", "default", "what it is", title=f"What a scenario of {world} is made of"
+        )
+        group = ""
+        for factor in _factors(world):
+            if factor.group != group:
+                group = factor.group
+                table.add_section()
+                table.add_row(f"[bold]{group.upper()}[/bold]", "", "", "")
+            table.add_row(factor.name, factor.unit, _default(factor.default), factor.explanation)
+        Console().print(table)
 
 
 def _default(value: Any) -> str:
@@ -124,16 +184,27 @@ def _show_row(row: Mapping[str, Any]) -> None:
     Console().print(table)
 
 
-def _option_parameter(factor: Factor) -> inspect.Parameter:
-    default = " ".join(filter(None, (_default(factor.default), factor.unit))) or "none"
-    help_text = f"{factor.explanation} Default: {default}."
-    kind: Any = str if isinstance(factor.default, tuple) else type(factor.default)
-    flag = "--" + factor.name.replace("_", "-")
+def _option_parameter(name: str) -> inspect.Parameter:
+    """The option of a factor, which one world or both may have."""
+    found = {world: factor for world in WORLDS for factor in _factors(world) if factor.name == name}
+    texts = []
+    for world, factor in found.items():
+        default = " ".join(filter(None, (_default(factor.default), factor.unit))) or "none"
+        texts.append(f"{world}: {factor.explanation} Default: {default}.")
+    first = next(iter(found.values()))
+    kind: Any = str if isinstance(first.default, tuple) else type(first.default)
+    flag = "--" + name.replace("_", "-")
     declared = f"{flag}/--no-{flag[2:]}" if kind is bool else flag
     annotation = Annotated[
-        kind | None, typer.Option(declared, help=help_text, show_default=False, rich_help_panel=factor.group)
+        kind | None,
+        typer.Option(
+            declared,
+            help=" ".join(texts),
+            show_default=False,
+            rich_help_panel=f"{', '.join(found)}: {first.group}",
+        ),
     ]
-    return inspect.Parameter(factor.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 _OWN_PARAMETERS = (
@@ -157,6 +228,13 @@ _OWN_PARAMETERS = (
         Annotated[bool, typer.Option("--list", help="Explain every parameter and stop.")],
     ),
     ("as_json", False, Annotated[bool, typer.Option("--json", help="Write the measures as JSON.")]),
+    (
+        "trace",
+        None,
+        Annotated[
+            Path | None, typer.Option("--trace", help="Directory for the run's trace, for `sojourn audit`.")
+        ],
+    ),
     ("watch", False, Annotated[bool, typer.Option("--watch", help="Show the city while it runs.")]),
     (
         "pace",
@@ -174,7 +252,8 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, default, annotation in _OWN_PARAMETERS
     ]
-    every = [*own, *(_option_parameter(factor) for factor in factors())]
+    names = dict.fromkeys(factor.name for world in WORLDS for factor in _factors(world))
+    every = [*own, *(_option_parameter(name) for name in names)]
     function.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     return function
@@ -182,14 +261,6 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @_with_options
 def simulate(**given: Any) -> None:
-    """Run one scenario of moving publishers and show what it cost."""
+    """Run one scenario of moving publishers or roaming subscribers and show what it cost."""
     own = {name: given.pop(name) for name, _, _ in _OWN_PARAMETERS}
-    _simulate(
-        own["world"],
-        own["scenario"],
-        given,
-        list_factors=own["list_factors"],
-        as_json=own["as_json"],
-        watch=own["watch"],
-        pace=own["pace"],
-    )
+    _simulate(own["world"], given, own)

@@ -63,9 +63,6 @@ class Radio:
     def _consume(self, client: Client, number: int, publication: Any, arrival: float) -> None:
         """Count one message that arrives at a client."""
         tally, source, sequence = self._tally, publication.publisher, publication.sequence
-        if self._begin_s <= arrival < self._end_s:
-            tally.received += 1
-            tally.routed[number] += 1
         if client.requested_s >= 0:
             tally.note_first_message(client, arrival)
         got = client.got[source]
@@ -73,6 +70,10 @@ class Radio:
             got.extend(bytes(sequence - len(got) + _GROWTH))
         is_new = not got[sequence]
         got[sequence] = 1
+        if self._begin_s <= arrival < self._end_s:
+            tally.received += 1
+            tally.routed[number] += 1
+            tally.duplicates += not is_new
         is_late = sequence <= client.marks[source]
         if not is_late:
             client.marks[source] = sequence
@@ -84,4 +85,4 @@ class Radio:
                 if client.transferred and (number, source, sequence) in client.transferred:
                     tally.transferred += 1
             else:
-                tally.duplicates += 1
+                tally.doubled += 1

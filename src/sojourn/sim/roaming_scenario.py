@@ -73,7 +73,10 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
     placement_margin: Annotated[
         int, factor("hand-off", "clients", "How many fewer clients a broker must have to be redirected to.")
     ] = 2
-    ping_s: Annotated[float, factor("hand-off", "s", "Time between two pings of a connected client.")] = 1.0
+    ping_s: Annotated[float, factor("hand-off", "s", "Time between two pings of a connected client.")] = 0.2
+    acknowledge_s: Annotated[
+        float, factor("hand-off", "s", "How often brokers book what a connected client has acknowledged.")
+    ] = 1.0
     pings_missed: Annotated[
         int, factor("hand-off", "pings", "Unanswered pings after which a link counts as broken.")
     ] = 2
@@ -204,6 +207,7 @@ _POSITIVE = (
     "disconnect_s",
     "handoff_s",
     "ping_s",
+    "acknowledge_s",
     "edge_timeout_s",
     "subscriber_timeout_s",
     "selectivity",

@@ -3,6 +3,7 @@
 A link breaks without a word. Its broker misses pings, and only then is told that the client is lost; by then
 the client may be with another broker. A client that is back at the same broker in time was never away. What
 a client tells a new broker is what it knows itself: who served it last, and how far it got with each source.
+Clients acknowledge every message; brokers book that together, now and then and when they lose a client.
 """
 
 from collections.abc import Iterable
@@ -124,26 +125,25 @@ class Subscribers:
             return
         client.previous = site.number
         client.acked = [-1] * len(client.acked)
-        first = self._world.clock.now + self._world.scenario.ping_s * (
-            0.5 + 0.5 * self._phases[client.number]
-        )
-        self._world.clock.plan(first, self._ping, (client, client.epoch))
+        first = self._world.scenario.acknowledge_s * (0.5 + 0.5 * self._phases[client.number])
+        self._world.clock.plan(self._world.clock.now + first, self._acknowledge, (client, client.epoch))
 
-    def _ping(self, which: tuple[Client, int]) -> None:
-        """A connected client answers a ping and acknowledges what it has consumed."""
+    def _acknowledge(self, which: tuple[Client, int]) -> None:
+        """A connected client's broker books what the client has acknowledged since last time."""
         client, epoch = which
         now = self._world.clock.now
         if client.epoch != epoch or now >= client.until_s:
             return
-        site = self._world.sites[client.broker]
+        self._book(client, self._world.sites[client.broker])
+        if now < self._world.end_s:
+            self._world.clock.plan(now + self._world.scenario.acknowledge_s, self._acknowledge, which)
+
+    def _book(self, client: Client, site: Site) -> None:
         for at, mark in enumerate(client.marks):
             if mark > client.acked[at]:
                 client.acked[at] = mark
-                self._world.submit(
-                    site, 0, facts.Consumed(client.number, self._world.publishers[at].source, mark)
-                )
-        if now < self._world.end_s:
-            self._world.clock.plan(now + self._world.scenario.ping_s, self._ping, which)
+                source = self._world.publishers[at].source
+                self._world.submit(site, 0, facts.Consumed(client.number, source, mark))
 
     def _break(self, client: Client) -> None:
         """A client's link breaks; its broker will notice when pings stay unanswered."""
@@ -165,6 +165,8 @@ class Subscribers:
 
     def _missed_pings(self, which: tuple[Client, Site, facts.SubscriberLost]) -> None:
         client, site, fact = which
+        if client.epoch == fact.epoch:
+            self._book(client, site)  # what it had acknowledged before the link broke
         # Back at the same broker it answers pings again, on a connection that the broker knows of.
         if client.broker != site.number or client.epoch == fact.epoch:
             self._world.submit(site, 0, fact)

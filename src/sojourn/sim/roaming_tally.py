@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sojourn.mobility.facts import How
+from sojourn.mobility.facts import How, SubscriberArrived
 from sojourn.routing.effects import Dropped, Ready
 from sojourn.routing.messages import Forward, Kind, Message
 from sojourn.sim.roaming_clients import Client
@@ -55,10 +55,14 @@ class RoamingResult:
     expected: int
     received: int
     """Messages that arrived in the measured time, duplicates included."""
-    unique: int
     duplicates: int
+    """How many of those the subscriber had got before."""
+    unique: int
+    """Owed deliveries that were made, whenever they arrived."""
+    doubled: int
+    """Owed deliveries that were made once more."""
     late: int
-    """Events that came for the first time after a younger one of their source."""
+    """Owed deliveries that came for the first time after a younger event of their source."""
     latency_s: float
     """Mean time from publisher to subscriber, of events that came for the first time."""
     transferred: int
@@ -73,8 +77,8 @@ class RoamingResult:
     """By hand-off: from the request until all was handed over."""
     how: dict[str, int]
     """By way a subscriber came by its events (`facts.How`): how many arrivals in the measured time."""
-    fetched_by_minute: list[tuple[int, int]]
-    """By minute of the run: hand-offs that were ready, and those of them that fetched their events."""
+    unprepared_by_minute: list[tuple[int, int]]
+    """By minute of the run: hand-offs, and those of them that found no copy at their new broker."""
     hops: dict[str, int]
     bytes: dict[str, int]
     drops: dict[str, int]
@@ -100,7 +104,7 @@ class RoamingTally:
         self.begin_s, self.end_s = world.scenario.warmup_s, world.end_s
         self.published: list[tuple[float, int]] = []
         """(time, value) of every counted event."""
-        self.received = self.unique = self.duplicates = self.late = self.transferred = 0
+        self.received = self.duplicates = self.unique = self.doubled = self.late = self.transferred = 0
         self.latency_s = 0.0
         self.routed = [0] * brokers
         self.event_s = [0.0] * brokers
@@ -190,6 +194,12 @@ class RoamingTally:
             assert isinstance(publication, Publication)
             client.transferred.add((site.number, publication.publisher, publication.sequence))
 
+    def note_arrival(self, site: Site, fact: SubscriberArrived) -> None:
+        """A broker is about to take in a client; one that comes from elsewhere may find its copy there."""
+        if fact.previous is not None and fact.previous != site.number:
+            is_found = fact.client in site.broker.subscribers.main
+            self.minutes[int(self.world.clock.now // BUCKET_S), is_found] += 1
+
     def note_drop(self, site: Site, dropped: Dropped) -> None:
         """A broker gives an event up."""
         if self.measuring:
@@ -224,12 +234,10 @@ class RoamingTally:
             return
         how = How(ready.how)
         asked = client.asked_s
-        if how in (How.COPY, How.FETCHED):
-            self.minutes[int(asked // BUCKET_S), how is How.FETCHED] += 1
-            if self.begin_s <= asked < self.end_s:
-                self.ready_s.append(now - asked)
         if self.begin_s <= asked < self.end_s:
             self.how[how.name.lower()] += 1
+            if how in (How.COPY, How.FETCHED):
+                self.ready_s.append(now - asked)
         if self.trace is not None:
             self.trace.ready(client, now)
 
@@ -246,8 +254,9 @@ class RoamingTally:
             published=len(self.published),
             expected=self._expected(),
             received=self.received,
-            unique=self.unique,
             duplicates=self.duplicates,
+            unique=self.unique,
+            doubled=self.doubled,
             late=self.late,
             latency_s=self.latency_s / max(1, self.unique),
             transferred=self.transferred,
@@ -256,8 +265,8 @@ class RoamingTally:
             first_message_s=self.first_message_s,
             ready_s=self.ready_s,
             how=dict(self.how),
-            fetched_by_minute=[
-                (self.minutes[at, False] + self.minutes[at, True], self.minutes[at, True])
+            unprepared_by_minute=[
+                (self.minutes[at, False] + self.minutes[at, True], self.minutes[at, False])
                 for at in range(minutes)
             ],
             hops={Kind(kind).name.lower(): count for kind, count in sorted(self.hops.items())},

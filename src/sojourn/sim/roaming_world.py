@@ -239,9 +239,11 @@ class RoamingWorld:
                 return 0.0
             work = self._message_s
             if kind == Kind.FORWARD:
-                work = self._transfer_s * len(thing.publications)
+                work += self._transfer_s * len(thing.publications)
                 self.tally.note_forwarded(site, thing)
         else:
+            if thing.__class__ is facts.SubscriberArrived:
+                self.tally.note_arrival(site, thing)
             broker.handle(thing, self.clock.now)
             if thing.__class__ is facts.ClientPublished:
                 return self._event_s(site)

@@ -12,6 +12,10 @@ from sojourn.studies.adhoc_tree import presentation as adhoc_presentation
 from sojourn.studies.adhoc_tree import runs as adhoc_runs
 from sojourn.studies.adhoc_tree import study as adhoc_study
 from sojourn.studies.base import Average, Sweep, write_results
+from sojourn.studies.handoff import measures as handoff_measures
+from sojourn.studies.handoff import parameters as handoff_parameters
+from sojourn.studies.handoff import presentation as handoff_presentation
+from sojourn.studies.handoff import study as handoff_study
 from sojourn.studies.publisher_mobility import measures, parameters, presentation, study
 from sojourn.studies.runner import Simulate
 
@@ -49,6 +53,21 @@ STUDIES = {
         summary=presentation.summary,
         facts=presentation.facts,
         simulate_traced="sojourn.studies.publisher_mobility.traced:simulate_traced",
+    ),
+    handoff_study.NAME: Study(
+        name=handoff_study.NAME,
+        title=handoff_presentation.TITLE,
+        scale_named=handoff_parameters.scale_named,
+        what_is_run=lambda scale, seeds: (
+            f"seeds 1 to {seeds or scale.seeds}, {scale.warmup_s:g} s warm-up, "
+            f"{scale.duration_s:g} s measured"
+        ),
+        simulate=handoff_measures.simulate,
+        run=handoff_study.run,
+        charts=handoff_presentation.charts,
+        summary=handoff_presentation.summary,
+        facts=handoff_presentation.facts,
+        simulate_traced="sojourn.studies.handoff.traced:simulate_traced",
     ),
     adhoc_study.NAME: Study(
         name=adhoc_study.NAME,

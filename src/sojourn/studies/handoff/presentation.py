@@ -1,0 +1,114 @@
+"""What a person is shown of the study: its figures and the constants behind them."""
+
+import plotly.graph_objects as go
+
+from sojourn.studies import base
+from sojourn.studies.handoff import figures, figures_beyond, parameters
+from sojourn.studies.handoff.figures import Figure
+from sojourn.studies.handoff.study import Outcome
+
+TITLE = "Subscribers that roam: durable, reactive and pro-active hand-off (paper 001)"
+
+FIGURES = (
+    Figure("table-2", ("B-table2",), figures.table_2),
+    Figure("table-3", ("B-table3",), figures.table_3),
+    Figure("table-4", ("B-table4",), figures.table_4),
+    Figure("5a", ("B-fig5-latency",), figures.figure_5a),
+    Figure("5b", ("B-table2",), figures.figure_5b),
+    Figure("5c", ("B-fig5-latency",), figures.figure_5c),
+    Figure("6", ("B-fig6-handoff",), figures.figure_6),
+    Figure("7a", ("B-fig7-frequency",), figures.figure_7a),
+    Figure("7b", ("B-fig7-frequency",), figures.figure_7b),
+    Figure("7c", ("B-fig7-frequency",), figures.figure_7c),
+    Figure("8a", ("B-fig8-brokers",), figures.figure_8a),
+    Figure("8b", ("B-fig8-brokers",), figures.figure_8b),
+    Figure("11", ("B-polynomial",), figures.figure_11),
+    Figure("12", ("B-polynomial", "B-ctmc-random"), figures.figure_12),
+    Figure("13", ("B-polynomial", "B-ctmc-neighbour"), figures.figure_13),
+    Figure("occupancy", ("B-ctmc-neighbour",), figures.occupancy_figure),
+    Figure("cost-messages", (), figures_beyond.cost_messages),
+    Figure("cost-bytes", (), figures_beyond.cost_bytes),
+    Figure("cost-copies", (), figures_beyond.cost_copies),
+    Figure("cost-queue", (), figures_beyond.cost_queue),
+    Figure("predictor", ("B-neighbour-graph",), figures_beyond.predictor),
+    Figure("predictor-misses", ("B-neighbour-graph",), figures_beyond.predictor_misses),
+    Figure("placement", ("B-future-load",), figures_beyond.placement),
+    Figure("both", ("B-future-load",), figures_beyond.both_move),
+    Figure("window", ("B-table2",), figures_beyond.window),
+    Figure("queue", ("B-table3",), figures_beyond.queue_size),
+    Figure("sleep", (), figures_beyond.sleep_time),
+    Figure("bandwidth", (), figures_beyond.bandwidth),
+)
+
+
+def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
+    """Every figure that the outcome has points for."""
+    found = []
+    for figure in FIGURES:
+        try:
+            found.append((figure, figure.draw(outcome.table)))
+        except KeyError:
+            continue  # not run at this scale, or its runs failed; the claims that need them say so
+    return found
+
+
+def summary(outcome: Outcome) -> str:
+    """One sentence on what was found."""
+    return base.tally(outcome)
+
+
+def facts(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study, what the paper leaves open, and how long it took."""
+    scale = outcome.scale
+    return [
+        ("scale", f"{scale.name}: seeds 1 to {outcome.seeds}"),
+        (
+            "time",
+            f"{scale.warmup_s:g} s of warm-up discarded, then {scale.duration_s:g} s measured, then drained",
+        ),
+        (
+            "brokers",
+            (
+                "the six of the paper's building; an event is acknowledged when all have handled it, and "
+                "then "
+                "the "
+                "publisher, at the overlay's centre B3, sends the next one (figure Readings: up to eight "
+                "at a "
+                "time)"
+            ),
+        ),
+        (
+            "subscribers",
+            (
+                "connected 60 s, disconnected 12 s, between brokers 3 s on average; 20% of all events "
+                "each, as "
+                "an "
+                "interval of values"
+            ),
+        ),
+        (
+            "costs, fitted on pro-active RND of Table 2 alone",
+            (
+                f"{parameters.MESSAGE_COST_MS:g} ms a message, {parameters.MATCH_COST_MS:g} ms a subscriber "
+                "or "
+                f"active copy that an event matches, {parameters.STORE_COST_MS:g} ms a stored event"
+            ),
+        ),
+        (
+            "a transferred event",
+            f"{parameters.TRANSFER_COST_MS:g} ms at either end, as a message: the fitted column cannot tell",
+        ),
+        (
+            "not in the paper",
+            (
+                f"{parameters.EVENT_BYTES} bytes an event, {parameters.CONTROL_BYTES} a control message; a "
+                "link "
+                "counts "
+                f"as broken after {parameters.PINGS_MISSED} pings of {parameters.PING_S:g} s; radio 11 "
+                "Mb/s, 5 "
+                "ms, 1% of "
+                "packets sent again"
+            ),
+        ),
+        ("wall time", f"{outcome.seconds:.0f} s"),
+    ]
