@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from sojourn.mobility.copies import State
 from sojourn.mobility.facts import How
-from sojourn.routing.messages import NO_CAUSE, Handoff, Marks, Moved, Publish
+from sojourn.routing.messages import NO_CAUSE, Ask, Handoff, Marks, Moved, Publish
 
 NOBODY = -1
 STAYS = (State.PRESENT, State.AWAY, State.LEAVING)
@@ -21,6 +21,8 @@ class Holding:
     __slots__ = (
         "acked",
         "asked",
+        "askers",
+        "began",
         "cause",
         "ceiling",
         "client",
@@ -31,6 +33,7 @@ class Holding:
         "forwarded",
         "holders",
         "how",
+        "is_asking",
         "is_open",
         "key",
         "marks",
@@ -51,6 +54,8 @@ class Holding:
         self.client = client
         self.epoch = epoch
         """Of a stay, its own; of a copy, that of the connection for whose sake it is kept."""
+        self.began = epoch
+        """A stay's first epoch, under which it asks for what it lacks: the client may come back meanwhile."""
         self.state = State.ABSENT
         self.subscriptions = subscriptions
         self.version = 0
@@ -77,6 +82,10 @@ class Holding:
         """The epochs under which it expects events; the end of any one of them completes it."""
         self.complete = False
         """Whether the queue has all that the client has not consumed."""
+        self.is_asking = False
+        """Whether it waits for the subscriptions themselves."""
+        self.askers: dict[int, Ask] = {}
+        """By epoch: later brokers that want to know them too."""
         self.asked = NOBODY
         """The epoch of a `Moved` that is not answered."""
         self.how = How.FIRST
@@ -107,10 +116,6 @@ class Holding:
     def is_stay(self) -> bool:
         """Whether the subscriber is or was connected here in this epoch."""
         return self.state in STAYS
-
-    def is_asking(self) -> bool:
-        """Whether it waits for the subscriptions themselves."""
-        return not self.subscriptions and bool(self.waits) and self.asked == NOBODY
 
     def note_marks(self, marks: Marks) -> None:
         """The client has consumed at least this."""

@@ -188,6 +188,14 @@ class Keeping:
         if self.main.get(holding.client) is holding:
             del self.main[holding.client]
             self.older.setdefault(holding.client, []).append(holding)
+        if holding.state is State.PRESENT:
+            self._stop_serving(holding, holding.cause)
+
+    def _stop_serving(self, stay: Holding, cause: int) -> None:
+        """Its connection is gone: store from now on."""
+        stay.ready = False
+        self._set_open(stay, is_open=False)
+        self._turn(stay, Turn.LOST, cause)
 
     def _stay_of(self, client: int, epoch: int) -> Holding | None:
         for holding in self._all(client):

@@ -42,13 +42,13 @@ class Requests(Keeping):
 
     def _announce(self, stay: Holding, previous: int, *, wants: bool) -> None:
         """Tell the old broker that the subscriber is here."""
-        stay.asked = stay.epoch
+        stay.asked = stay.began
         self._send(
             Moved(
                 destination=previous,
                 sender=self.number,
                 client=stay.client,
-                epoch=stay.epoch,
+                epoch=stay.began,
                 cause=stay.cause,
                 marks=dict(stay.marks) if stay.marks else None,
                 holders=tuple(sorted(stay.holders)),

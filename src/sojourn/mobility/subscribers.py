@@ -180,7 +180,7 @@ class Subscribers(Transfers):
         if self.scheme.ahead and fact.previous is not None and fact.previous != self.number:
             self.table.cross(fact.previous, self.now)
         comes_back = holding is not None and holding.is_stay()
-        if comes_back and self.scheme.follows and fact.previous != self.number:
+        if comes_back and self.scheme.follows and fact.previous not in (None, self.number):
             # It has been elsewhere since; that broker has to ask for the old stay before we can.
             assert holding is not None, "only a holding is a stay"
             self._set_aside(holding)
@@ -201,7 +201,7 @@ class Subscribers(Transfers):
 
     def _welcome_back(self, stay: Holding, fact: facts.SubscriberArrived) -> None:
         """Case 3, and a durable subscription: what is stored is here."""
-        is_new = stay.state is State.ABSENT
+        is_new, was_asking = stay.state is State.ABSENT, stay.is_asking
         for broker in sorted(stay.holders if stay.state is State.AWAY else ()):
             self._deactivate(stay, broker, undoing(fact.cause))
         stay.pending.clear()
@@ -215,12 +215,11 @@ class Subscribers(Transfers):
             stay.note_marks(fact.marks)
         if not self.scheme.follows:
             stay.complete = True
-        is_asking = stay.is_asking()
-        if is_asking:
-            stay.waits = {fact.epoch}
+        stay.is_asking = was_asking and fact.subscriptions is None
         self._arrive(stay, fact.cause)
-        if is_asking and stay.origin is not None:
-            self._ask(stay, stay.origin)
+        if was_asking and not stay.is_asking:
+            self._seek(stay, known=())
+            self._tell_askers(stay)
         if stay.complete:
             self._serve(stay, complete=True)
 
@@ -236,27 +235,32 @@ class Subscribers(Transfers):
         if not is_current:
             stay.waits.clear()
         stay.how = How.FIRST if previous is None else How.COPY if is_current else How.FETCHED
-        stay.epoch, stay.cause, stay.origin = fact.epoch, fact.cause, previous
+        stay.epoch = stay.began = fact.epoch
+        stay.cause, stay.origin = fact.cause, previous
         stay.version = 0
         if fact.subscriptions is not None:
             stay.subscriptions = fact.subscriptions
         if fact.marks is not None:
             stay.note_marks(fact.marks)
+        stay.is_asking = previous is not None and fact.subscriptions is None and not stay.subscriptions
         stay.complete = has_all
         if not has_all:
             stay.waits.add(fact.epoch)
         self._arrive(stay, fact.cause)
-        self._choose_holders(stay)
-        if previous is not None:
-            if stay.subscriptions or fact.subscriptions is not None:
-                self._announce(stay, previous, wants=not has_all)
-                self._spread(stay, (*known, previous))
-            else:
-                self._ask(stay, previous)
-        else:
-            self._spread(stay, ())
+        self._seek(stay, known)
         if has_all:
             self._complete(stay)
+
+    def _seek(self, stay: Holding, known: tuple[int, ...]) -> None:
+        """Tell the old broker, or ask it what the client wants; then have copies made."""
+        self._choose_holders(stay)
+        if stay.origin is not None:
+            if stay.is_asking:
+                self._ask(stay, stay.origin)
+                return
+            self._announce(stay, stay.origin, wants=not stay.complete)
+            known = (*known, stay.origin)
+        self._spread(stay, known)
 
     def _arrive(self, stay: Holding, cause: int) -> None:
         stay.ready = False
@@ -269,7 +273,7 @@ class Subscribers(Transfers):
                 destination=previous,
                 sender=self.number,
                 client=stay.client,
-                epoch=stay.epoch,
+                epoch=stay.began,
                 cause=stay.cause,
             )
         )
@@ -280,10 +284,8 @@ class Subscribers(Transfers):
         stay = self._stay_of(fact.client, fact.epoch)
         if stay is None or stay.state is not State.PRESENT:
             return  # it is known to be elsewhere already
-        stay.ready = False
         stay.cause = fact.cause
-        self._set_open(stay, is_open=False)
-        self._turn(stay, Turn.LOST, fact.cause)
+        self._stop_serving(stay, fact.cause)
         if self.scheme.ahead and self.main.get(fact.client) is stay and stay.subscriptions:
             stay.pending = self._targets(stay)
             stay.holders |= stay.pending
@@ -306,7 +308,7 @@ class Subscribers(Transfers):
         self._close(fact.client, fact.epoch)
         for broker in sorted(stay.holders):
             self._delete(stay, broker, undoing(fact.cause), for_good=True)
-        if stay.is_asking() and stay.origin is not None:
+        if stay.is_asking and stay.origin is not None:
             self._announce(stay, stay.origin, wants=False)
         self._turn(stay, Turn.GONE, fact.cause)
 

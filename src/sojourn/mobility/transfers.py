@@ -76,8 +76,8 @@ class Transfers(CopyRequests):
             self._turn(stay, Turn.HANDED_OVER, message.cause)
         else:
             stay.cause, stay.successor = message.cause, message
-            self._set_aside(stay)
             self._turn(stay, Turn.ASKED_EARLY, message.cause)
+            self._set_aside(stay)
         if self.number in message.holders and client not in self.main and past.closed < message.epoch:
             self._become_copy(message, subscriptions)
 
@@ -103,11 +103,15 @@ class Transfers(CopyRequests):
         """The stay that a request of a later broker is about; where there is none it is answered here."""
         client, epoch = request.client, request.epoch
         stays = [one for one in self._all(client) if one.is_stay()]
-        earlier = [one for one in stays if one.epoch < epoch]
-        stay = max(earlier, key=lambda one: one.epoch, default=None)
+        earlier = [one for one in stays if request.after <= one.began < epoch]
+        stay = max(earlier, key=lambda one: one.began, default=None)
         past = self.past.get(client)
         if stay is not None and stay.successor is None:
-            return stay
+            if stay.epoch < epoch:
+                return stay
+            # The client came back here after it had connected to the sender.
+            self._refuse(request, Outcome.SUPERSEDED)
+            return None
         if stay is not None and stay.successor is not None:
             moved, moved_to = stay.successor.epoch, stay.successor.sender
         elif past is not None:
@@ -116,8 +120,8 @@ class Transfers(CopyRequests):
             moved, moved_to = NOBODY, NOBODY
         if moved == epoch:
             return None  # a repetition
-        if NOBODY < moved < epoch:
-            self._send(replace(request, destination=moved_to))
+        if request.after < moved < epoch:
+            self._send(replace(request, destination=moved_to, after=moved))
         elif moved > epoch or any(one.epoch > epoch for one in stays):
             self._refuse(request, Outcome.SUPERSEDED)
         else:
@@ -135,11 +139,15 @@ class Transfers(CopyRequests):
         stay = self._stay_for(message)
         if stay is None:
             return
-        if stay.is_asking() and stay.origin is not None:
-            # Nothing was asked of the broker before yet: it has subscriptions and events.
-            self._send(replace(message, destination=stay.origin))
+        if stay.is_asking:
+            stay.askers[message.epoch] = message
         else:
             self._tell(message, stay.subscriptions)
+
+    def _tell_askers(self, stay: Holding) -> None:
+        for ask in stay.askers.values():
+            self._tell(ask, stay.subscriptions)
+        stay.askers.clear()
 
     def _tell(self, ask: Ask, subscriptions: tuple[int, ...]) -> None:
         self._send(
@@ -158,15 +166,18 @@ class Transfers(CopyRequests):
 
     def on_context(self, message: Context) -> None:
         """The subscriptions that were asked for: subscribe, then ask for the events."""
-        stay = self._stay_of(message.client, message.epoch)
-        if stay is None or not stay.is_asking():
+        asking = (one for one in self._all(message.client) if one.is_asking and one.began == message.epoch)
+        stay = next(asking, None)
+        if stay is None:
             return
+        stay.is_asking = False
         stay.subscriptions = message.subscriptions
         if stay.state is not State.LEAVING:
             self._hold(stay, stay.subscriptions, message.cause)
             self._choose_holders(stay)
         self._announce(stay, message.holder, wants=True)
         self._spread(stay, (message.holder,))
+        self._tell_askers(stay)
 
     def on_forward(self, message: Forward) -> None:
         """Events that another broker has for a subscriber; what nobody here waits for is not kept."""

@@ -207,6 +207,8 @@ class Moved(Handoff):
     """The brokers whose copies the sender takes over; copies elsewhere are to be deleted."""
     wants: bool
     """Whether the events are wanted; a copy that is complete needs none."""
+    after: int = -1
+    """The epoch of the last broker it was passed on to: it is not passed back to earlier ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +245,8 @@ class Ask(Handoff):
     """The client came without its subscriptions; say which they are."""
 
     kind: ClassVar[int] = int(Kind.ASK)
+    after: int = -1
+    """As in `Moved`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
