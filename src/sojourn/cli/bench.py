@@ -23,8 +23,12 @@ BENCHMARKS = {
         "what routing takes by table size, for simulations",
     ),
     "audit": ("sojourn.cli.bench_audit:run", "auditing up to 50 million deliveries on Spark"),
+    "live": ("sojourn.cli.bench_live:run", "a live broker beside Mosquitto: deliveries, latency, memory"),
 }
 """Each benchmark: the function that measures it, and what it measures."""
+
+SHORT = {"sim": "simulate"}
+"""Other names of benchmarks."""
 
 
 class UnknownBenchmarkError(SojournError):
@@ -49,7 +53,7 @@ def bench(
 
     Figures are ratios worth comparing within one run; on a busy machine all of them fall together.
     """
-    names = list(BENCHMARKS) if name == "all" else [name]
+    names = list(BENCHMARKS) if name == "all" else [SHORT.get(name, name)]
     if names[0] not in BENCHMARKS:
         raise UnknownBenchmarkError(
             f"There is no benchmark {name!r}; there are {', '.join(BENCHMARKS)} and all."

@@ -7,6 +7,8 @@ import socket
 
 from sojourn.live.node import LINGER_S, Node
 
+TURN_BYTES = 131_072
+"""What one client may send in a loop turn before the others are looked at."""
 ACCEPT_MARGIN = 100
 """Connections beyond the limit that are accepted to be told so; the rest are closed at once."""
 
@@ -14,13 +16,15 @@ ACCEPT_MARGIN = 100
 class ClientConnection(asyncio.Protocol):
     """Tells the node what came and went, and writes what it is given."""
 
-    __slots__ = ("_closing", "_node", "_number", "_transport", "write")
+    __slots__ = ("_closing", "_node", "_number", "_paused", "_transport", "write")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._number = 0
         self._transport: asyncio.Transport | None = None
         self._closing = False
+        self._paused = False
+        """Whether the client does not read, so that nothing is read of it either."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
         """Take the connection, unless there are far too many."""
@@ -38,13 +42,22 @@ class ClientConnection(asyncio.Protocol):
         self._number = node.opened(self, str(peer[0]) if isinstance(peer, tuple) else "")
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what came."""
+        """Pass on what came; a client that sends a lot at once waits for the others' turn."""
         if self._number:
+            if len(data) >= TURN_BYTES and self._transport is not None and not self._closing:
+                self._transport.pause_reading()
+                self._node.loop.call_soon(self._go_on)
             self._node.received(self._number, data)
+
+    def _go_on(self) -> None:
+        """Read again, unless the client does not read itself."""
+        if self._transport is not None and not self._closing and not self._paused:
+            self._transport.resume_reading()
 
     def pause_writing(self) -> None:
         """Note that the client does not read, and stop reading from it: it is to feel that."""
         if self._number and self._transport is not None:
+            self._paused = True
             self._node.blocked(self._number)
             if not self._closing:
                 self._transport.pause_reading()
@@ -52,6 +65,7 @@ class ClientConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Note that the client has read."""
         if self._number and self._transport is not None:
+            self._paused = False
             if not self._closing:
                 self._transport.resume_reading()
             self._node.drained(self._number)

@@ -21,8 +21,6 @@ from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
 
-PUMP_BYTES = 256 * 1024
-"""How much of a queue is handed to a connection before the next look at whether it is read."""
 Overflow = list[tuple[Connection, Reason, str]]
 
 
@@ -274,7 +272,8 @@ class Deliverer:
         connection = session.connection
         if connection is None or connection.blocked or connection.state is not State.OPEN:
             return
-        budget = PUMP_BYTES
+        # No more than a slow reader may leave unread; the driver looks whether it is read, and comes back.
+        budget = self.shared.limits.output_bytes_max
         while session.unsent and session.on_their_way < connection.window and budget > 0:
             budget -= self._send_again(session, connection, session.unsent.popleft(), now)
         queue = session.queue

@@ -31,7 +31,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Bytes waiting for one client."""
     queue_bytes_max_all: int = 512 * 1_048_576
     """Bytes waiting for all clients together."""
-    output_bytes_max: int = 256 * 1_024
+    output_bytes_max: int = 1_048_576
     """Bytes that one connection may leave unread before messages wait in its queue."""
     retained_messages_max: int = 100_000
     retained_bytes_max: int = 256 * 1_048_576

@@ -1,0 +1,258 @@
+"""`sojourn bench live`: a broker's deliveries a second, latency and memory, beside Mosquitto in the same run.
+
+Both brokers serve the same client program (`bench_live_client.py`) with the same windows, one after the
+other in each round; a row's figures are the medians of the rounds. The payload has 256 bytes.
+
+- Deliveries a second, useful ones only: one publisher to one and to ten subscribers at QoS 0 and 1; and ten
+  subscribers that each want a fifth of the events, which Sojourn is told by a filter, while Mosquitto's
+  subscribers take all and throw the rest away.
+- Latency at half load: events a second that are half of what Sojourn carries one to one, to both brokers.
+- Memory with 10,000 idle connections, each with a subscription.
+
+A machine with two cores runs broker, publisher and subscribers on them: the figures are of all three
+together, which is why they are compared as ratios and in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sojourn.cli.bench_live_client import Task
+from sojourn.errors import SojournError
+
+ROUNDS = 3
+SECONDS = 3.0
+WARM_UP_S = 0.7
+IDLE_CONNECTIONS = 10_000
+START_S = 20.0
+
+Progress = Callable[[str], None]
+
+
+class BenchError(SojournError):
+    """A broker or a client of the benchmark did not do its part."""
+
+
+class Case(NamedTuple):
+    """One kind of traffic."""
+
+    name: str
+    qos: int
+    subscribers: int
+    chooses: bool = False
+
+
+CASES = (
+    Case("qos0 1:1", 0, 1),
+    Case("qos0 1:10", 0, 10),
+    Case("qos1 1:1", 1, 1),
+    Case("qos1 1:10", 1, 10),
+    Case("qos0 10 want 20%", 0, 10, chooses=True),
+)
+
+
+def find_mosquitto() -> str | None:
+    """Return where Mosquitto is; Debian puts it where only root looks."""
+    return shutil.which("mosquitto", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _broker(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+    said = tempfile.TemporaryFile()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)  # noqa: S603
+    try:
+        until = time.monotonic() + START_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > until:
+                    said.seek(0)
+                    text = said.read().decode()
+                    raise BenchError(f"{command[0]} does not listen on port {port}: {text}") from None
+                time.sleep(0.05)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(20)
+        said.close()
+
+
+@contextmanager
+def sojourn_broker(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a single broker of ours."""
+    command = [sys.executable, "-m", "sojourn.cli.main", "serve", "--port", str(port)]
+    with _broker(command, port) as process:
+        yield process
+
+
+@contextmanager
+def mosquitto_broker(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run Mosquitto with the same windows as ours and nothing written to disk."""
+    found = find_mosquitto()
+    if found is None:
+        raise BenchError("There is no Mosquitto to measure beside; scripts/mosquitto installs it.")
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "mosquitto.conf"
+        config.write_text(
+            f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n"
+            "max_inflight_messages 1000\nmax_queued_messages 100000\nset_tcp_nodelay true\n"
+        )
+        with _broker([found, "-c", str(config)], port) as process:
+            yield process
+
+
+BROKERS = {"mosquitto": mosquitto_broker, "sojourn": sojourn_broker}
+
+
+def _client(task: Task, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "sojourn.cli.bench_live_client", msgspec.json.encode(task).decode()]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)  # noqa: S603
+
+
+def _result(process: subprocess.Popen[str], patience_s: float) -> dict[str, Any]:
+    output, _ = process.communicate(timeout=patience_s)
+    if process.returncode:
+        raise BenchError("A client of the benchmark failed; its message is above.")
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return found
+
+
+def _wait_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        raise BenchError("A client of the benchmark failed; its message is above.")
+
+
+def traffic(port: int, case: Case, name: str, seconds: float, pace_per_s: float = 0.0) -> dict[str, Any]:
+    """Let one publisher and some subscribers talk for a while; return what both say."""
+    wanted = [(k % 5 * 20, k % 5 * 20 + 19) for k in range(case.subscribers)] if case.chooses else None
+    # Subscribers start first; when they are ready is not known ahead, so the publisher is told then.
+    begin = time.monotonic() + 3.0
+    common: dict[str, Any] = {
+        "port": port,
+        "qos": case.qos,
+        "wanted": wanted,
+        "start_s": begin + WARM_UP_S,
+        "stop_s": begin + WARM_UP_S + seconds,
+        "stamped": pace_per_s > 0,
+    }
+    taker = _client(
+        Task(
+            role="subscribe",
+            subscribers=case.subscribers,
+            by_filter=case.chooses and name == "sojourn",
+            **common,
+        )
+    )
+    giver = _client(Task(role="publish", warm_up_s=WARM_UP_S, pace_per_s=pace_per_s, **common))
+    try:
+        _wait_ready(taker)
+        if time.monotonic() > begin:
+            raise BenchError("The machine is too busy: a client took over three seconds to start.")
+        result = _result(taker, seconds + 60)
+        return result | _result(giver, 60)
+    finally:
+        for process in (taker, giver):
+            process.kill()
+            process.wait()
+
+
+def resident_mib(process: subprocess.Popen[bytes]) -> float:
+    """Return the memory that a process takes, of this machine's."""
+    text = Path(f"/proc/{process.pid}/status").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def _measure_memory(name: str, connections: int) -> dict[str, Any]:
+    port = _free_port()
+    with BROKERS[name](port) as process:
+        before = resident_mib(process)
+        start = time.monotonic()
+        client = _client(Task(role="idle", port=port, count=connections), stdin=subprocess.PIPE)
+        try:
+            _wait_ready(client)
+            taken = time.monotonic() - start
+            after = resident_mib(process)
+        finally:
+            client.kill()
+            client.wait()
+            for stream in (client.stdin, client.stdout):
+                if stream is not None:
+                    stream.close()
+    return {"before_mib": before, "mib": after, "connect_s": taken}
+
+
+def run(
+    progress: Progress = lambda _: None,
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    idle_connections: int = IDLE_CONNECTIONS,
+) -> list[dict[str, Any]]:
+    """Measure every case with both brokers; a row each, with ratios of ours to Mosquitto's."""
+    rows: list[dict[str, Any]] = []
+    half = 0.0
+    for case in CASES:
+        rates: dict[str, list[float]] = {name: [] for name in BROKERS}
+        for number in range(rounds):
+            for name, broker in BROKERS.items():
+                progress(f"{case.name}, round {number + 1} of {rounds}, {name}")
+                port = _free_port()
+                with broker(port):
+                    rates[name].append(traffic(port, case, name, seconds)["useful"] / seconds)
+        row = _row(case.name, {f"{name}_per_s": statistics.median(rates[name]) for name in BROKERS})
+        row["ratio"] = row["sojourn_per_s"] / row["mosquitto_per_s"]
+        rows.append(row)
+        if case is CASES[0]:
+            half = row["sojourn_per_s"] / 2
+    rows.append(_latency_row(half, rounds, seconds, progress))
+    memory: dict[str, Any] = {}
+    for name in BROKERS:
+        progress(f"{idle_connections:,} idle connections, {name}")
+        memory |= {f"{name}_{key}": value for key, value in _measure_memory(name, idle_connections).items()}
+    rows.append(_row(f"{idle_connections} idle", memory))
+    return rows
+
+
+def _latency_row(pace_per_s: float, rounds: int, seconds: float, progress: Progress) -> dict[str, Any]:
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in BROKERS}
+    for number in range(rounds):
+        for name, broker in BROKERS.items():
+            progress(f"latency at {pace_per_s:,.0f}/s, round {number + 1} of {rounds}, {name}")
+            port = _free_port()
+            with broker(port):
+                found[name].append(traffic(port, CASES[0], name, seconds, pace_per_s))
+    row = _row("latency at half load", {"offered_per_s": pace_per_s})
+    for name in BROKERS:
+        for key in ("p50_us", "p99_us"):
+            row[f"{name}_{key}"] = statistics.median(one.get(key, 0.0) for one in found[name])
+    row["p99_ratio"] = row["sojourn_p99_us"] / row["mosquitto_p99_us"]
+    return row
+
+
+def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
+    return {"case": name} | figures
