@@ -42,6 +42,18 @@ def building(scheme: str = "proactive", mode: str = "content", stores: str | Non
     )
 
 
+def as_toml(config: Config) -> str:
+    """The same as a file that broker processes read."""
+    links = ", ".join(f'["{one}", "{other}"]' for one, other in config.links)
+    lines = [f"links = [{links}]", "[mobility]", f'subscribers = "{config.mobility.subscribers}"']
+    lines += ["[routing]", f'mode = "{config.routing.mode}"']
+    for broker in config.brokers:
+        lines += ["[[brokers]]", f'name = "{broker.name}"', f'listen = "{broker.listen}"']
+        lines += [f'peers = "{broker.peers}"'] if broker.peers else []
+        lines += [f'store = "{broker.store}"'] if broker.store else []
+    return "\n".join(lines) + "\n"
+
+
 def url(config: Config, number: int) -> str:
     """Where clients of the broker with that number (from 0) connect."""
     return f"mqtt://{config.brokers[number].listen}"

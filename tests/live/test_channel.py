@@ -17,6 +17,7 @@ class End:
         self.channel = Channel(name, peer, "life 1", window_bytes=400)
         self.taken: list[bytes] = []
         self.volatile_taken: list[bytes] = []
+        self.volatile_ever = 0
         self.snapshot = pickle.dumps((self.channel, self.taken))
 
     def save(self) -> None:
@@ -36,6 +37,7 @@ class End:
         for position, body in self.channel.arrived(data):
             if position.rank:
                 self.volatile_taken.append(body)
+                self.volatile_ever += 1
             else:
                 self.taken.append(body)
                 durable = True
@@ -97,7 +99,7 @@ def test_nothing_is_lost_or_repeated_whatever_breaks(seed: int) -> None:
     for end in (a, b):
         assert len(set(end.volatile_taken)) == len(end.volatile_taken), "a volatile frame came twice"
     assert volatile > 100
-    assert a.volatile_taken, "no volatile frame ever came through"
+    assert a.volatile_ever > 10, "hardly a volatile frame ever came through"
 
 
 def test_volatile_frames_survive_a_broken_connection_while_both_brokers_live() -> None:
@@ -110,6 +112,7 @@ def test_volatile_frames_survive_a_broken_connection_while_both_brokers_live() -
         connect(a, b)
     for _ in range(50):
         b.read(a.channel.outgoing())
+        a.read(b.channel.outgoing())
     assert b.volatile_taken == [b"%d" % number for number in range(50)]
 
 

@@ -181,9 +181,9 @@ class Channel:
 
     def greet(self, proof: str = "") -> bytes:
         """The hello to write first on a new connection."""
-        hello = Hello(
-            PROTOCOL, self.broker, self.life, self._taken.number, self._taken.rank, self.peer_life, proof
-        )
+        # Not what was taken in since the last write: that may not be safe yet, and would be forgotten.
+        safe = self._acknowledged_to
+        hello = Hello(PROTOCOL, self.broker, self.life, safe.number, safe.rank, self.peer_life, proof)
         body = msgspec.json.encode(hello)
         return _HEAD.pack(len(body), _HELLO, 0, 0) + body
 
@@ -221,6 +221,7 @@ class Channel:
         """The broker was restarted from its journal: volatile frames that it had queued are not there."""
         self.closed()
         self.life = life
+        self._acknowledged_to = self._taken
         self._out = deque(frame for frame in self._out if not frame.position.rank)
         self.queued = sum(len(frame.data) for frame in self._out)
         self._pending = Position(self._pending.number)
@@ -293,7 +294,7 @@ class Channel:
             # Its volatile frames start anew; the numbered ones go on, for they are in its journal.
             self.peer_life = hello.life
             self._taken = self._arrived = Position(self._taken.number)
-        self._acknowledged_to = self._taken
+            self._acknowledged_to = Position(self._acknowledged_to.number)
         self._hello, self._greeted, self.open = hello, True, True
         rank = hello.rank if hello.seen_life == self.life else 0
         reached = Position(hello.number, rank)

@@ -144,9 +144,8 @@ class Link(asyncio.Protocol):
 
     # asyncio.Protocol ------------------------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
         """Begin."""
-        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._heard = self._said = asyncio.get_running_loop().time()
 

@@ -22,6 +22,7 @@ handled in between that the journal has not seen.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,8 @@ SCHEMA = 1
 REPLAY_BATCH = 256
 MAX_PENDING_BYTES = 64 << 20
 """Entries are dropped from a journal that cannot be written once they reach this; see `torn`."""
+RESERVE_BYTES = 8 << 20
+"""Room set aside on the disk, so that what was taken in when it filled up can still be made safe."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -154,6 +157,21 @@ class Journal:
             raise JournalError(f"The store {self._path} cannot take a snapshot: {error}.") from None
         self.torn = False
         self.entries = self.bytes = 0
+
+    def reserve(self) -> bool:
+        """Set room aside for the day the disk is full; say whether there is any."""
+        path = Path(self._path + ".reserve")
+        try:
+            with path.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+        except OSError:
+            path.unlink(missing_ok=True)
+            return False
+        return True
+
+    def spend_reserve(self) -> None:
+        """Give the room that was set aside to the journal."""
+        Path(self._path + ".reserve").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the file; what is pending is not committed."""

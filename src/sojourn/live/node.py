@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import secrets
 import time
@@ -24,11 +25,24 @@ from typing import TYPE_CHECKING
 
 from mqtt5 import ConnAckReasonCode
 
+from sojourn import __version__
 from sojourn.live.admission import Doorkeeper, Question, Refusal, password_fits
 from sojourn.live.channel import Position
 from sojourn.live.config import Config, parse_address
+from sojourn.live.journal import Journal, JournalError
 from sojourn.live.network import Network
 from sojourn.live.peers import PeerAddress, PeerLinks
+from sojourn.live.recording import (
+    BLOCKED,
+    DRAINED,
+    FRAME,
+    LOST,
+    OPENED,
+    RECEIVED,
+    REFUSED,
+    TICK,
+    Recording,
+)
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
@@ -42,6 +56,7 @@ LINGER_S = 5.0
 CHECKS_AT_ONCE_MAX = 2
 """Passwords that are compared at the same time."""
 TICK_S_MAX = 60.0
+ROOM_CHECK_S = 2.0
 
 _log = logging.getLogger("sojourn.node")
 
@@ -61,8 +76,9 @@ class Node:
         """Called before anything is written to anybody, for what must be safe first."""
         self.network: Network | None = None
         self.links: PeerLinks | None = None
+        self.recording: Recording | None = None
         if config.neighbours(name):
-            self._join(secrets.token_hex(8))
+            self.network = Network(config, name, self.core, secrets.token_hex(8))
         self._effects = self.core.effects
         self._last_number = 0
         self._flushing = False
@@ -73,6 +89,10 @@ class Node:
         self._tasks: set[asyncio.Task[None]] = set()
         self._emptied: asyncio.Event | None = None
         self._epoch_s = time.time() - loop.time()
+        if self.broker.store is not None:
+            self._revive(self.broker.store)
+        if self.network is not None:
+            self._join(self.network)
 
     def now(self) -> float:
         """Return the time in seconds since 1970; it never goes back."""
@@ -85,13 +105,19 @@ class Node:
         self._last_number += 1
         number = self._last_number
         self.connections[number] = client
-        self.core.opened(number, peer, f"auto-{secrets.token_hex(12)}", self.now())
+        fresh_id, now = f"auto-{secrets.token_hex(12)}", self.now()
+        self.core.opened(number, peer, fresh_id, now)
+        if self.recording is not None:
+            self.recording.note(OPENED, now, number, peer, fresh_id)
         self.carry_out()
         return number
 
     def received(self, number: int, data: bytes) -> None:
         """Take bytes of a client."""
-        self.core.received(number, data, self._epoch_s + self.loop.time())
+        now = self._epoch_s + self.loop.time()
+        self.core.received(number, data, now)
+        if self.recording is not None:
+            self._note_packets(number, now)
         effects = self._effects
         if effects.touched and not self._flushing:
             self._flushing = True
@@ -102,19 +128,36 @@ class Node:
     def blocked(self, number: int) -> None:
         """Note that a client does not read."""
         self.core.blocked(number)
+        if self.recording is not None:
+            self.recording.note(BLOCKED, self.now(), number)
 
     def drained(self, number: int) -> None:
         """Note that a client reads again."""
-        self.core.drained(number, self.now())
+        self._drain(number, self.now())
         self.carry_out()
+
+    def _drain(self, number: int, now: float) -> None:
+        self.core.drained(number, now)
+        if self.recording is not None:
+            self.recording.note(DRAINED, now, number)
 
     def lost(self, number: int) -> None:
         """Note that a connection is gone."""
         del self.connections[number]
         if self._emptied is not None and not self.connections:
             self._emptied.set()
-        self.core.lost(number, self.now())
+        now = self.now()
+        self.core.lost(number, now)
+        if self.recording is not None:
+            self.recording.note(LOST, now, number)
         self.carry_out()
+
+    def _note_packets(self, number: int, now: float) -> None:
+        """Record the packets that the last call took in."""
+        kept = self.core.kept
+        if kept and self.recording is not None:
+            self.recording.note(RECEIVED, now, number, kept)
+            kept.clear()
 
     # Effects -----------------------------------------------------------------------------------------
 
@@ -130,9 +173,8 @@ class Node:
             self.loop.call_soon(self.flush)
         self._set_timer()
 
-    def _join(self, life: str) -> None:
+    def _join(self, network: Network) -> None:
         """Take the broker's place among its neighbours."""
-        network = self.network = Network(self.config, self.broker.name, self.core, life)
         calls = {}
         for peer in network.channels:
             address = self.config.broker(peer).peers
@@ -145,25 +187,34 @@ class Node:
 
     def _on_frame(self, peer: str, position: Position, body: bytes) -> None:
         assert self.network is not None
-        self.network.frame_arrived(peer, position, body, self.now())
+        now = self.now()
+        self.network.frame_arrived(peer, position, body, now)
+        if self.recording is not None and not position.rank:
+            self.recording.note(FRAME, now, peer, position.number, body)
         self.carry_out()
 
     def _on_link(self, peer: str, up: bool) -> None:  # noqa: FBT001 - up or down
         _log.info("link", extra={"peer": peer, "up": up})
+        self.carry_out()
 
     def flush(self) -> None:
         """Write what the loop turn brought, each connection once."""
         if self.before_flush is not None:
             self.before_flush()
+        if self.recording is not None:
+            self._commit(self.recording)
         self._flushing = False
         touched = self._effects.touched
         connections = self.connections
         for connection in touched:
             client = connections.get(connection.number)
             output = connection.output
-            if client is not None and output:
-                client.write(output[0] if len(output) == 1 else b"".join(output))
-            output.clear()
+            if output:
+                # Taken out first: writing may tell us at once that there is room, and more is put in.
+                data = output[0] if len(output) == 1 else b"".join(output)
+                output.clear()
+                if client is not None:
+                    client.write(data)
             if connection.state is State.CLOSED:
                 if client is not None:
                     client.close()
@@ -184,7 +235,7 @@ class Node:
         for number in numbers:
             connection = self.core.state.connections.get(number)
             if connection is not None and not connection.blocked:
-                self.core.drained(number, now)
+                self._drain(number, now)
         self.carry_out()
 
     def _set_timer(self) -> None:
@@ -204,9 +255,12 @@ class Node:
 
     def _tick(self) -> None:
         self._timer = None
-        self.core.time_passed(self.now())
+        now = self.now()
+        self.core.time_passed(now)
         if self.network is not None:
-            self.network.time_passed(self.now())
+            self.network.time_passed(now)
+        if self.recording is not None:
+            self.recording.note(TICK, now)
         self.carry_out()
 
     # Admission ---------------------------------------------------------------------------------------
@@ -229,17 +283,84 @@ class Node:
         self.carry_out()
 
     def _decide(self, number: int, decision: Admission | Refusal) -> None:
+        now = self.now()
         if isinstance(decision, Refusal):
             self.core.refuse(number, decision.code, decision.text)
-        elif self.network is not None:
-            self.network.admit(number, decision, self.now())
+            if self.recording is not None:
+                self.recording.note(REFUSED, now, number, int(decision.code), decision.text)
+            return
+        if self.recording is not None:
+            self.recording.admitted(number, decision, now)
+        if self.network is not None:
+            self.network.admit(number, decision, now)
         else:
-            self.core.admit(number, decision, self.now())
+            self.core.admit(number, decision, now)
+        if self.recording is not None:
+            self._note_packets(number, now)
 
     def refuse(self, number: int, code: ConnAckReasonCode, text: str, reference: str | None = None) -> None:
         """Refuse a client that knocked, perhaps naming the server to use instead."""
         self.core.refuse(number, code, text, reference)
         self.carry_out()
+
+    # The journal -------------------------------------------------------------------------------------
+
+    def _revive(self, store: str) -> None:
+        """Come back as the journal leaves the broker, or begin one."""
+        journal = Journal.open(store, _version(self.config, self.broker.name))
+        recording = self.recording = Recording(journal)
+        self.core, self.network, entries = recording.revive(self.core, self.network)
+        self.core.state.limits = self.config.limits
+        self._effects = self.core.effects
+        state = self.core.state
+        self._last_number = max(state.connections, default=0)
+        now = self.now()
+        if self.network is not None:
+            self.network.restarted(secrets.token_hex(8), now)
+        for number in list(state.connections):
+            self.core.lost(number, now)
+        self._effects.touched.clear()
+        self.core.kept = []
+        recording.keep(self.core, self.network)
+        journal.reserve()
+        _log.info("revived", extra={"entries": entries, "sessions": len(state.sessions)})
+
+    def _commit(self, recording: Recording) -> None:
+        """Make safe what the loop turn brought, before anybody hears of it."""
+        journal = recording.journal
+        try:
+            journal.commit()
+            if recording.wants_snapshot:
+                recording.keep(self.core, self.network)
+        except JournalError as error:
+            self._short_of_room(journal, str(error))
+
+    def _short_of_room(self, journal: Journal, why: str) -> None:
+        """Make safe what was taken in already, and promise nothing more until there is room."""
+        if self.core.state.refusing is None:
+            _log.error("store", extra={"error": why})
+            self.core.state.refusing = "The broker's store is full; try again later."
+            self.loop.call_later(ROOM_CHECK_S, self._look_for_room)
+        journal.spend_reserve()
+        try:
+            journal.commit()
+        except JournalError:
+            journal.skip_pending()
+
+    def _look_for_room(self) -> None:
+        recording = self.recording
+        assert recording is not None
+        has_room = recording.journal.reserve()
+        if has_room:
+            try:
+                recording.keep(self.core, self.network)
+            except JournalError:
+                has_room = False
+        if has_room:
+            _log.info("store", extra={"room": True})
+            self.core.state.refusing = None
+        else:
+            self.loop.call_later(ROOM_CHECK_S, self._look_for_room)
 
     # The end -----------------------------------------------------------------------------------------
 
@@ -262,3 +383,12 @@ class Node:
             client.abort()
         if self._timer is not None:
             self._timer.cancel()
+        if self.recording is not None:
+            self._commit(self.recording)
+            self.recording.journal.close()
+
+
+def _version(config: Config, name: str) -> str:
+    """What a store must agree with: the release, the broker and the network it is in."""
+    network = repr((name, [broker.name for broker in config.brokers], config.links, config.mobility))
+    return f"{__version__}/{hashlib.sha256(network.encode()).hexdigest()[:12]}"

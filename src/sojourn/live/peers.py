@@ -169,7 +169,6 @@ class PeerLinks:
             self._on_frame(peer, position, body)
         if channel.open and not was_open:
             self._on_change(peer, True)  # noqa: FBT003 - up or down
-            self.flush()
 
 
 class _Connection(asyncio.Protocol):
@@ -185,9 +184,8 @@ class _Connection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._paused = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
         """Say hello, or wait for one."""
-        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._deadline = asyncio.get_running_loop().call_later(GREETING_S, self._check_greeting)

@@ -64,6 +64,8 @@ from sojourn.mqtt.subscribing import Subscriber
 
 Thing = TypeVar("Thing")
 PINGRESP = b"\xd0\x00"
+FORGETTABLE = (0x30, 0xC0)
+"""First bytes of packets that nobody is promised anything about: QoS 0 and not retained, and PINGREQ."""
 
 
 class Core:
@@ -76,6 +78,9 @@ class Core:
         self.subscriber = Subscriber(self.state, self.deliverer)
         self.handshake = Handshake(self.state, self.deliverer, self.subscriber)
         self.publisher = Publisher(self.state, self.deliverer)
+        self.kept: list[tuple[int, bytes]] | None = None
+        """Packets that were taken in and matter after a restart, each with the number of the last message
+        before it; None where nobody keeps them."""
 
     # Facts -------------------------------------------------------------------------------------------
 
@@ -108,6 +113,21 @@ class Core:
             self._break(connection, error, now)
         except VersionError as error:
             self._refuse_version(connection, old=error.old)
+        self._settle(now)
+
+    def received_again(self, number: int, packets: list[tuple[int, bytes]], now: float) -> None:
+        """Take packets that were `kept` in an earlier life, under the numbers that messages had then."""
+        connection = self.state.connections.get(number)
+        for sequence, packet in packets:
+            if connection is None or connection.state is Phase.CLOSED:
+                return
+            self.state.sequence = sequence
+            try:
+                self._read(connection, packet, now)
+            except PacketError as error:
+                self._break(connection, error, now)
+            except VersionError as error:
+                self._refuse_version(connection, old=error.old)
         self._settle(now)
 
     def admit(self, number: int, admission: Admission, now: float) -> None:
@@ -258,6 +278,7 @@ class Core:
         packet_bytes_max = self.state.limits.packet_bytes_max
         session = connection.session
         publish_plain = self.publisher.publish_plain
+        kept = self.kept
         needed = 2
         while end - at >= 2:
             first, length, body = data[at], data[at + 1], at + 2
@@ -276,10 +297,12 @@ class Core:
                 needed = stop - at
                 break
             kind = first >> 4
+            if session is None and connection.state is not Phase.NEW:
+                needed = 0
+                break  # it waits to be admitted, or it was refused
+            if kept is not None and first not in FORGETTABLE:
+                kept.append((self.state.sequence, data[at:stop]))
             if session is None:
-                if connection.state is not Phase.NEW:
-                    needed = 0
-                    break  # it waits to be admitted, or it was refused
                 self._on_first(connection, data[at:stop], now)
                 session = connection.session
             elif kind == PUBLISH:

@@ -1,0 +1,127 @@
+"""What a broker writes into its journal, and how it comes back to life from it.
+
+Every fact that changes what a broker must remember is an entry: packets, connections that come and go, who
+was let in, frames of neighbours, the passing of time. Events of QoS 0 are not: nobody was promised anything
+about them. Since the cores are deterministic, the same entries lead to the same sessions, queues and links.
+
+Nothing leaves the broker before the entries that led to it are committed (`Node.flush`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from mqtt5 import ConnAckReasonCode
+
+from sojourn.errors import SojournError
+from sojourn.live.channel import Position
+from sojourn.live.journal import Journal, JournalError
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.handshake import Admission
+
+if TYPE_CHECKING:
+    from sojourn.live.network import Network
+
+SNAPSHOT_ENTRIES = 200_000
+SNAPSHOT_BYTES = 64 << 20
+"""A snapshot takes the place of the entries when there are so many, or so large."""
+
+OPENED, RECEIVED, BLOCKED, DRAINED, LOST, TICK, ADMITTED, REFUSED, FRAME = range(9)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+
+
+class Recording:
+    """One broker's journal, in terms of what its node is told."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    # Writing -------------------------------------------------------------------------------------------
+
+    def note(self, kind: int, now: float, *what: Any) -> None:
+        """Append an entry; it is safe after the next commit."""
+        self.journal.append(_encode((kind, now, *what)))
+
+    def admitted(self, number: int, admission: Admission, now: float) -> None:
+        """Append that a client was let in."""
+        self.note(ADMITTED, now, number, pickle.dumps(admission))
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether there is enough in the journal to be worth a snapshot."""
+        return self.journal.entries > SNAPSHOT_ENTRIES or self.journal.bytes > SNAPSHOT_BYTES
+
+    def keep(self, core: Core, network: Network | None) -> None:
+        """Let a snapshot take the place of all entries."""
+        self.journal.keep(pickle.dumps((core, network), protocol=pickle.HIGHEST_PROTOCOL))
+
+    # Coming back ---------------------------------------------------------------------------------------
+
+    def revive(self, core: Core, network: Network | None) -> tuple[Core, Network | None, int]:
+        """Return the cores as the journal leaves them, and how many entries that took."""
+        state, entries = self.journal.replay()
+        if state is not None:
+            core, network = _loaded(state)
+        count = 0
+        for entry in entries:
+            _feed(core, network, entry)
+            count += 1
+        return core, network, count
+
+
+def _loaded(state: bytes) -> tuple[Core, Any]:
+    try:
+        core, network = pickle.loads(state)  # noqa: S301 - the broker's own file
+    except Exception as error:
+        raise JournalError(
+            f"The snapshot in the store cannot be read ({error}); choose another path."
+        ) from error
+    return core, network
+
+
+def _feed(core: Core, network: Network | None, entry: bytes) -> None:
+    """Tell the cores one thing again; what they want done was done before."""
+    kind, now, *what = _decode(entry)
+    with contextlib.suppress(SojournError):  # what is refused now was refused then
+        _retell(core, network, kind, now, what)
+    if network is not None:
+        network.report(now)
+    effects = core.effects
+    for connection in effects.touched:
+        connection.output.clear()
+    effects.touched.clear()
+    effects.knocks.clear()
+
+
+def _retell(core: Core, network: Network | None, kind: int, now: float, what: list[Any]) -> None:
+    match kind:
+        case 0:
+            core.opened(what[0], what[1], what[2], now)
+        case 1:
+            core.received_again(what[0], what[1], now)
+        case 2:
+            core.blocked(what[0])
+        case 3:
+            core.drained(what[0], now)
+        case 4:
+            core.lost(what[0], now)
+        case 5:
+            core.time_passed(now)
+            if network is not None:
+                network.time_passed(now)
+        case 6:
+            admission = pickle.loads(what[1])  # noqa: S301 - the broker's own file
+            if network is not None:
+                network.admit(what[0], admission, now)
+            else:
+                core.admit(what[0], admission, now)
+        case 7:
+            core.refuse(what[0], ConnAckReasonCode(what[1]), what[2])
+        case 8:
+            assert network is not None, "only a broker with neighbours has frames"
+            network.frame_arrived(what[0], Position(what[1]), what[2], now)
