@@ -1,4 +1,8 @@
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +12,9 @@ from tests.pipeline.random_traces import audit_by_hand, random_trace
 from typer.testing import CliRunner
 
 from sojourn.cli.audit import AuditError, audit
+from sojourn.cli.audit_follow import FollowError
 from sojourn.pipeline.tables import NoTraceError
+from sojourn.trace import SegmentWriter
 
 _APP = typer.Typer()
 _APP.command()(audit)
@@ -48,6 +54,58 @@ def test_what_cannot_be_asked_is_a_sentence(tmp_path: Path) -> None:
         (["--by", "colour"], AuditError),
         (["--window-s", "0"], AuditError),
         ([*_MASTER], NoTraceError),
+        (["--checkpoint", "x"], AuditError),
+        (["--follow", "--by", "client"], AuditError),
+        (["--follow"], FollowError),
     ):
         with pytest.raises(error):
             CliRunner().invoke(_APP, [str(tmp_path), *arguments], catch_exceptions=False)
+
+
+def _followed(arguments: list[str], out: Path) -> "subprocess.Popen[str]":
+    with out.open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "sojourn.cli.main", "audit", *arguments],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.mark.timeout(900)  # half a minute alone, minutes on a machine that others use too
+def test_follow_ends_tidily_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Ctrl-C is no error; the same command takes it up again, ends with the run, and has counted all."""
+    trace, root = random_trace("r1", 4), tmp_path / "trace"
+    checkpoint, lines = tmp_path / "kept", tmp_path / "lines"
+    command = [str(root), "--follow", "--json", "--every-s", "0.2", "--checkpoint", str(checkpoint), *_MASTER]
+    writer = SegmentWriter(root, "r1")
+    for table in ("clients", "interests", "handoffs", "publications", "deliveries"):
+        for row in trace.rows[table]:
+            writer.add(table, *row)
+    writer.seal()
+    following = _followed(command, lines)
+    deadline = time.monotonic() + 300
+    while not lines.read_text():
+        assert following.poll() is None, following.communicate()[1]
+        assert time.monotonic() < deadline, "waited in vain for a window"
+        time.sleep(0.1)
+    following.send_signal(signal.SIGINT)
+    complaints = following.communicate(timeout=120)[1]
+    assert following.returncode == 0, complaints
+    assert complaints.startswith("Interrupted; the same command goes on where it stopped"), complaints
+    assert "Traceback" not in complaints
+
+    writer.add("runs", *trace.rows["runs"][0])
+    writer.seal()
+    again = _followed(command, lines)
+    complaints = again.communicate(timeout=300)[1]
+    assert (again.returncode, complaints.splitlines()[-1][:22]) == (0, "The run r1 has ended; ")
+    windows = {row["window_s"]: row for row in map(json.loads, lines.read_text().splitlines())}
+    by_hand = audit_by_hand(trace)
+    for name in ("expected", "lost", "duplicated", "out_of_order", "unauthorised"):
+        assert sum(row[name] for row in windows.values()) == by_hand[name], name
+    assert sum(row["handoffs"] for row in windows.values()) == 12
+
+    other = _followed([*command, "--window-s", "30"], lines)
+    assert "was begun with window_s 60.0, not 30.0" in other.communicate(timeout=120)[1].replace("\n", " ")
+    assert other.returncode == 2

@@ -1,17 +1,28 @@
-"""A query that is stopped in the middle and started again finds what a batch audit finds."""
+"""The streaming audit finds what a batch audit finds: killed at any moment, with late rows and odd clocks."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from sojourn.pipeline.audit_job import audit_trace
-from sojourn.pipeline.streaming import LiveOptions, by_window, start_live_audit
+from sojourn.pipeline.streaming import LiveOptions, by_window, read_findings, start_live_audit
 from sojourn.trace import SegmentWriter
-from tests.pipeline.random_traces import RandomTrace, Row, audit_by_hand, random_trace
+from tests.pipeline.random_traces import RandomTrace, Row, audit_by_hand, expected_of, random_trace
+
+pytestmark = pytest.mark.timeout(900)  # half a minute alone, minutes on a machine that others use too
 
 OPTIONS = LiveOptions(delay_s=5.0, patience_s=30.0, buckets=2, trigger_s=0.1)
 MEASURES = ("expected", "delivered", "deliveries", "lost", "duplicated", "out_of_order", "unauthorised")
+LATE = ("late_publications", "late_deliveries", "late_interests")
+WAIT_S_MAX = 280.0
 _TIMES: dict[str, Callable[[Row], float]] = {
     "clients": lambda _row: 0.0,
     "interests": lambda row: float(row[3] if row[4] is None else row[4]),
@@ -21,61 +32,178 @@ _TIMES: dict[str, Callable[[Row], float]] = {
 }
 
 
-def _feed(root: Path, trace: RandomTrace, begin_s: float, end_s: float) -> None:
+def _feed(
+    root: Path,
+    trace: RandomTrace,
+    begin_s: float,
+    end_s: float,
+    *,
+    tables: tuple[str, ...] = tuple(_TIMES),
+    wanted: Callable[[Row], bool] = lambda _row: True,
+    told: Callable[[Row], Row] = lambda row: row,
+) -> None:
     """Append what was told in a while: of an interest, that it began, and later that it ended."""
     writer = SegmentWriter(root, trace.run_id, name="b1")
-    for table, time_of in _TIMES.items():
+    for table in tables:
         for row in trace.rows[table]:
-            if begin_s <= time_of(row) < end_s:
-                writer.add(table, *row)
+            if begin_s <= _TIMES[table](row) < end_s and wanted(row):
+                writer.add(table, *(told(row) if table == "deliveries" else row))
     writer.seal()
 
 
-def _crash(out: Path) -> None:
-    """Leave the checkpoints as a process does that dies between its last output and noting it."""
-    for commits in (out / "checkpoint").glob("*/commits"):
-        last = max((int(path.name) for path in commits.iterdir() if path.name.isdigit()), default=None)
-        if last is not None:
-            (commits / str(last)).unlink()
-            (commits / f".{last}.crc").unlink(missing_ok=True)
+def _end(root: Path, trace: RandomTrace) -> None:
+    writer = SegmentWriter(root, trace.run_id, name="end")
+    writer.add("runs", *trace.rows["runs"][0])
+    writer.seal()
 
 
-def _watch(spark: SparkSession, root: Path, out: Path, *, to_the_end: bool) -> None:
-    queries = start_live_audit(spark, root, "r1", out, OPTIONS)
-    for query in queries:
+def _watch(spark: SparkSession, root: Path, out: Path, *steps: Callable[[], None]) -> None:
+    """Let the query see each step by itself."""
+    query = start_live_audit(spark, root, "r1", out, OPTIONS)
+    for step in steps:
+        step()
         query.processAllAvailable()
-        if to_the_end:
-            query.processAllAvailable()  # the watermark that the end moved settles the rest
-    for query in queries:
-        query.stop()
+        query.processAllAvailable()  # the watermark that the step moved
+    query.stop()
 
 
-def test_a_query_that_died_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    """Segments, a crash, more segments, a restart, the end: totals by minute equal the batch audit's."""
+def _live(spark: SparkSession, out: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = by_window(read_findings(spark, out)).toArrow().to_pylist()
+    return rows
+
+
+def _sums(rows: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, int]:
+    return {name: sum(row[name] for row in rows) for name in names}
+
+
+def _assert_as_batch(spark: SparkSession, root: Path, out: Path) -> list[dict[str, Any]]:
+    live = _live(spark, out)
+    report = audit_trace(spark, root, details=("windows",))
+    batch = sorted(report.windows, key=lambda row: float(row["window_s"]))
+    judged = [row for row in live if row["deliveries"] or row["expected"]]
+    assert [{name: row[name] for name in (*MEASURES, "window_s")} for row in judged] == [
+        {name: row[name] for name in (*MEASURES, "window_s")} for row in batch
+    ]
+    return live
+
+
+def _wait_until(true: Callable[[], bool], what: str, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + WAIT_S_MAX
+    while not true():
+        assert process.poll() is None, f"the query ended while we waited for {what}"
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.002)
+
+
+def test_a_query_killed_in_a_batch_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    """Segments, SIGKILL within a batch, more segments, a restart, the end: the totals of the batch audit."""
     root, out = tmp_path / "trace", tmp_path / "live"
     trace = random_trace("r1", 7)
     _feed(root, trace, 0.0, 120.0)
-    _watch(spark, root, out, to_the_end=False)
-    _feed(root, trace, 120.0, 200.0)
-    queries = start_live_audit(spark, root, "r1", out, OPTIONS)
-    queries[0].processAllAvailable()
+    offsets, commits = out / "checkpoint" / "offsets", out / "checkpoint" / "commits"
+    # With a session of its own, so that Java and the Python workers die with it.
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).parent / "live_driver.py"), str(root), "r1", str(out)],
+        start_new_session=True,
+    )
+    try:
+        _wait_until((commits / "1").exists, "the first batches", process)
+        _feed(root, trace, 120.0, 200.0)
+        _wait_until(lambda: (offsets / "2").exists() and not (commits / "2").exists(), "a batch", process)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (commits / "2").exists(), "the batch was over before the kill"
     _feed(root, trace, 200.0, 240.0)
-    for query in queries:
-        query.stop()  # whatever it was doing
-    _crash(out)
-    _feed(root, trace, 240.0, 1e9)
-    writer = SegmentWriter(root, "r1", name="end")
-    writer.add("runs", *trace.rows["runs"][0])
-    writer.seal()
-    _watch(spark, root, out, to_the_end=True)
-
-    live = by_window(spark.read.parquet(str(out / "findings"))).toArrow().to_pylist()
-    report = audit_trace(spark, root, details=("windows",))
-    batch = sorted(report.windows, key=lambda row: float(row["window_s"]))
-    assert [{name: row[name] for name in (*MEASURES, "window_s")} for row in live] == [
-        {name: row[name] for name in (*MEASURES, "window_s")} for row in batch
-    ]
+    _watch(
+        spark,
+        root,
+        out,
+        lambda: None,
+        lambda: _feed(root, trace, 240.0, 1e9),
+        lambda: _end(root, trace),
+    )
+    live = _assert_as_batch(spark, root, out)
     by_hand = audit_by_hand(trace)
-    assert {name: sum(row[name] for row in live) for name in MEASURES} == {n: by_hand[n] for n in MEASURES}
-    handoffs = spark.read.parquet(str(out / "handoffs")).toArrow().to_pylist()
-    assert sum(row["handoffs"] for row in handoffs) == len(trace.rows["handoffs"])
+    assert _sums(live, MEASURES) == {name: by_hand[name] for name in MEASURES}
+    assert _sums(live, ("handoffs", *LATE)) == {"handoffs": 12, **dict.fromkeys(LATE, 0)}
+    away = [row["handoff_away_p50_s"] for row in live if row["handoffs"]]
+    assert away == [pytest.approx(1.0, rel=0.005)] * len(away)
+
+
+def test_late_segments_and_odd_clocks_are_judged_as_in_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Publications sealed after later ones, and deliveries stamped before theirs, make no difference."""
+    root, out = tmp_path / "trace", tmp_path / "live"
+    trace = random_trace("r1", 8)
+
+    def skewed(row: Row) -> Row:
+        """Client c3's clock is 50 s behind: more than delay and patience together."""
+        return (*row[:3], row[3] - 50.0, row[4]) if row[0] == "c3" else row
+
+    def of_p1(row: Row) -> bool:
+        return "p1" in row[:2]
+
+    def others(row: Row) -> bool:
+        return not of_p1(row)
+
+    _watch(
+        spark,
+        root,
+        out,
+        lambda: _feed(root, trace, 0.0, 80.0, wanted=others, told=skewed),
+        lambda: _feed(root, trace, 80.0, 160.0, wanted=others, told=skewed),
+        # What source p1 did is sealed now, when the moment 125 s has been judged; deliveries come first.
+        lambda: _feed(root, trace, 0.0, 160.0, tables=("deliveries",), wanted=of_p1, told=skewed),
+        lambda: _feed(root, trace, 0.0, 160.0, tables=("publications",), wanted=of_p1),
+        lambda: _feed(root, trace, 160.0, 1e9, told=skewed),
+        lambda: _end(root, trace),
+    )
+    live = _assert_as_batch(spark, root, out)
+    late = _sums(live, LATE)
+    assert late["late_publications"] > 10, "they were late, and it was said"
+    assert late["late_deliveries"] == late["late_interests"] == 0
+    assert sum(row["before_published"] for row in live) > 0
+
+
+def test_what_comes_after_its_event_was_judged_is_counted_as_late(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A delivery, a copy and an interest beyond all patience change nothing that was said, and show."""
+    root, out = tmp_path / "trace", tmp_path / "live"
+    trace = random_trace("r1", 9)
+    slow = [row for row in trace.rows["deliveries"] if row[3] < 100.0][:5]
+    trace.rows["deliveries"] = [row for row in trace.rows["deliveries"] if row not in slow]
+    copies = [row for row in trace.rows["deliveries"] if row[3] < 100.0][:3]
+    late = [*slow, *((*row[:3], row[3] + 120.0, row[4]) for row in copies)]
+
+    def feed_late() -> None:
+        writer = SegmentWriter(root, "r1", name="late")
+        for row in late:
+            writer.add("deliveries", *row)
+        writer.add("interests", "c1", "new", "price >= 0", 10.0, None)
+        writer.seal()
+
+    _watch(
+        spark,
+        root,
+        out,
+        lambda: _feed(root, trace, 0.0, 290.0),
+        feed_late,
+        lambda: _feed(root, trace, 290.0, 1e9),
+        lambda: _end(root, trace),
+    )
+    live = _live(spark, out)
+    assert _sums(live, LATE) == {"late_publications": 0, "late_deliveries": len(late), "late_interests": 1}
+    by_hand = audit_by_hand(trace)  # without what was late
+    judged = _sums([row for row in live if row["window_s"] < 240.0], MEASURES)
+    assert judged["deliveries"] == sum(
+        1 for row in trace.rows["deliveries"] if _window_of(trace, row) < 240.0
+    )
+    assert judged["lost"] <= by_hand["lost"]
+
+
+def _window_of(trace: RandomTrace, delivery: Row) -> float:
+    """Return the window that a delivery is counted in."""
+    times = {row[:2]: row[2] for row in trace.rows["publications"]}
+    expected = delivery[:3] in expected_of(trace)
+    return float(times[delivery[1:3]] if expected else delivery[3]) // 60 * 60

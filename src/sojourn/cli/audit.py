@@ -1,13 +1,14 @@
 """`sojourn audit`: what a run delivered, lost, doubled, reordered or leaked, from its trace.
 
 Totals a run go to standard output, as a table or as one JSON object; what is wrong with a run goes to
-standard error, a sentence each, and into the JSON. The exit code is 1 when a run had to be refused.
+standard error, a sentence each, and into the JSON. The exit code is 1 when a run had to be refused. With
+`--follow` a run is audited while it goes on (`audit_follow.py`).
 """
 
 from __future__ import annotations
 
 import json
-import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,12 +20,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from sojourn.cli.audit_follow import follow as follow_run
+from sojourn.cli.sweep_bar import time_left
 from sojourn.errors import SojournError
 from sojourn.pipeline.audit_job import AuditOptions, AuditReport, audit_trace
 from sojourn.pipeline.session import spark_session
+from sojourn.pipeline.streaming import LiveOptions
 
 DETAILS = {"client": "clients", "broker": "brokers", "window": "windows"}
 _DEFAULTS = AuditOptions()
+_LIVE = LiveOptions()
 _ONLY_IF_SOME = ("lost_", "before_", "clock_")
 
 
@@ -32,7 +37,7 @@ class AuditError(SojournError):
     """An audit cannot be made as asked."""
 
 
-def audit(
+def audit(  # noqa: PLR0913  each is an option of the command
     trace: Annotated[Path, typer.Argument(help="The directory a run, or several, were written to.")],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
@@ -50,6 +55,25 @@ def audit(
     master: Annotated[
         str | None, typer.Option(help="A Spark master, such as spark://host:7077; none means this machine.")
     ] = None,
+    incidents: Annotated[
+        Path | None, typer.Option(help="Write every loss, duplicate, disorder and leak as Parquet here.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Audit a run that goes on, by the window, until it ends.")
+    ] = False,
+    run: Annotated[str | None, typer.Option(help="The run to follow, if there are several.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Where --follow keeps how far it is; in the trace if left out.")
+    ] = None,
+    delay_s: Annotated[
+        float, typer.Option(help="With --follow: how much later than another a table may be sealed.")
+    ] = _LIVE.delay_s,
+    patience_s: Annotated[
+        float, typer.Option(help="With --follow: how long after its publication a delivery may still come.")
+    ] = _LIVE.patience_s,
+    every_s: Annotated[
+        float, typer.Option(help="With --follow: seconds between looks at the directory.")
+    ] = _LIVE.trigger_s,
 ) -> None:
     """Compare what was delivered with what should have been, for every run of a trace."""
     wrong = [name for name in by or [] if name not in DETAILS]
@@ -57,6 +81,16 @@ def audit(
         raise AuditError(f"--by may be {', '.join(DETAILS)}, not {wrong[0]!r}.")
     if window_s <= 0:
         raise AuditError(f"--window-s must be above 0, not {window_s}.")
+    if follow:
+        if by or incidents:
+            raise AuditError("--follow counts by window only; leave --by and --incidents out.")
+        live = LiveOptions(window_s=window_s, delay_s=delay_s, patience_s=patience_s, trigger_s=every_s)
+        follow_run(trace, run_id=run, out=checkpoint, master=master, options=live, as_json=as_json)
+        return
+    if run or checkpoint:
+        raise AuditError("--run and --checkpoint are for --follow; leave them out, or add it.")
+    if incidents is not None and incidents.exists():
+        raise AuditError(f"--incidents {incidents} exists; name a directory that does not.")
     options = AuditOptions(
         window_s=window_s, in_flight_s=in_flight_s, broadcast_filters_max=broadcast_filters_max
     )
@@ -64,7 +98,8 @@ def audit(
     console = Console(stderr=True, highlight=False)
     with _bar(console) as tell:
         tell("starting Spark", None)
-        report = audit_trace(spark_session(master), trace, options, details=details, progress=tell)
+        spark = spark_session(master)
+        report = audit_trace(spark, trace, options, details=details, incidents=incidents, progress=tell)
     if as_json:
         typer.echo(json.dumps(_as_object(report, details), default=str))
     else:
@@ -79,12 +114,21 @@ def audit(
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[str, float | None], None]]:
     """Show what is being done while the block runs; nothing where nobody looks."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=None)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None, left="")
+        begun: dict[str, float] = {}
 
         def tell(what: str, share: float | None) -> None:
-            bar.update(task, description=what, total=None if share is None else 1.0, completed=share or 0.0)
+            elapsed_s = time.monotonic() - begun.setdefault(what, time.monotonic())
+            left_s = elapsed_s * (1 - share) / share if share else None
+            total = None if share is None else 1.0
+            bar.update(task, description=what, total=total, completed=share or 0.0, left=time_left(left_s))
 
         yield tell
 

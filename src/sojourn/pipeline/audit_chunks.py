@@ -56,7 +56,8 @@ class Packer:
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Give out what is still gathered."""
         if self._rows:
-            yield split(_together(self._gathered), self._side, self._buckets)
+            by = "source" if self._side == PUBLISHED else "client"
+            yield split(_together(self._gathered), self._side, self._buckets, by)
         self._gathered, self._rows = [], 0
 
 
@@ -73,7 +74,7 @@ def unpacked(payloads: Iterable[bytes]) -> pa.Table | None:
     tables = []
     for payload in payloads:
         with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-            tables.append(_widened(reader.read_all()))
+            tables.append(widened(reader.read_all()))
     return _together(tables) if tables else None
 
 
@@ -98,9 +99,9 @@ def _together(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
-def split(table: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
-    """Return the rows of a table as one chunk for each bucket."""
-    of_row = _buckets(table, "source" if side == PUBLISHED else "client", buckets)
+def split(table: pa.Table, side: int, buckets: int, by: str = "client") -> pa.RecordBatch:
+    """Return the rows of a table as one chunk for each bucket of what the column `by` names."""
+    of_row = _buckets(table, by, buckets)
     # 16-bit keys are sorted by counting, so this is linear.
     order = np.argsort(of_row, kind="stable")
     sizes = np.bincount(of_row, minlength=buckets)
@@ -162,7 +163,7 @@ def _narrowest(count: int) -> type[np.signedinteger[Any]]:
     )
 
 
-def _widened(table: pa.Table) -> pa.Table:
+def widened(table: pa.Table) -> pa.Table:
     """Undo what `_trimmed` did to the types, so that chunks can be put together."""
     columns = []
     for column in table.columns:

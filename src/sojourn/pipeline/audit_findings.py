@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sojourn.pipeline.audit_kernel import BIN_MAX, Codes, Flags, Ints, Outcomes, latency_bins
+from sojourn.pipeline.audit_kernel import BIN_MAX, Codes, Flags, Floats, Ints, Outcomes, latency_bins
 from sojourn.pipeline.audit_losses import OTHER, REASONS
 
 LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED = "lost", "duplicated", "out_of_order", "unauthorised"
 INCIDENTS = (LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED)
 LATENCY = "latency"
 PUBLISHED, CLOCK_JUMPS, UNREADABLE = "published", "clock_jumps", "unreadable"
+HANDOFFS = "handoffs"
 INCIDENT, BY_RUN, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "run", "client", "broker", "window"
 Counts = Ints | Codes | Flags
 STRANGER = "stranger"
@@ -106,11 +107,50 @@ def publication_findings(publications: pa.Table) -> pa.Table:
     return pa.concat_tables(parts)
 
 
+def late_findings(run_id: str, measure: str, moments_s: Floats, window_s: float) -> pa.Table:
+    """Count what came too late, by the window of its own time."""
+    begins, tallies = np.unique(np.floor(moments_s / window_s), return_counts=True)
+    return _table(
+        run_id=[run_id] * len(begins),
+        scope=[BY_WINDOW] * len(begins),
+        key=[_window_name(begin, window_s) for begin in begins],
+        measure=[measure] * len(begins),
+        tally=tallies,
+    )
+
+
+def handoff_findings(handoffs: pa.Table, window_s: float) -> pa.Table:
+    """Count hand-offs and their times by the window in which they were complete."""
+    ready, left, arrived = (handoffs.column(f"{name}_s").to_numpy() for name in ("ready", "left", "arrived"))
+    begins, group = np.unique(np.floor(ready / window_s), return_inverse=True)
+    run_id = handoffs.column("run_id")[0].as_py()
+    names = pa.array([_window_name(begin, window_s) for begin in begins])
+    parts = [late_findings(run_id, HANDOFFS, ready, window_s)]
+    for measure, times in (("handoff_away", arrived - left), ("handoff_ready", ready - left)):
+        timed = times >= 0  # unlike not a number, or a clock that jumped
+        at, bins = _histograms(group[timed], latency_bins(times[timed]), len(begins))
+        parts.append(
+            _table(
+                run_id=[run_id] * len(at),
+                scope=[BY_WINDOW] * len(at),
+                key=names.take(pa.array(at)),
+                measure=[measure] * len(at),
+                tally=[None] * len(at),
+                bins=bins,
+            )
+        )
+    return pa.concat_tables(parts)
+
+
+def _window_name(begin: float, window_s: float) -> str:
+    return repr(float(begin) * window_s)
+
+
 def _windows(outcomes: Outcomes, window_s: float) -> tuple[Codes, pa.Array]:
     """Return the window of each outcome, and the windows' names: the seconds at which they begin."""
     moment = np.where(outcomes.is_expected, outcomes.published_s, outcomes.first_s)
     begins, codes = np.unique(np.floor(moment / window_s), return_inverse=True)
-    names = pa.array([repr(float(begin) * window_s) for begin in begins], pa.string())
+    names = pa.array([_window_name(begin, window_s) for begin in begins], pa.string())
     return codes.astype(np.int32), names
 
 

@@ -71,6 +71,8 @@ _CLIENT = ("run_id", "client", "attributes_json")
 _FEW_FILTERS = 500
 """So few are read sooner than a job is started."""
 _NOT_TOLD = ("scope", "key", "unreadable")
+_LIVE_ONLY = ("late_", "handoff")
+"""What the findings of a batch never hold: late is nothing here, and hand-offs are counted exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,9 +339,8 @@ def _of_scope(counts: pa.Table, scope: str) -> Rows:
 
 def _named(row: dict[str, Any], key: str) -> dict[str, Any]:
     """Return a row of counts under the name of what it is counted by."""
-    told = {
-        name: value for name, value in row.items() if name not in (*_NOT_TOLD, "published", "clock_jumps")
-    }
+    left_out = (*_NOT_TOLD, "published", "clock_jumps")
+    told = {n: value for n, value in row.items() if n not in left_out and not n.startswith(_LIVE_ONLY)}
     name, value = ("window_s", float(row["key"])) if key == "window" else (key, row["key"])
     return {"run_id": told.pop("run_id"), name: value, **told}
 
@@ -368,7 +369,9 @@ def _summary(trace: Trace, counts: Rows, handoffs: Rows) -> Rows:
 
 
 _COUNT_OR_NONE: dict[str, int | None] = {
-    name: 0 if name in COUNTS else None for name in COUNTED.names if name not in ("run_id", *_NOT_TOLD)
+    name: 0 if name in COUNTS else None
+    for name in COUNTED.names
+    if name not in ("run_id", *_NOT_TOLD) and not name.startswith(_LIVE_ONLY)
 }
 
 

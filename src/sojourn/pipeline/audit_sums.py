@@ -16,6 +16,7 @@ from sojourn.pipeline.audit_kernel import bin_middle_s
 from sojourn.pipeline.schemas import COUNTED
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+TIMES = ("latency", "handoff_away", "handoff_ready")
 _KEYS = ["run_id", "scope", "key"]
 _SCHEMA = to_arrow_schema(COUNTED)
 COUNTS = tuple(field.name for field in _SCHEMA if pa.types.is_integer(field.type))
@@ -36,7 +37,8 @@ def summed(found: pa.Table) -> pa.Table:
         sums = np.zeros(rows, np.int64)
         np.add.at(sums, place[of_name], tally[of_name])
         columns[name] = pa.array(sums)
-    columns |= _percentiles(found, place, rows)
+    for what in TIMES:
+        columns |= _percentiles(found, place, rows, what)
     return pa.table(columns).select(_SCHEMA.names).cast(_SCHEMA)
 
 
@@ -53,24 +55,23 @@ def _places(found: pa.Table, groups: pa.Table) -> npt.NDArray[np.int64]:
     return places
 
 
-def _percentiles(found: pa.Table, place: npt.NDArray[np.int64], rows: int) -> dict[str, pa.Array]:
-    bins = found.column("bins").combine_chunks()
+def _percentiles(found: pa.Table, place: npt.NDArray[np.int64], rows: int, what: str) -> dict[str, pa.Array]:
+    """Return percentiles of the times that bins of the measure `what` tell of."""
+    mine = np.flatnonzero(pc.equal(found.column("measure"), what).to_numpy())
+    bins = found.column("bins").take(pa.array(mine)).combine_chunks()
     cells = bins.flatten()
-    lengths = bins.value_lengths().fill_null(0).to_numpy()
-    row = np.repeat(place, lengths)
+    row = np.repeat(place[mine], bins.value_lengths().fill_null(0).to_numpy())
     number, tally = (cells.field(name).to_numpy() for name in ("bin", "tally"))
     order = np.lexsort((number, row))
     row, number, tally = row[order], number[order], tally[order]
-    upto = np.cumsum(tally)
-    ends = np.searchsorted(row, np.arange(rows), side="right")
-    begins = np.searchsorted(row, np.arange(rows), side="left")
-    before = np.concatenate([[0], upto])[begins]
-    total = np.concatenate([[0], upto])[ends] - before
+    upto = np.concatenate([[0], np.cumsum(tally)])
+    before = upto[np.searchsorted(row, np.arange(rows), side="left")]
+    total = upto[np.searchsorted(row, np.arange(rows), side="right")] - before
     some = total > 0
     told = {}
     for name, share in PERCENTILES.items():
         values = np.full(rows, np.nan)
-        at = np.searchsorted(upto, before[some] + np.maximum(1, np.ceil(total[some] * share)))
-        values[some] = [bin_middle_s(int(found_bin)) for found_bin in number[at]]
-        told[f"latency_{name}_s"] = pa.array(values, from_pandas=True)
+        at = np.searchsorted(upto[1:], before[some] + np.maximum(1, np.ceil(total[some] * share)))
+        values[some] = [bin_middle_s(int(reached)) for reached in number[at]]
+        told[f"{what}_{name}_s"] = pa.array(values, from_pandas=True)
     return told

@@ -166,10 +166,18 @@ COUNTED = _table(
             "lost_in_flight",
             "lost_never_routed",
             "lost_other",
+            "late_publications",  # the streaming audit's: what came after its time had been judged
+            "late_deliveries",
+            "late_interests",
+            "handoffs",
         ),
         _COUNT,
     ),
-    **dict.fromkeys(("latency_p50_s", "latency_p90_s", "latency_p99_s", "latency_max_s"), _SECONDS),
+    **{
+        f"{what}_{share}_s": _SECONDS
+        for what in ("latency", "handoff_away", "handoff_ready")
+        for share in ("p50", "p90", "p99", "max")
+    },
 )
 """The findings summed up: a row a run, client, broker or window."""
 

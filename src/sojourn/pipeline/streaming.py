@@ -5,12 +5,13 @@ any order. What a delivery is judged by may be sealed later than the delivery, s
 watermark: the latest time seen less `delay_s`, the most that one table may lag behind another. An event is
 settled `patience_s` before the watermark, when every copy that may still come has come; it's then compared
 by the very code of the batch audit, counted in its window and forgotten. The sums of all tallies are the
-batch audit's when no delivery took longer than `patience_s` and no segment came later than `delay_s`; one
-that did is left out and shows in the query's progress as rows dropped by the watermark.
+batch audit's when no delivery took longer than `patience_s` and no segment came later than `delay_s`. What
+comes later is never dropped unseen: `streaming_state.py` says what becomes of it, and every window tells how
+many publications, deliveries and interests came late. Hand-offs need no judging and are counted as they come.
 
-A run's last row, in `runs` with its duration, moves the watermark past everything. State and what was read
-are in the checkpoint, what was written is in the sink's own log: a query that dies and is started again with
-the same output directory neither loses nor doubles a row.
+A run's last row, in `runs` with its duration, settles everything. State and what was read are in the
+checkpoint, what was written is in the sink's own log: a query that dies, at any moment and without a word,
+and is started again with the same output directory neither loses nor doubles a row.
 """
 
 from __future__ import annotations
@@ -31,21 +32,31 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from sojourn.pipeline.audit import DELIVERY, PUBLICATION, Transform, counted
 from sojourn.pipeline.audit_chunks import named_rows, serialised, split
 from sojourn.pipeline.audit_findings import BY_WINDOW
-from sojourn.pipeline.audit_sums import PERCENTILES
 from sojourn.pipeline.schemas import FINDINGS, LIVE_ROWS, LIVE_STATE, TRACE, file_schema
-from sojourn.pipeline.streaming_state import CLIENTS, DELIVERIES, INTERESTS, PUBLICATIONS, Held
+from sojourn.pipeline.streaming_state import CLIENTS, DELIVERIES, END, HANDOFFS, INTERESTS, PUBLICATIONS, Held
 from sojourn.pipeline.tables import KEYS
 from sojourn.trace import segment_folder
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-_SIDES = {"publications": PUBLICATIONS, "deliveries": DELIVERIES, "interests": INTERESTS, "clients": CLIENTS}
+FOUND, CHECKPOINT = "findings", "checkpoint"
+"""What the query keeps in its output directory."""
+
+_MOMENT = pa.timestamp("us", tz="UTC")
+_SIDES = {
+    "publications": PUBLICATIONS,
+    "deliveries": DELIVERIES,
+    "interests": INTERESTS,
+    "clients": CLIENTS,
+    "handoffs": HANDOFFS,
+}
 _COLUMNS = {
     "publications": PUBLICATION,
     "deliveries": DELIVERY,
     "interests": tuple(TRACE["interests"].names),
     "clients": tuple(TRACE["clients"].names),
+    "handoffs": ("run_id", "client", "left_s", "arrived_s", "ready_s"),
 }
 
 
@@ -66,29 +77,32 @@ class LiveOptions:
 
 def start_live_audit(
     spark: SparkSession, root: str | Path, run_id: str, out: str | Path, options: LiveOptions | None = None
-) -> list[StreamingQuery]:
-    """Start the queries that audit a run; what they find is appended to tables in `out`."""
+) -> StreamingQuery:
+    """Start the query that audits a run; what it finds is appended to the table `findings` in `out`."""
     chosen = options or LiveOptions()
     base, target = Path(root), Path(out)
-    read = _reader(spark, base, run_id)
-    frames = {
-        "findings": live_findings(read, chosen),
-        "handoffs": read("handoffs").transform(handoffs_by_window(_ends(read, chosen), chosen)),
-    }
+    found = live_findings(_reader(spark, base, run_id), chosen)
     with _partitions(spark, chosen.buckets):
-        return [
-            frame.writeStream.format("parquet")
-            .queryName(f"sojourn-{name}-{run_id}")
-            .option("checkpointLocation", str(target / "checkpoint" / name))
-            .option("path", str(target / name))
+        return (
+            found.writeStream.format("parquet")
+            .queryName(f"sojourn-audit-{run_id}")
+            .option("checkpointLocation", str(target / CHECKPOINT))
+            .option("path", str(target / FOUND))
             .trigger(processingTime=f"{chosen.trigger_s} seconds")
             .start()
-            for name, frame in frames.items()
-        ]
+        )
+
+
+def read_findings(spark: SparkSession, out: str | Path) -> DataFrame:
+    """Return what the query has written so far: all of every batch that was completed, nothing of others."""
+    folder = Path(out) / FOUND
+    if not (folder / "_spark_metadata").is_dir():
+        return spark.createDataFrame([], FINDINGS)
+    return spark.read.schema(FINDINGS).parquet(str(folder))
 
 
 def by_window(found: DataFrame) -> DataFrame:
-    """Sum up what the queries wrote so far, by window, as the batch audit does."""
+    """Sum up what the query wrote so far, by window, as the batch audit does."""
     windows = found.transform(counted).where(F.col("scope") == BY_WINDOW)
     return (
         windows.withColumn("window_s", F.col("key").cast("double")).drop("scope", "key").orderBy("window_s")
@@ -97,9 +111,8 @@ def by_window(found: DataFrame) -> DataFrame:
 
 def live_findings(read: Callable[[str], DataFrame], options: LiveOptions) -> DataFrame:
     """Return the stream of findings from streams of the trace's tables."""
-    ends = _ends(read, options).transform(_marked(options.buckets))
     # The end of the run is looked for first: whoever sees it then sees all that was sealed before it.
-    rows = ends
+    rows = read("runs").transform(_ends(options.buckets))
     for table, side in _SIDES.items():
         rows = rows.unionByName(read(table).transform(_packed(table, side, options.buckets)))
     return (
@@ -109,33 +122,6 @@ def live_findings(read: Callable[[str], DataFrame], options: LiveOptions) -> Dat
             _settling(options), FINDINGS, LIVE_STATE, "append", GroupStateTimeout.EventTimeTimeout
         )
     )
-
-
-def handoffs_by_window(ends: DataFrame, options: LiveOptions) -> Transform:
-    """Percentiles of hand-offs by the window in which they were complete."""
-    times = {"away": F.col("arrived_s") - F.col("left_s"), "ready": F.col("ready_s") - F.col("left_s")}
-
-    def transform(handoffs: DataFrame) -> DataFrame:
-        timed = handoffs.where(F.col("ready_s").isNotNull()).withColumn("at", F.timestamp_seconds("ready_s"))
-        wanted = ("run_id", "at", "left_s", "arrived_s", "ready_s")
-        watched = ends.unionByName(timed.select(*wanted), allowMissingColumns=True)
-        return (
-            watched.withWatermark("at", f"{options.delay_s} seconds")
-            .groupBy("run_id", F.window("at", f"{options.window_s} seconds").alias("window"))
-            .agg(
-                F.count("left_s").alias("handoffs"),
-                *(
-                    F.percentile(time, F.lit(share)).alias(f"handoff_{measure}_{name}_s")
-                    for measure, time in times.items()
-                    for name, share in PERCENTILES.items()
-                ),
-            )
-            .where(F.col("handoffs") > 0)
-            .withColumn("window_s", F.unix_micros("window.start") / 1e6)
-            .drop("window")
-        )
-
-    return transform
 
 
 # -------------------------------------------------------------------------- streams
@@ -163,21 +149,14 @@ def _reader(spark: SparkSession, root: Path, run_id: str) -> Callable[[str], Dat
     return read
 
 
-def _ends(read: Callable[[str], DataFrame], options: LiveOptions) -> DataFrame:
-    """The end of the run as a moment after which nothing is waited for."""
-    after_s = options.patience_s + options.delay_s + options.window_s + 1
-    ended = read("runs").where(F.col("duration_s").isNotNull())
-    return ended.select("run_id", F.timestamp_seconds(F.col("duration_s") + after_s).alias("at"))
+def _ends(buckets: int) -> Transform:
+    """Tell every bucket that the run has ended, once its duration is known."""
 
-
-def _marked(buckets: int) -> Transform:
-    """Send a moment to every bucket."""
-
-    def transform(moments: DataFrame) -> DataFrame:
-        return moments.select(
+    def transform(runs: DataFrame) -> DataFrame:
+        return runs.where(F.col("duration_s").isNotNull()).select(
             F.explode(F.sequence(F.lit(0), F.lit(buckets - 1))).alias("bucket"),
-            "at",
-            F.lit(None).cast("int").alias("side"),
+            F.lit(None).cast("timestamp").alias("at"),
+            F.lit(END).alias("side"),
             F.lit(None).cast("binary").alias("payload"),
         )
 
@@ -187,8 +166,7 @@ def _marked(buckets: int) -> Transform:
 def _packed(table: str, side: int, buckets: int) -> Transform:
     """Turn rows into chunks; publications go to every bucket, all else to its client's.
 
-    A chunk's moment is its last row's, so that it's late only as a whole. Interests and clients have none:
-    they are never late.
+    Chunks have no moment, so that Spark does not drop late ones; a row beside them moves the watermark.
     """
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -197,18 +175,23 @@ def _packed(table: str, side: int, buckets: int) -> Transform:
                 continue
             rows = named_rows(batch)
             chunks = _to_all(rows, side, buckets) if side == PUBLICATIONS else split(rows, side, buckets)
-            last = pc.max(rows.column("time_s")).as_py() if "time_s" in rows.column_names else None
-            moment = None if last is None else round(last * 1e6)
-            moments = pa.array([moment] * chunks.num_rows, pa.timestamp("us", tz="UTC"))
-            yield pa.RecordBatch.from_arrays(
-                [chunks.column("bucket"), moments, chunks.column("side"), chunks.column("payload")],
-                names=["bucket", "at", "side", "payload"],
-            )
+            none = pa.nulls(chunks.num_rows, _MOMENT)
+            yield _live_rows(chunks.column("bucket"), none, chunks.column("side"), chunks.column("payload"))
+            if "time_s" in rows.column_names:
+                last = pa.array([round(pc.max(rows.column("time_s")).as_py() * 1e6)], _MOMENT)
+                yield _live_rows(
+                    pa.array([0], pa.int32()), last, pa.nulls(1, pa.int32()), pa.nulls(1, pa.binary())
+                )
 
     def transform(rows: DataFrame) -> DataFrame:
-        return rows.dropna(subset=list(KEYS[table])).select(*_COLUMNS[table]).mapInArrow(pack, LIVE_ROWS)
+        keys = list(KEYS[table]) + (["ready_s"] if table == "handoffs" else [])
+        return rows.dropna(subset=keys).select(*_COLUMNS[table]).mapInArrow(pack, LIVE_ROWS)
 
     return transform
+
+
+def _live_rows(*columns: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns), names=LIVE_ROWS.names)
 
 
 def _to_all(rows: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
@@ -230,11 +213,11 @@ def _settling(
         _key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         held = Held.loads(state.get[0]) if state.exists else Held()
-        for frame in frames:
-            for side, payload in zip(frame["side"], frame["payload"], strict=True):
-                if payload is not None:
-                    held.add(int(side), payload)
         watermark_ms = state.getCurrentWatermarkMs()
+        for frame in frames:
+            told = frame[frame["side"].notna()]
+            for side, payload in zip(told["side"], told["payload"], strict=True):
+                held.add(int(side), payload, watermark_ms / 1e3, options.window_s)
         found = held.settle(watermark_ms / 1e3 - options.patience_s, options.window_s)
         state.update((held.dumps(),))
         if held.is_waiting:

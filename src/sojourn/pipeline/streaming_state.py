@@ -1,9 +1,21 @@
 """What the streaming audit holds for a bucket of clients between two looks, and how it settles.
 
-Held are the interests and clients known so far, and the publications and deliveries not yet settled. Settling
-a moment compares everything published before it with everything delivered, with the batch audit's code, and
-drops what is then done. Deliveries that wait stay in the comparison, since one of them may be what makes an
-older event out of order.
+Held are the interests and clients known so far, the publications and deliveries not yet judged, and which
+events have been judged. Settling a moment compares everything published before it with everything delivered,
+with the batch audit's code, and drops what is then done.
+
+Rules, where rows come late or clocks differ:
+- A row waits from its own time or from when it came, whichever is later. So a publication that came after
+  others of its time had been judged is judged all the same, and counted as late.
+- A delivery that nobody expects waits for its publication as long, whatever its clock says; one whose
+  publication is held is judged with it. A delivery stamped before its publication is therefore what it is in
+  the batch audit.
+- A delivery, or a copy of one, that comes when its event has been judged is counted as late and nothing else:
+  what it would have changed (a loss, a duplicate, a leak) has been said. An interest that begins or ends
+  before the moment judged last is counted as late, and holds from now on. The batch audit, which sees all at
+  once, knows no lateness.
+- Order is judged among what is held: a later event judged before an earlier one, because its clock was
+  behind, no longer makes the earlier one out of order.
 """
 
 from __future__ import annotations
@@ -12,38 +24,71 @@ import pickle
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sojourn.pipeline.audit_chunks import serialised
-from sojourn.pipeline.audit_findings import BY_WINDOW, INCIDENT, findings
+from sojourn.pipeline.audit_chunks import serialised, widened
+from sojourn.pipeline.audit_findings import (
+    BY_WINDOW,
+    INCIDENT,
+    findings,
+    handoff_findings,
+    late_findings,
+)
 from sojourn.pipeline.audit_interests import compile_interests, expected_rows
-from sojourn.pipeline.audit_kernel import compare
+from sojourn.pipeline.audit_kernel import Flags, Floats, Ints, compare
 
-PUBLICATIONS, DELIVERIES, INTERESTS, CLIENTS = 0, 1, 2, 3
+PUBLICATIONS, DELIVERIES, INTERESTS, CLIENTS, HANDOFFS, END = range(6)
+LATE = {PUBLICATIONS: "late_publications", DELIVERIES: "late_deliveries", INTERESTS: "late_interests"}
 _CLIENT = ("run_id", "client", "attributes_json")
 _INTEREST = ("run_id", "client", "interest", "filter", "from_s")
+_SINCE = "since_s"
 
 
 @dataclass(slots=True)
 class Held:
-    """The rows a bucket waits with, by side."""
+    """The rows a bucket waits with, by side, and what it remembers of those judged."""
 
     tables: dict[int, pa.Table] = field(default_factory=dict)
+    judged: dict[str, Ints] = field(default_factory=dict)
+    """By source, the sequence numbers judged, as rows of first and last."""
+    judged_s: float = -np.inf
+    """The moment before which all that was held has been judged."""
+    has_ended: bool = False
+    found: list[pa.Table] = field(default_factory=list)
+    """Findings that need no judging, to be told at the next occasion."""
 
     @classmethod
     def loads(cls, blob: bytes) -> Held:
         """Return what `dumps` wrote."""
-        payloads: dict[int, bytes] = pickle.loads(blob)  # noqa: S301  from our own checkpoint
-        return cls({side: _read(payload) for side, payload in payloads.items()})
+        payloads, judged, judged_s, has_ended = pickle.loads(blob)  # noqa: S301  from our own checkpoint
+        tables = {side: _read(payload) for side, payload in payloads.items()}
+        return cls(tables, judged, judged_s, has_ended)
 
     def dumps(self) -> bytes:
-        """Return all of it as bytes."""
-        return pickle.dumps({side: serialised(table) for side, table in self.tables.items()}, protocol=5)
+        """Return all of it as bytes; findings must have been told."""
+        payloads = {side: serialised(table) for side, table in self.tables.items()}
+        return pickle.dumps((payloads, self.judged, self.judged_s, self.has_ended), protocol=5)
 
-    def add(self, side: int, payload: bytes) -> None:
-        """Add rows."""
-        new = _plain(_read(payload))
+    def add(self, side: int, payload: bytes | None, now_s: float, window_s: float) -> None:
+        """Add rows that came when the watermark was `now_s`, or note that the run has ended."""
+        if side == END or payload is None:
+            self.has_ended |= side == END
+            return
+        new = _plain(widened(_read(payload)))
+        if side == HANDOFFS:
+            self.found.append(handoff_findings(new, window_s))
+            return
+        late, moments = self._is_late(side, new)
+        if late.any():
+            run_id = new.column("run_id")[0].as_py()
+            self.found.append(late_findings(run_id, LATE[side], moments[late], window_s))
+        if side == DELIVERIES:
+            new = new.filter(pa.array(~late))
+        if side in (PUBLICATIONS, DELIVERIES):
+            since = np.maximum(new.column("time_s").to_numpy(), now_s)
+            new = new.append_column(_SINCE, pa.array(since))
         known = self.tables.get(side)
         self.tables[side] = new if known is None else pa.concat_tables([known, new])
 
@@ -53,23 +98,61 @@ class Held:
         return any(side in self.tables and len(self.tables[side]) for side in (PUBLICATIONS, DELIVERIES))
 
     def settle(self, before_s: float, window_s: float) -> pa.Table | None:
-        """Compare what was published before a moment, drop it, and return its findings."""
+        """Judge what was published, and has waited since, before a moment; drop it and return findings."""
+        before_s = max(self.judged_s, np.inf if self.has_ended else before_s)
         published, delivered = self.tables.get(PUBLICATIONS), self.tables.get(DELIVERIES)
-        ready = None if published is None else published.filter(pc.field("time_s") < before_s)
-        expected = self._expected(ready) if ready is not None and len(ready) else None
-        if expected is None and (delivered is None or not len(delivered)):
-            self._keep_publications(before_s)
-            return None
-        coded = None if delivered is None else _coded(delivered)
-        outcomes = compare(expected, coded)
-        # What nobody expected is settled by the time of its delivery.
-        closed = np.where(outcomes.is_expected, outcomes.published_s, outcomes.first_s) < before_s
-        found = findings(outcomes, window_s, (BY_WINDOW, INCIDENT), closed)
-        if delivered is not None:
-            waiting = ~closed[outcomes.name_of_delivery] if len(closed) else np.ones(len(delivered), np.bool_)
+        ready = None if published is None else published.filter(pc.field(_SINCE) < before_s)
+        if published is not None:
+            self.tables[PUBLICATIONS] = published.filter(pc.field(_SINCE) >= before_s).combine_chunks()
+        expected = self._expected(ready.drop_columns(_SINCE)) if ready is not None and len(ready) else None
+        if expected is not None or (delivered is not None and len(delivered)):
+            self._judge(expected, delivered, before_s, window_s)
+        if ready is not None:
+            self._remember(ready)
+        self.judged_s = before_s if np.isfinite(before_s) else self.judged_s
+        told, self.found = [table for table in self.found if len(table)], []
+        return pa.concat_tables(told) if told else None
+
+    def _judge(
+        self, expected: pa.Table | None, delivered: pa.Table | None, before_s: float, window_s: float
+    ) -> None:
+        outcomes = compare(expected, None if delivered is None else _coded(delivered))
+        closed = outcomes.is_expected
+        if delivered is not None and len(delivered):
+            since = np.full(len(closed), -np.inf)
+            np.maximum.at(since, outcomes.name_of_delivery, delivered.column(_SINCE).to_numpy())
+            waits = np.zeros(len(closed), np.bool_)
+            waits[outcomes.name_of_delivery[self._waits_for_publication(delivered)]] = True
+            closed = closed | ((since < before_s) & ~waits)
+        self.found.append(findings(outcomes, window_s, (BY_WINDOW, INCIDENT), closed))
+        if delivered is not None and len(delivered):
+            waiting = ~closed[outcomes.name_of_delivery]
             self.tables[DELIVERIES] = delivered.filter(pa.array(waiting)).combine_chunks()
-        self._keep_publications(before_s)
-        return found if len(found) else None
+
+    def _waits_for_publication(self, delivered: pa.Table) -> Flags:
+        """Return which deliveries are of publications that are held and not yet judged."""
+        waiting = self.tables.get(PUBLICATIONS)
+        if waiting is None or not len(waiting):
+            return np.zeros(len(delivered), np.bool_)
+        return _are_in(delivered, _ranges(waiting))
+
+    def _is_late(self, side: int, new: pa.Table) -> tuple[Flags, Floats]:
+        """Return which rows came after they would have counted, and the times they tell."""
+        if side == PUBLICATIONS:
+            moments = new.column("time_s").to_numpy()
+            return moments < self.judged_s, moments
+        if side == DELIVERIES:
+            return _are_in(new, self.judged), new.column("time_s").to_numpy()
+        if side == INTERESTS:
+            moments = pc.coalesce(new.column("to_s"), new.column("from_s")).to_numpy()
+            return moments < self.judged_s, moments
+        return np.zeros(len(new), np.bool_), np.zeros(len(new))
+
+    def _remember(self, ready: pa.Table) -> None:
+        for source, ranges in _ranges(ready).items():
+            known = self.judged.get(source)
+            together = ranges if known is None else np.concatenate([known, ranges])
+            self.judged[source] = _merged(together)
 
     def _expected(self, ready: pa.Table) -> pa.Table | None:
         interests = self.tables.get(INTERESTS)
@@ -79,16 +162,48 @@ class Held:
         told = told.rename_columns([name.removesuffix("_max") for name in told.column_names])
         clients = self.tables.get(CLIENTS)
         if clients is None:
-            clients = pa.table(
-                {name: pa.array([], pa.string()) for name in ("run_id", "client", "attributes_json")}
-            )
+            clients = pa.table({name: pa.array([], pa.string()) for name in _CLIENT})
         rows = list(expected_rows(ready, compile_interests(told, clients)))
         return pa.concat_tables(rows) if rows else None
 
-    def _keep_publications(self, before_s: float) -> None:
-        published = self.tables.get(PUBLICATIONS)
-        if published is not None:
-            self.tables[PUBLICATIONS] = published.filter(pc.field("time_s") >= before_s).combine_chunks()
+
+# -------------------------------------------------------------------------- which events
+
+
+def _ranges(table: pa.Table) -> dict[str, Ints]:
+    """Return the sequence numbers of a table's rows by source, as rows of first and last."""
+    coded = table.column("source").combine_chunks().dictionary_encode()
+    codes = coded.indices.to_numpy()
+    numbers = table.column("sequence").to_numpy()
+    return {
+        source: _merged(np.stack([numbers[codes == code]] * 2, axis=1))
+        for code, source in enumerate(coded.dictionary.to_pylist())
+    }
+
+
+def _merged(ranges: Ints) -> Ints:
+    """Return ranges in order, those that touch joined."""
+    ordered = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    last = np.maximum.accumulate(ordered[:, 1])
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:, 0] > last[:-1] + 1]))
+    ends = np.concatenate([begins[1:] - 1, [len(ordered) - 1]])
+    return np.stack([ordered[begins, 0], last[ends]], axis=1)
+
+
+def _are_in(table: pa.Table, ranges: dict[str, Ints]) -> npt.NDArray[np.bool_]:
+    """Return which rows are of events, by source and sequence number, that ranges hold."""
+    found = np.zeros(len(table), np.bool_)
+    if not len(table):
+        return found
+    coded = table.column("source").combine_chunks().dictionary_encode()
+    codes = coded.indices.to_numpy()
+    numbers = table.column("sequence").to_numpy()
+    for code, source in enumerate(coded.dictionary.to_pylist()):
+        if source in ranges:
+            mine = np.flatnonzero(codes == code)
+            at = np.searchsorted(ranges[source][:, 0], numbers[mine], side="right") - 1
+            found[mine] = (at >= 0) & (numbers[mine] <= ranges[source][np.maximum(at, 0), 1])
+    return found
 
 
 def _read(payload: bytes) -> pa.Table:

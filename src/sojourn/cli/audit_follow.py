@@ -1,0 +1,221 @@
+"""`sojourn audit --follow`: the audit of a run while it goes on, by the minute.
+
+A streaming query judges what brokers seal (`pipeline/streaming.py`); every few seconds its sums are read and
+shown: a table on a terminal, otherwise a JSON object a line for each window that changed. It ends when the
+run does, or when it is interrupted; started again with the same checkpoint it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from sojourn.errors import SojournError
+from sojourn.pipeline.audit_job import JOB_FAILURES
+from sojourn.pipeline.session import spark_session
+from sojourn.pipeline.streaming import CHECKPOINT, LiveOptions, by_window, read_findings, start_live_audit
+from sojourn.trace import COLUMNS, segment_folder
+
+WINDOWS_SHOWN = 15
+_LOOK_S = 0.2
+_SHOWN = {
+    "window_s": "minute from, s",
+    "expected": "expected",
+    "lost": "lost",
+    "duplicated": "doubled",
+    "out_of_order": "out of order",
+    "unauthorised": "leaked",
+    "latency_p50_s": "latency p50",
+    "latency_p99_s": "p99",
+    "handoffs": "hand-offs",
+    "handoff_ready_p50_s": "ready p50",
+    "handoff_ready_p99_s": "p99",
+    "late": "came late",
+}
+_LATE = ("late_publications", "late_deliveries", "late_interests")
+
+Rows = list[dict[str, Any]]
+
+
+class FollowError(SojournError):
+    """A run cannot be followed as asked."""
+
+
+def follow(
+    root: Path,
+    *,
+    run_id: str | None,
+    out: Path | None,
+    master: str | None,
+    options: LiveOptions,
+    as_json: bool,
+) -> None:
+    """Audit a run until it ends or we are interrupted."""
+    run = run_id or _only_run(root)
+    folder = out or root / "_audit" / run
+    _check_options(folder, run, options)
+    console = Console(stderr=True, highlight=False)
+    spark = spark_session(master)
+    query = start_live_audit(spark, root, run, folder, options)
+    interrupted = False
+    rows: Rows = []
+    with _view(run, as_json=as_json) as show:
+        try:
+            while True:
+                over = has_ended(root, run)
+                if over:
+                    query.processAllAvailable()
+                rows = by_window(read_findings(spark, folder)).toArrow().to_pylist()
+                show(rows)
+                if over:
+                    break
+                _rest(query, options.trigger_s)
+        except KeyboardInterrupt:
+            interrupted = True
+        except JOB_FAILURES as error:
+            raise FollowError(_first_line(error)) from error
+        finally:
+            query.stop()
+    _say_late(console, rows)
+    console.print(
+        f"Interrupted; the same command goes on where it stopped, by its checkpoint in {folder}."
+        if interrupted
+        else f"The run {run} has ended; `sojourn audit {root}` looks at it as a whole.",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def has_ended(root: Path, run_id: str) -> bool:
+    """Whether the end of a run has been sealed."""
+    for path in segment_folder(root, "runs", run_id).glob("part-*.parquet"):
+        try:
+            durations = pq.ParquetFile(path).read(["duration_s"]).column("duration_s")
+        except (pa.ArrowException, OSError):
+            continue  # the query complains of it
+        if durations.null_count < len(durations):
+            return True
+    return False
+
+
+def _only_run(root: Path) -> str:
+    runs = sorted(
+        {path.name.removeprefix("run_id=") for t in COLUMNS for path in (root / t).glob("run_id=*")}
+    )
+    if len(runs) == 1:
+        return runs[0]
+    if not runs:
+        raise FollowError(f"{root} has no run yet; name the one to wait for with --run.")
+    raise FollowError(f"{root} has {len(runs)} runs ({', '.join(runs[:3])}, …); choose one with --run.")
+
+
+def _check_options(folder: Path, run_id: str, options: LiveOptions) -> None:
+    """Refuse to go on with a checkpoint that was begun differently; note how one is begun."""
+    asked = {"run": run_id, "window_s": options.window_s, "buckets": options.buckets}
+    note = folder / "options.json"
+    if note.is_file():
+        begun = json.loads(note.read_text())
+        wrong = [name for name, value in asked.items() if begun.get(name) != value]
+        if wrong:
+            raise FollowError(
+                f"The checkpoint {folder} was begun with {wrong[0]} {begun.get(wrong[0])}, not "
+                f"{asked[wrong[0]]}; name another with --checkpoint."
+            )
+        return
+    if (folder / CHECKPOINT).exists():
+        raise FollowError(f"{folder} has a checkpoint of something else; name another with --checkpoint.")
+    folder.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps(asked))
+
+
+def _rest(query: Any, seconds: float) -> None:
+    """Wait, and learn of the query's end, if it ends, at once."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if query.awaitTermination(_LOOK_S):
+            raise FollowError("The query was stopped from elsewhere; start it again.")
+
+
+@contextmanager
+def _view(run_id: str, *, as_json: bool) -> Iterator[Callable[[Rows], None]]:
+    """Yield what shows the windows so far: a table that changes, or lines of JSON."""
+    console = Console(highlight=False)
+    if as_json or not console.is_terminal:
+        told: dict[float, dict[str, Any]] = {}
+
+        def tell(rows: Rows) -> None:
+            for row in rows:
+                if told.get(row["window_s"]) != row:
+                    typer.echo(json.dumps(row))
+                    told[row["window_s"]] = row
+
+        yield tell
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        live.update(
+            Text(f"{run_id}: nothing judged yet; events are when their patience is over."), refresh=True
+        )
+
+        def draw(rows: Rows) -> None:
+            if rows:
+                live.update(Group(_table(run_id, rows)), refresh=True)
+
+        yield draw
+
+
+def _table(run_id: str, rows: Rows) -> Table:
+    """Make a table of the latest windows above the sums of all."""
+    table = Table(title=f"{run_id}, judged so far", title_justify="left", show_footer=True)
+    for name, title in _SHOWN.items():
+        sums = "all" if name == "window_s" else "" if name.endswith("_s") else f"{_sum(rows, name):,}"
+        table.add_column(title, sums, justify="right")
+    for row in rows[-WINDOWS_SHOWN:]:
+        table.add_row(*(_cell(_value(row, name)) for name in _SHOWN))
+    return table
+
+
+def _value(row: dict[str, Any], name: str) -> Any:
+    return sum(row[late] for late in _LATE) if name == "late" else row[name]
+
+
+def _sum(rows: Rows, name: str) -> int:
+    return int(sum(_value(row, name) for row in rows))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _say_late(console: Console, rows: Rows) -> None:
+    publications, deliveries, interests = (_sum(rows, name) for name in _LATE)
+    if publications:
+        console.print(f"{publications} publications came late and were judged all the same.")
+    if deliveries:
+        console.print(
+            f"{deliveries} deliveries came after their event was judged, and changed nothing; --patience-s "
+            "says how long is waited.",
+            soft_wrap=True,
+        )
+    if interests:
+        console.print(f"{interests} interests came late and held only from then on.")
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (
+        f"The query failed ({lines[0][:200] if lines else type(error).__name__}); mend its files and repeat."
+    )
