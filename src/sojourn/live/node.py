@@ -4,7 +4,7 @@ A node is driven by `ClientConnection`s (`connection.py`), which tell it what ca
 the core's effects:
 
 - output is written once a loop turn (`flush`), whatever came in during the turn, so that many small packets
-  become few writes; whatever must be safe on disk first goes into `before_flush`;
+  become few writes; what a broker with a store must remember is made safe just before;
 - clients that knock are shown to the doorkeeper;
 - a broker with neighbours has a `Network`, which is told what was published and what changed, and whose
   links are written at the end of the turn too; a single broker has none and pays nothing for it.
@@ -20,7 +20,6 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mqtt5 import ConnAckReasonCode
@@ -72,8 +71,6 @@ class Node:
         self.core = Core(name, config.limits, shared_subscriptions=not config.neighbours(name))
         self.doorkeeper = Doorkeeper(config, on_loopback=address.is_loopback)
         self.connections: dict[int, ClientConnection] = {}
-        self.before_flush: Callable[[], None] | None = None
-        """Called before anything is written to anybody, for what must be safe first."""
         self.network: Network | None = None
         self.links: PeerLinks | None = None
         self.recording: Recording | None = None
@@ -199,11 +196,9 @@ class Node:
 
     def flush(self) -> None:
         """Write what the loop turn brought, each connection once."""
-        if self.before_flush is not None:
-            self.before_flush()
+        self._flushing = False
         if self.recording is not None:
             self._commit(self.recording)
-        self._flushing = False
         touched = self._effects.touched
         connections = self.connections
         for connection in touched:

@@ -1,7 +1,8 @@
 """PUBLISH from clients: checked, answered, retained, numbered, delivered.
 
-`publish_plain` takes the commonest packet (no properties, a topic seen before, not retained) without decoding
-it. It says no whenever anything is out of the ordinary, and `publish` takes the decoded packet instead.
+`publish_plain` takes the commonest packet (a topic seen before, no properties or only user properties, not
+retained) without decoding it. It says no whenever anything is out of the ordinary, and `publish` takes the
+decoded packet instead.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from sojourn.mqtt.conventions import ADVERTISE_TOPIC, NUMBER, POLICY
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.handshake import may_publish
-from sojourn.mqtt.message import Message, Properties, write_publish
+from sojourn.mqtt.message import PLAIN, Message, Properties, write_publish
 from sojourn.mqtt.packets import PACKET_ID, PacketError, is_reserved, malformed, protocol_error
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import State
 from sojourn.mqtt.topic_tree import Route
+
+_OWN_NAMES = frozenset(name.encode() for name in (NUMBER, POLICY))
 
 
 class _RefusedError(Exception):
@@ -51,12 +54,20 @@ class Publisher:
             return False
         topic_end = body + 2 + (data[body] << 8 | data[body + 1])
         properties_at = topic_end + 2 if qos else topic_end
-        if properties_at >= stop or data[properties_at]:
+        if properties_at >= stop:
             return False
         shared = self.shared
         route = shared.tree.by_bytes.get(data[body + 2 : topic_end])
         if route is None:
             return False
+        payload_at = properties_at + 1
+        properties = PLAIN
+        if size := data[properties_at]:
+            payload_at += size
+            found = _user_properties(data, properties_at + 1, payload_at) if payload_at <= stop else None
+            if found is None:
+                return False
+            properties = found
         if qos:
             number = data[topic_end] << 8 | data[topic_end + 1]
             if not number or shared.refusing is not None:
@@ -64,11 +75,12 @@ class Publisher:
         message = Message(
             route.topic,
             data[at:stop],
-            properties_at + 1 - at,
+            payload_at - at,
             topic_end - at,
             qos >> 1,
             now,
             session.client_id,
+            properties=properties,
         )
         self._accept(message, route, now)
         if qos:
@@ -134,7 +146,7 @@ class Publisher:
         """Check what a client may not do, and accept the message."""
         if is_reserved(topic) or not may_publish(session.permissions, topic):
             raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, f"You may not publish to {topic[:80]!r}.")
-        if self.shared.refusing is not None and (packet.qos or packet.retain):
+        if self.shared.refusing is not None and (int(packet.qos) or packet.retain):
             raise _RefusedError(PubAckReasonCode.QUOTA_EXCEEDED, self.shared.refusing)
         try:
             check_topic(topic)
@@ -269,6 +281,27 @@ class Publisher:
             if not connection.packet_bytes_max or len(answer) <= connection.packet_bytes_max:
                 break
         self.deliverer.write(connection, answer)
+
+
+def _user_properties(data: bytes, at: int, end: int) -> Properties | None:
+    """Read user properties, or return None where there is anything else or anything wrong."""
+    if end - at >= 0x80:
+        return None  # the length took more than the one byte that was looked at
+    pairs = []
+    while at < end:
+        if data[at] != 0x26 or at + 5 > end:
+            return None
+        value_at = at + 5 + data[at + 2]
+        if data[at + 1] or value_at > end or data[value_at - 2]:
+            return None
+        name = data[at + 3 : value_at - 2]
+        at = value_at + data[value_at - 1]
+        text = data[value_at:at]
+        # What is of meaning to the broker itself, and what may be no text at all, goes the long way.
+        if name in _OWN_NAMES or not name.isascii() or not text.isascii() or b"\0" in name or b"\0" in text:
+            return None
+        pairs.append((name.decode(), text.decode()))
+    return Properties(0, None, None, None, tuple(pairs)) if at == end else None
 
 
 def _message(
