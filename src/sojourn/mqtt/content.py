@@ -64,10 +64,10 @@ def _parsed(text: str, parse: Callable[[str], Parsed]) -> Parsed:
         raise ContentError(str(error)) from None
 
 
-def event_of(message: Message) -> Event:
-    """Return a message's attributes, read once."""
-    event = message.event
-    if event is None:
+def attributes_of(message: Message) -> tuple[dict[str, Scalar], set[str]]:
+    """Return a message's attributes by path, and the paths that are objects; read once."""
+    found = message.attributes
+    if found is None:
         flat: dict[str, Scalar] = {}
         objects: set[str] = set()
         payload_at = message.payload_at
@@ -76,8 +76,18 @@ def event_of(message: Message) -> Event:
             _read_fields(message.payload, flat, objects)
         for name, text in message.properties.user:
             _enter(flat, objects, name, value_of(text))
-        objects.discard("topic")
+        if "topic" in objects:
+            _enter(flat, objects, "topic", message.topic)
         flat["topic"] = message.topic
+        found = message.attributes = flat, objects
+    return found
+
+
+def event_of(message: Message) -> Event:
+    """Return a message's attributes as an event; read once."""
+    event = message.event
+    if event is None:
+        flat, objects = attributes_of(message)
         event = message.event = Event.of_checked(flat, frozenset(objects), message.source, message.sequence)
     return event
 

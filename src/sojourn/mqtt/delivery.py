@@ -10,16 +10,18 @@ messages is disconnected then. Nobody else notices.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from mqtt5 import DisconnectReasonCode as Reason
 from mqtt5 import PubRelPacket
 
+from sojourn.interest import Filter
 from sojourn.mqtt.connection import Connection, State
-from sojourn.mqtt.content import event_of
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State as Shared
-from sojourn.mqtt.topic_tree import Group, Route, Share
+from sojourn.mqtt.topic_tree import Group, Route, Share, pattern_matches
 
 Overflow = list[tuple[Connection, Reason, str]]
 
@@ -36,16 +38,28 @@ class Deliverer:
 
     def deliver(self, message: Message, route: Route, now: float) -> None:
         """Hand a message to everybody it is for."""
-        guarded = message.policy is not None
         for group in route.groups:
-            if guarded:
-                self._deliver_guarded(message, group, now)
-            elif message.qos == 0 or group.qos == 0:
-                self._deliver_once_at_most(message, group, now)
-            else:
-                self._deliver_surely(message, group, now)
-        if route.filtered or route.several or route.shares:
-            self._deliver_chosen(message, route, now)
+            self._deliver_group(message, group, now)
+        if not route.filters:
+            if route.picky or route.several or route.shares:
+                self._deliver_chosen(message, route, frozenset(), now)
+            return
+        passed = self.shared.filters.passed(message, route.filters)
+        if passed:
+            for condition, groups in route.conditional:
+                if condition in passed:
+                    for group in groups:
+                        self._deliver_group(message, group, now)
+        if route.picky or route.several or route.shares:
+            self._deliver_chosen(message, route, passed, now)
+
+    def _deliver_group(self, message: Message, group: Group, now: float) -> None:
+        if message.policy is not None:
+            self._deliver_guarded(message, group, now)
+        elif message.qos == 0 or group.qos == 0:
+            self._deliver_once_at_most(message, group, now)
+        else:
+            self._deliver_surely(message, group, now)
 
     def _deliver_once_at_most(self, message: Message, group: Group, now: float) -> None:
         retain = message.retain and group.retain_as_published
@@ -107,14 +121,11 @@ class Deliverer:
         self.shared.counters.dropped["policy"] += 1
         return False
 
-    def _deliver_chosen(self, message: Message, route: Route, now: float) -> None:
-        wanted = {one.filter for one in route.filtered if one.filter is not None}
-        for several in route.several:
-            wanted.update(one.filter for one in several if one.filter is not None)
-        for share in route.shares:
-            wanted.update(one.filter for one in share.members.values() if one.filter is not None)
-        passed = self.shared.filters.passed(event_of(message), wanted) if wanted else set()
-        for one in route.filtered:
+    def _deliver_chosen(
+        self, message: Message, route: Route, passed: AbstractSet[Filter], now: float
+    ) -> None:
+        """Hand a message to those who need a closer look, given the filters that it passes."""
+        for one in route.picky:
             if one.filter is None or one.filter in passed:
                 self._deliver_to(message, one.session, [one], now)
         for several in route.several:
@@ -143,30 +154,19 @@ class Deliverer:
         self.shared.counters.delivered += 1
         return delivery.qos
 
-    def deliver_to_one(self, message: Message, session: Session, now: float) -> int:
-        """Hand a message to one session if a subscription of its fits; return the QoS, or -1 if none does."""
-        route = self.shared.tree.route(message.topic)
-        mine = [one for one in route.filtered if one.session is session]
-        for several in route.several:
-            if several[0].session is session:
-                mine += several
-        for group in route.groups:
-            if session in group.sessions:
-                delivery = Delivery(
-                    message,
-                    min(message.qos, group.qos),
-                    message.retain and group.retain_as_published,
-                    group.identifiers,
-                )
-                if not self.permits(message, session):
-                    return -1
-                self.hand(session, delivery, now)
-                self.shared.counters.delivered += 1
-                return delivery.qos
-        wanted = {one.filter for one in mine if one.filter is not None}
-        passed = self.shared.filters.passed(event_of(message), wanted) if wanted else set()
-        fitting = [one for one in mine if one.filter is None or one.filter in passed]
-        return self._deliver_to(message, session, fitting, now)
+    def deliver_to_one(self, message: Message, session: Session, now: float) -> bool:
+        """Hand a message to one session if a subscription of its fits; say whether one does."""
+        passes = self.shared.filters.passes
+        fitting = [
+            one
+            for one in session.subscriptions.values()
+            if not one.share
+            and pattern_matches(one.pattern, message.topic)
+            and (one.filter is None or passes(message, one.filter))
+        ]
+        if fitting:
+            self._deliver_to(message, session, fitting, now)
+        return bool(fitting)
 
     def _deliver_shared(
         self, message: Message, share: Share, fitting: list[Subscription], now: float

@@ -1,17 +1,24 @@
 """Which of many filters a message passes.
 
-Equal filters are tried once a message. A few are tried one by one, many through the index: its fixed price is
-that of about a dozen trials.
+Equal filters are one object and tried once a message. A few are tried one by one (`filter_tests.py`), many
+through the index, whose fixed price is that of some dozens of trials; the index is made when a broker first
+has that many filters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
-from sojourn.interest import Event, Filter
-from sojourn.interest.index import FilterIndex
+from sojourn.interest import Filter
+from sojourn.mqtt.content import attributes_of, event_of
+from sojourn.mqtt.filter_tests import Test, test_of
+from sojourn.mqtt.message import Message
 
-ONE_BY_ONE_MAX = 16
+if TYPE_CHECKING:
+    from sojourn.interest.index import FilterIndex
+
+ONE_BY_ONE_MAX = 40
 
 
 class FilterBook:
@@ -20,9 +27,17 @@ class FilterBook:
     def __init__(self) -> None:
         self._numbers: dict[Filter, int] = {}
         self._filters: dict[int, Filter] = {}
-        self._uses: dict[Filter, int] = {}
-        self._index = FilterIndex()
+        self._uses: dict[int, int] = {}
+        self._tests: dict[Filter, Test] = {}
+        self._index: FilterIndex | None = None
         self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the functions, which cannot be written down and are made again."""
+        return self.__dict__ | {"_tests": {}}
 
     def add(self, wanted: Filter) -> Filter:
         """Count a use of a filter; return the one object that stands for all equal ones."""
@@ -31,23 +46,46 @@ class FilterBook:
             self._last += 1
             number = self._numbers[wanted] = self._last
             self._filters[number] = wanted
-            self._uses[wanted] = 0
-            self._index.add(number, wanted)
-        kept = self._filters[number]
-        self._uses[kept] += 1
-        return kept
+            self._uses[number] = 0
+            if self._index is not None:
+                self._index.add(number, wanted)
+        self._uses[number] += 1
+        return self._filters[number]
 
     def remove(self, wanted: Filter) -> None:
         """Count one use less."""
-        self._uses[wanted] -= 1
-        if not self._uses[wanted]:
-            number = self._numbers.pop(wanted)
-            del self._uses[wanted], self._filters[number]
-            self._index.remove(number)
+        number = self._numbers[wanted]
+        self._uses[number] -= 1
+        if not self._uses[number]:
+            del self._numbers[wanted], self._uses[number], self._filters[number]
+            self._tests.pop(wanted, None)
+            if self._index is not None:
+                self._index.remove(number)
 
-    def passed(self, event: Event, wanted: Collection[Filter]) -> set[Filter]:
-        """Return those of some filters that an event passes."""
+    def test(self, wanted: Filter) -> Test:
+        """Return a filter as a function."""
+        found = self._tests.get(wanted)
+        if found is None:
+            found = self._tests[wanted] = test_of(wanted)
+        return found
+
+    def passes(self, message: Message, wanted: Filter) -> bool:
+        """Whether a message passes one filter."""
+        return self.test(wanted)(*attributes_of(message))
+
+    def passed(self, message: Message, wanted: Collection[Filter]) -> set[Filter]:
+        """Return those of some filters that a message passes."""
         if len(wanted) <= ONE_BY_ONE_MAX:
-            return {condition for condition in wanted if condition.matches(event)}
+            flat, objects = attributes_of(message)
+            return {condition for condition in wanted if self.test(condition)(flat, objects)}
+        if self._index is None:
+            self._index = self._make_index()
         filters = self._filters
-        return {filters[number] for number in self._index.match(event)}
+        return {filters[number] for number in self._index.match(event_of(message))}
+
+    def _make_index(self) -> FilterIndex:
+        from sojourn.interest.index import FilterIndex  # noqa: PLC0415  (most brokers never need its kernels)
+
+        index = FilterIndex()
+        index.add_many(self._filters.keys(), self._filters.values())
+        return index

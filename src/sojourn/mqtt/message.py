@@ -14,6 +14,7 @@ from typing import NamedTuple
 import mqtt5
 
 from sojourn.interest import Event, Policy
+from sojourn.interest.values import Scalar
 from sojourn.mqtt.conventions import SEQUENCE, SOURCE
 
 QOS = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
@@ -47,6 +48,7 @@ class Message:
     __slots__ = (
         "_forms",
         "arrived_s",
+        "attributes",
         "event",
         "expires_s",
         "expiry",
@@ -96,8 +98,10 @@ class Message:
         self.policy = policy
         self.source = ""
         self.sequence = 0
+        self.attributes: tuple[dict[str, Scalar], set[str]] | None = None
+        """Its attributes by path and the paths of objects, once somebody asked for them (`content.py`)."""
         self.event: Event | None = None
-        """Its attributes, once somebody asked for them (`content.py`)."""
+        """The same as an event."""
         self._forms: dict[tuple[object, ...], Form] | None = None
 
     @property

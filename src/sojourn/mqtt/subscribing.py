@@ -12,7 +12,7 @@ from mqtt5 import UnsubAckReasonCode as UnsubCode
 
 from sojourn.interest import Filter, TopicError, TopicPattern
 from sojourn.mqtt.connection import Connection
-from sojourn.mqtt.content import ContentError, event_of, parse_filter, property_values
+from sojourn.mqtt.content import ContentError, parse_filter, property_values
 from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
@@ -202,7 +202,7 @@ class Subscriber:
         for message in self.shared.retained.matching(subscription.pattern, now):
             if subscription.no_local and message.publisher == session.client_id:
                 continue
-            if condition is not None and not condition.matches(event_of(message)):
+            if condition is not None and not self.shared.filters.passes(message, condition):
                 continue
             if self.deliverer.permits(message, session):
                 qos = min(message.qos, subscription.qos)

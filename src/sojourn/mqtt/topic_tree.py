@@ -10,7 +10,9 @@ content are looked at later, by whoever delivers: a route only keeps them apart.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from sojourn.interest import Filter
 
 if TYPE_CHECKING:
     from sojourn.mqtt.session import Session, Subscription
@@ -34,17 +36,21 @@ class Group:
 class Route:
     """What is to be done with the messages of one topic."""
 
-    __slots__ = ("filtered", "groups", "several", "shares", "topic")
+    __slots__ = ("conditional", "filters", "groups", "picky", "several", "shares", "topic")
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
         self.groups: list[Group] = []
         """Sessions with one plain subscription, by the form they want: the fast way."""
-        self.filtered: list[Subscription] = []
-        """Single subscriptions that carry a filter, or want nothing of their own."""
+        self.conditional: list[tuple[Filter, list[Group]]] = []
+        """The same for single subscriptions with a filter, by filter."""
+        self.picky: list[Subscription] = []
+        """Single subscriptions that want nothing of their own, with a filter or without."""
         self.several: list[list[Subscription]] = []
         """By session, the subscriptions of those that have more than one."""
         self.shares: list[Share] = []
+        self.filters: list[Filter] = []
+        """Every filter of all these."""
 
 
 class Share:
@@ -84,6 +90,10 @@ class TopicTree:
         self._routes: dict[str, Route] = {}
         self.by_bytes: dict[bytes, Route] = {}
         """The routes by their topics' bytes, for whoever has no text yet."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the routes, which are found again."""
+        return self.__dict__ | {"_routes": {}, "by_bytes": {}}
 
     def add(self, subscription: Subscription) -> None:
         """Enter a subscription, in place of the owner's earlier one for the same topic filter."""
@@ -163,26 +173,25 @@ class TopicTree:
         for owners in self._matching(topic):
             for session, subscription in owners.items():
                 by_session.setdefault(session, []).append(subscription)
-        groups: dict[tuple[object, ...], Group] = {}
-        for session, found in by_session.items():
+        singles: dict[Filter | None, list[Subscription]] = {}
+        for found in by_session.values():
             if len(found) > 1:
                 route.several.append(found)
-                continue
-            only = found[0]
-            if only.filter is not None or only.no_local:
-                route.filtered.append(only)
-                continue
-            key = (only.qos, only.identifiers, only.retain_as_published)
-            group = groups.get(key)
-            if group is None:
-                group = groups[key] = Group(
-                    only.qos, only.identifiers, retain_as_published=only.retain_as_published
-                )
-            group.sessions.append(session)
-        route.groups = list(groups.values())
+            elif found[0].no_local:
+                route.picky.append(found[0])
+            else:
+                singles.setdefault(found[0].filter, []).append(found[0])
+        for condition, subscriptions in singles.items():
+            if condition is None:
+                route.groups = _grouped(subscriptions)
+            else:
+                route.conditional.append((condition, _grouped(subscriptions)))
         route.shares = [
             share for (_, pattern), share in self._shares.items() if pattern_matches(pattern, topic)
         ]
+        members = [one for share in route.shares for one in share.members.values()]
+        everyone = [one for found in by_session.values() for one in found] + members
+        route.filters = list(dict.fromkeys(one.filter for one in everyone if one.filter is not None))
         return route
 
     def _matching(self, topic: str) -> list[dict[Session, Subscription]]:
@@ -213,6 +222,18 @@ class TopicTree:
             if node.rests:  # # stands for the parent level too
                 found.append(node.rests)
         return found
+
+
+def _grouped(subscriptions: list[Subscription]) -> list[Group]:
+    """Put those together that want the same form."""
+    groups: dict[tuple[object, ...], Group] = {}
+    for one in subscriptions:
+        key = (one.qos, one.identifiers, one.retain_as_published)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = Group(one.qos, one.identifiers, retain_as_published=one.retain_as_published)
+        group.sessions.append(one.session)
+    return list(groups.values())
 
 
 def _is_exact(pattern: str) -> bool:
