@@ -68,6 +68,8 @@ def fit_curve(table: Table) -> Curve:
         routed = table.points("tables", "proactive", "RND", f"routed {broker}")
         points += [(present[x], routed[x]) for x in present]
     xs, ys = (np.array(column) for column in zip(*sorted(points), strict=True))
+    if len(set(points)) <= DEGREE:
+        raise ValueError("too few different points for a cubic")
     coefficients = np.polyfit(xs, ys, DEGREE)
     left = float(((ys - np.polyval(coefficients, xs)) ** 2).sum())
     r2 = 1 - left / float(((ys - ys.mean()) ** 2).sum())

@@ -18,9 +18,9 @@ from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_world import RoamingWorld
 from sojourn.studies.handoff import paper, parameters
 
-START = (5.5, 0.25, 0.1)
+START = (5.5, 0.25, 0.05)
 SEEDS = (1, 2)
-WARMUP_S, DURATION_S = 60.0, 200.0
+WARMUP_S, DURATION_S = 40.0, 120.0
 
 
 def column(costs: Sequence[float]) -> list[float]:
@@ -58,7 +58,7 @@ def fit() -> tuple[list[float], list[float]]:
         return np.asarray(np.array(column(costs)) / wanted - 1)
 
     found = least_squares(
-        errors, START, bounds=(0, np.inf), diff_step=0.1, x_scale=START, xtol=0.01, ftol=0.01, max_nfev=6
+        errors, START, bounds=(0, np.inf), diff_step=0.1, x_scale=START, xtol=0.01, ftol=0.01, max_nfev=4
     )
     return found.x.tolist(), found.fun.tolist()
 

@@ -17,8 +17,8 @@ any.
 
 from sojourn.studies import base
 
-MESSAGE_COST_MS = 5.5
-MATCH_COST_MS = 0.56
+MESSAGE_COST_MS = 5.45
+MATCH_COST_MS = 0.24
 STORE_COST_MS = 0.0
 TRANSFER_COST_MS = MESSAGE_COST_MS
 
