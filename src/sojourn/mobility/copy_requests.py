@@ -53,7 +53,10 @@ class CopyRequests(Requests):
         elif copy.state is State.ACTIVE and copy.epoch == message.epoch:
             return  # a repetition: it was answered
         if message.subscriptions is not None:
-            copy.subscriptions = message.subscriptions
+            copy.subscriptions, copy.version = message.subscriptions, message.version
+        elif copy.version != message.version:
+            self._answer(message, found=False)
+            return
         # A copy that another broker had activated goes on storing; if it was complete, it still is.
         was_complete = copy.state is State.ACTIVE and copy.complete
         copy.epoch, copy.controller = message.epoch, message.sender

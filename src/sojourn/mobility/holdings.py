@@ -12,6 +12,8 @@ from sojourn.mobility.facts import How
 from sojourn.routing.messages import NO_CAUSE, Ask, Handoff, Marks, Moved, Publish
 
 NOBODY = -1
+CHANGES_BITS = 20
+"""A client changes its mind at most a million times in one epoch before versions of two epochs meet."""
 STAYS = (State.PRESENT, State.AWAY, State.LEAVING)
 
 
@@ -58,7 +60,8 @@ class Holding:
         """A stay's first epoch, under which it asks for what it lacks: the client may come back meanwhile."""
         self.state = State.ABSENT
         self.subscriptions = subscriptions
-        self.version = 0
+        self.version = version_of(epoch)
+        """Of the subscriptions: grows whenever the client wants something else."""
         self.cause = NO_CAUSE
         self.token = 0
         """The timer that runs; 0 for none."""
@@ -104,6 +107,14 @@ class Holding:
         self.successor: Moved | None = None
         """What the next broker sent, while this one is LEAVING."""
 
+    def want(self, subscriptions: tuple[int, ...], epoch: int) -> bool:
+        """The client says what it wants; say whether that is something else."""
+        if subscriptions == self.subscriptions:
+            return False
+        self.subscriptions = subscriptions
+        self.version = max(self.version + 1, version_of(epoch))
+        return True
+
     def yields_to(self, request: Handoff) -> bool:
         """Whether a request may act on this copy: by the broker in control, or one that served later.
 
@@ -123,6 +134,11 @@ class Holding:
         for source, sequence in marks.items():
             if sequence > own.get(source, -1):
                 own[source] = sequence
+
+
+def version_of(epoch: int) -> int:
+    """The version of subscriptions that were first named in an epoch."""
+    return epoch << CHANGES_BITS
 
 
 class Past:

@@ -53,8 +53,16 @@ class Requests(Keeping):
                 marks=dict(stay.marks) if stay.marks else None,
                 holders=tuple(sorted(stay.holders)),
                 wants=wants,
+                subscriptions=stay.subscriptions,
+                version=stay.version,
             )
         )
+
+    def _abandon(self, stay: Holding) -> None:
+        """A stay ends before it could ask for its events: let whoever has them go, too."""
+        if stay.is_asking and stay.origin is not None:
+            stay.is_asking = False
+            self._announce(stay, stay.origin, wants=False)
 
     def _activate(self, stay: Holding, broker: int, subscriptions: tuple[int, ...] | None) -> None:
         self._send(
@@ -66,6 +74,7 @@ class Requests(Keeping):
                 cause=stay.cause,
                 marks=dict(stay.marks),
                 others=tuple(sorted(stay.holders)),
+                version=stay.version,
                 subscriptions=subscriptions,
             )
         )

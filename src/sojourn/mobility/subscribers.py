@@ -208,9 +208,7 @@ class Subscribers(Transfers):
         stay.acked.clear()
         stay.how = How.FIRST if is_new else How.SAME
         stay.epoch, stay.cause = fact.epoch, fact.cause
-        stay.version = 0
-        if fact.subscriptions is not None:
-            stay.subscriptions = fact.subscriptions
+        has_changed = fact.subscriptions is not None and stay.want(fact.subscriptions, fact.epoch)
         if fact.marks is not None and self.scheme.follows:
             stay.note_marks(fact.marks)
         if not self.scheme.follows:
@@ -220,6 +218,8 @@ class Subscribers(Transfers):
         if was_asking and not stay.is_asking:
             self._seek(stay, known=())
             self._tell_askers(stay)
+        elif has_changed:
+            self._spread(stay, ())
         if stay.complete:
             self._serve(stay, complete=True)
 
@@ -237,9 +237,8 @@ class Subscribers(Transfers):
         stay.how = How.FIRST if previous is None else How.COPY if is_current else How.FETCHED
         stay.epoch = stay.began = fact.epoch
         stay.cause, stay.origin = fact.cause, previous
-        stay.version = 0
-        if fact.subscriptions is not None:
-            stay.subscriptions = fact.subscriptions
+        if fact.subscriptions is not None and stay.want(fact.subscriptions, fact.epoch):
+            known = ()
         if fact.marks is not None:
             stay.note_marks(fact.marks)
         stay.is_asking = previous is not None and fact.subscriptions is None and not stay.subscriptions
@@ -294,12 +293,17 @@ class Subscribers(Transfers):
 
     def _on_changed(self, fact: facts.SubscriberChanged) -> None:
         stay = self._stay_of(fact.client, fact.epoch)
-        if stay is None or stay.state is not State.PRESENT or stay.subscriptions == fact.subscriptions:
+        if stay is None or stay.state is not State.PRESENT:
             return
-        stay.subscriptions = fact.subscriptions
-        stay.version += 1
+        if not stay.want(fact.subscriptions, fact.epoch):
+            return
         self._hold(stay, fact.subscriptions, fact.cause)
-        self._spread(stay, ())
+        if stay.is_asking:
+            stay.is_asking = False
+            self._seek(stay, known=())
+            self._tell_askers(stay)
+        else:
+            self._spread(stay, ())
 
     def _on_gone(self, fact: facts.SubscriberGone) -> None:
         stay = self._stay_of(fact.client, fact.epoch)
@@ -308,8 +312,7 @@ class Subscribers(Transfers):
         self._close(fact.client, fact.epoch)
         for broker in sorted(stay.holders):
             self._delete(stay, broker, undoing(fact.cause), for_good=True)
-        if stay.is_asking and stay.origin is not None:
-            self._announce(stay, stay.origin, wants=False)
+        self._abandon(stay)
         self._turn(stay, Turn.GONE, fact.cause)
 
     # Time --------------------------------------------------------------------------------------------
@@ -328,6 +331,8 @@ class Subscribers(Transfers):
             self._turn(holding, Turn.EXPIRED, holding.cause)
             self._complete(holding, short=True)
             return
+        if state is not State.PRESENT:
+            self._abandon(holding)
         if state is State.LEAVING:
             self._complete(holding, short=True)
             return

@@ -63,9 +63,10 @@ class Transfers(CopyRequests):
         if stay.state is State.PRESENT:
             self.effects.closes.append(Close(stay.client, stay.epoch))
         past = self._remember(message.client)
-        past.moved, past.moved_to = message.epoch, message.sender
+        if message.epoch > past.moved:
+            past.moved, past.moved_to = message.epoch, message.sender
         self._tidy(stay, message)
-        subscriptions, client = stay.subscriptions, stay.client
+        client = stay.client
         if stay.complete or not message.wants:
             stay.cause = message.cause
             if message.wants:
@@ -73,17 +74,19 @@ class Transfers(CopyRequests):
                 self._give(stay, message.sender, message.epoch, marks, Outcome.COMPLETE)
             else:
                 self._end(client, message.sender, message.epoch, Outcome.COMPLETE, stay.marks, message.cause)
+            self._abandon(stay)
             self._turn(stay, Turn.HANDED_OVER, message.cause)
         else:
             stay.cause, stay.successor = message.cause, message
             self._turn(stay, Turn.ASKED_EARLY, message.cause)
             self._set_aside(stay)
         if self.number in message.holders and client not in self.main and past.closed < message.epoch:
-            self._become_copy(message, subscriptions)
+            self._become_copy(message)
 
-    def _become_copy(self, message: Moved, subscriptions: tuple[int, ...]) -> None:
+    def _become_copy(self, message: Moved) -> None:
         """The old broker is a neighbour of the new one: it keeps what it knows as a passive copy."""
-        copy = self.main[message.client] = Holding(message.client, message.epoch, subscriptions)
+        copy = self.main[message.client] = Holding(message.client, message.epoch, message.subscriptions)
+        copy.version = message.version
         copy.controller, copy.others = message.sender, message.holders
         self._turn(copy, Turn.COPIED, message.cause)
 
@@ -122,7 +125,7 @@ class Transfers(CopyRequests):
             return None  # a repetition
         if request.after < moved < epoch:
             self._send(replace(request, destination=moved_to, after=moved))
-        elif moved > epoch or any(one.epoch > epoch for one in stays):
+        elif moved > epoch or self._is_closed(client, epoch + 1) or any(one.epoch > epoch for one in stays):
             self._refuse(request, Outcome.SUPERSEDED)
         else:
             self._refuse(request, Outcome.UNKNOWN)
@@ -132,7 +135,7 @@ class Transfers(CopyRequests):
         if isinstance(request, Moved):
             self._end(request.client, request.sender, request.epoch, outcome, {}, request.cause)
         else:
-            self._tell(request, ())
+            self._tell(request, None)
 
     def on_ask(self, message: Ask) -> None:
         """The first step of the reactive scheme in paper 001: the new broker lacks the subscriptions."""
@@ -142,14 +145,14 @@ class Transfers(CopyRequests):
         if stay.is_asking:
             stay.askers[message.epoch] = message
         else:
-            self._tell(message, stay.subscriptions)
+            self._tell(message, stay)
 
     def _tell_askers(self, stay: Holding) -> None:
         for ask in stay.askers.values():
-            self._tell(ask, stay.subscriptions)
+            self._tell(ask, stay)
         stay.askers.clear()
 
-    def _tell(self, ask: Ask, subscriptions: tuple[int, ...]) -> None:
+    def _tell(self, ask: Ask, stay: Holding | None) -> None:
         self._send(
             Context(
                 destination=ask.sender,
@@ -157,7 +160,8 @@ class Transfers(CopyRequests):
                 client=ask.client,
                 epoch=ask.epoch,
                 cause=ask.cause,
-                subscriptions=subscriptions,
+                subscriptions=stay.subscriptions if stay is not None else (),
+                version=stay.version if stay is not None else 0,
                 holder=self.number,
             )
         )
@@ -171,7 +175,7 @@ class Transfers(CopyRequests):
         if stay is None:
             return
         stay.is_asking = False
-        stay.subscriptions = message.subscriptions
+        stay.subscriptions, stay.version = message.subscriptions, message.version
         if stay.state is not State.LEAVING:
             self._hold(stay, stay.subscriptions, message.cause)
             self._choose_holders(stay)
@@ -224,5 +228,6 @@ class Transfers(CopyRequests):
         if stay.successor is not None:
             self._complete(stay, short=True)
             return
+        self._abandon(stay)
         self._close(stay.client, stay.epoch)
         self._turn(stay, Turn.DELETED, cause)

@@ -31,6 +31,10 @@ class MeshFloodingRouter(FloodingRouter):
         self.copies = 0
         """Events that had come before."""
 
+    def has_seen(self, message: Publish) -> bool:
+        """Whether an event has come before, as far as is remembered."""
+        return (message.event.source, message.event.sequence) in self._seen
+
     def publish(self, message: Publish, bit: int) -> None:
         """Send a new event on to all other neighbours, and to the local clients that want it."""
         event = message.event.source, message.event.sequence

@@ -157,7 +157,7 @@ class Copy(Handoff):
     kind: ClassVar[int] = int(Kind.COPY)
     subscriptions: tuple[int, ...]
     version: int
-    """Counts the client's changes of mind within an epoch."""
+    """Grows whenever the client wants something else."""
     others: tuple[int, ...]
     """All brokers that the sender gave a copy to: its part of the exchange of neighbour lists."""
 
@@ -169,6 +169,8 @@ class Activate(Handoff):
     kind: ClassVar[int] = int(Kind.ACTIVATE)
     marks: Marks
     others: tuple[int, ...]
+    version: int
+    """Of the subscriptions: a copy of others is as good as none."""
     subscriptions: tuple[int, ...] | None = None
     """The context itself, given after the notice that the copy is missing."""
 
@@ -207,6 +209,8 @@ class Moved(Handoff):
     """The brokers whose copies the sender takes over; copies elsewhere are to be deleted."""
     wants: bool
     """Whether the events are wanted; a copy that is complete needs none."""
+    subscriptions: tuple[int, ...]
+    version: int
     after: int = -1
     """The epoch of the last broker it was passed on to: it is not passed back to earlier ones."""
 
@@ -255,6 +259,7 @@ class Context(Handoff):
 
     kind: ClassVar[int] = int(Kind.CONTEXT)
     subscriptions: tuple[int, ...]
+    version: int
     holder: int
     """The broker that has the client's events."""
 

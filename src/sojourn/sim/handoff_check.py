@@ -93,6 +93,4 @@ def shorten(
 def _complements(steps: Sequence[Step], parts: int) -> list[list[Step]]:
     """The steps without each of so many equal parts of them."""
     bounds = [len(steps) * part // parts for part in range(parts + 1)]
-    return [
-        [*steps[:low], *steps[high:]] for low, high in itertools.pairwise(bounds) if high > low
-    ]
+    return [[*steps[:low], *steps[high:]] for low, high in itertools.pairwise(bounds) if high > low]

@@ -1,22 +1,22 @@
 """What each client should have got, told from what was published and wanted alone.
 
 The oracle knows nothing of brokers. It asks `Filter.matches` of every publication against the interests that
-were in force, and compares with what the client's own eyes saw. Where events are routed by content, an
-interest comes into force when the last broker has heard of it, and nobody knows the instant; so for every
-interest there is one rule that needs no clock and one that does:
+were in force, and compares with what the client's own eyes saw:
 
-- once an event came that only this interest lets in, all later ones of that source that it matches must come;
-- all events published a good while after a broker took the interest in must come, whatever came before.
+- all events published after an interest was in force must come. Where events are flooded, that is when the
+  client knows that a broker took it in; where they are routed by content, when all messages about interests
+  that were under way then, and all that they led to, have been handled (the world counts them);
+- where events are flooded, once an event came that only this interest lets in, all later ones of that source
+  that it matches must come, in force or not;
+- nothing comes twice, out of its source's order, or that was never wanted.
 """
 
 import itertools
 from dataclasses import dataclass, field
+from math import inf
 
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
-
-SETTLED_S = 30.0
-"""After so long an interest is in force everywhere; no broker stalls and no link delays for that long."""
 
 
 @dataclass(slots=True)
@@ -24,8 +24,10 @@ class Wanted:
     """One interest of a client, from when it asked for it until it asked for it no more."""
 
     interest: int
-    taken_s: float | None = None
-    """When a broker first took it in."""
+    is_taken: bool = False
+    """Whether the client knows that a broker has taken it in."""
+    force_s: float = inf
+    """Since when it is in force everywhere."""
     ended: bool = False
     again: bool = False
     """It was wanted before: then what comes at first may still be due to that."""
@@ -52,18 +54,58 @@ class Witness:
             Wanted(interest, again=interest in ever) for interest in interests if interest not in held
         )
 
-    def taken(self, interests: tuple[int, ...], now: float) -> None:
-        """A broker took in a connection with these interests."""
-        for one in self.wanted:
-            if not one.ended and one.taken_s is None and one.interest in interests:
-                one.taken_s = now
+    def taken(self, interests: tuple[int, ...]) -> list[Wanted]:
+        """A broker took in a connection with these interests; say which of them are new to all brokers."""
+        new = [one for one in self.wanted if not (one.ended or one.is_taken) and one.interest in interests]
+        for one in new:
+            one.is_taken = True
+        return new
+
+
+class Routing:
+    """The messages about interests that are under way, by what set them off."""
+
+    def __init__(self) -> None:
+        self._pending: dict[int, int] = {}
+        self._watched: list[tuple[set[int], Wanted]] = []
+        self._causes = 0
+
+    def new_cause(self) -> int:
+        """A number for what sets messages off; the one after it tears down."""
+        self._causes += 2
+        return self._causes
+
+    def sent(self, cause: int) -> None:
+        """A message is under way."""
+        self._pending[cause] = self._pending.get(cause, 0) + 1
+
+    def handled(self, cause: int, now: float) -> None:
+        """A message has been handled, and what it led to was sent."""
+        left = self._pending[cause] - 1
+        if left:
+            self._pending[cause] = left
+            return
+        del self._pending[cause]
+        for causes, wanted in self._watched:
+            causes.discard(cause)
+            if not causes:
+                wanted.force_s = now
+        self._watched = [one for one in self._watched if one[0]]
+
+    def watch(self, wanted: Wanted, now: float) -> None:
+        """An interest was taken in: it is in force when nothing that is under way now is any more."""
+        if self._pending:
+            self._watched.append((set(self._pending), wanted))
+        else:
+            wanted.force_s = now
 
 
 class Oracle:
     """All publications, and the judgement on a client."""
 
-    def __init__(self, filters: list[Filter]) -> None:
+    def __init__(self, filters: list[Filter], *, is_flooded: bool) -> None:
         self._filters = filters
+        self._is_flooded = is_flooded
         self._published: dict[str, list[tuple[float, Event, tuple[int, ...]]]] = {}
 
     def publish(self, event: Event, now: float) -> None:
@@ -114,16 +156,17 @@ class Oracle:
     ) -> str | None:
         last = max(seen, default=-1) if witness.is_gone else len(published)
         for wanted in witness.wanted:
-            if wanted.ended or wanted.taken_s is None:
+            if wanted.ended:
                 continue
+            is_telling = self._is_flooded and not wanted.again
             others = ever - {wanted.interest}
             is_in_force = False
             for time_s, event, matching in published:
                 if event.sequence > last or wanted.interest not in matching:
                     continue
-                is_in_force = is_in_force or time_s > wanted.taken_s + SETTLED_S
+                is_in_force = is_in_force or time_s > wanted.force_s
                 if event.sequence in seen:
-                    is_in_force = is_in_force or not (wanted.again or others.intersection(matching))
+                    is_in_force = is_in_force or (is_telling and not others.intersection(matching))
                 elif is_in_force:
                     return f"client {witness.client} never got event {event.sequence} of {source}"
         return None

@@ -19,11 +19,12 @@ from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.schemes import Scheme
-from sojourn.routing.messages import Handoff, Message, Publish
+from sojourn.routing.effects import Effects
+from sojourn.routing.messages import Handoff, Kind, Message, Publish
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
 from sojourn.sim.clock import Clock
-from sojourn.sim.handoff_check_oracle import Oracle, Witness
+from sojourn.sim.handoff_check_oracle import Oracle, Routing, Witness
 from sojourn.sim.handoff_check_script import FLOODING, Script, Step, vocabulary
 from sojourn.sim.streams import Streams
 
@@ -110,7 +111,7 @@ class CheckWorld:
         streams = Streams(spec.seed)
         self.clock = Clock()
         interests, filters, self.subs, self.ads = vocabulary()
-        self.oracle = Oracle(filters)
+        self.oracle = Oracle(filters, is_flooded=spec.routing == FLOODING)
         overlay = Overlay(script.graph)
         scheme = Scheme.named(spec.scheme, timeout_s=TIMEOUT_S, patience_s=PATIENCE_S)
         self.brokers = [
@@ -141,6 +142,7 @@ class CheckWorld:
         self.timers: list[set[int]] = [set() for _ in self.brokers]
         self.sessions: list[dict[int, int]] = [{} for _ in self.brokers]
         """By broker and client: the epoch of the connection that the broker knows last."""
+        self.routing = Routing()
         self.handoffs = 0
         self.happened = 0
 
@@ -239,11 +241,13 @@ class CheckWorld:
                 return
             self.timers[number].discard(fact.token)
         effects = broker.handle(fact, self.clock.now)
-        if isinstance(fact, facts.SubscriberArrived):
-            self._took_in(number, fact, {close.epoch for close in effects.closes})
         for mask, message in effects.sends:
             for neighbour in broker.router.neighbours.named(mask):
                 self._send(number, neighbour, message)
+        if isinstance(fact, facts.SubscriberArrived):
+            self._took_in(number, fact, {close.epoch for close in effects.closes})
+        elif isinstance(fact, facts.Received) and fact.message.kind < Kind.PUBLISH:
+            self.routing.handled(fact.message.cause, self.clock.now)
         for delivery in effects.deliveries:
             for client in delivery.clients:
                 epoch = self.sessions[number][client]
@@ -253,21 +257,21 @@ class CheckWorld:
         for timer in effects.timers:
             self.timers[number].add(timer.token)
             self._later(timer.delay_s, self._fire, (number, timer.client, timer.token))
-        self._heed(number, effects.ready, effects.closes)
-        if effects.drops:
-            drop = effects.drops[0]
+        self._heed(number, effects)
+        effects.clear()
+
+    def _heed(self, number: int, effects: Effects) -> None:
+        """What a broker says of its own work must be true."""
+        for drop in effects.drops:
             if drop.reason != "timeout":
                 raise FailedCheckError(
                     f"broker {number} dropped an event of client {drop.client}: {drop.reason}"
                 )
-        effects.clear()
-
-    def _heed(self, number: int, ready: list[Any], closes: list[Any]) -> None:
-        for one in ready:
+        for one in effects.ready:
             client = self.clients[one.client]
             if not one.complete and client.epoch == one.epoch and client.at == number:
                 raise FailedCheckError(f"broker {number} served client {one.client} without all its events")
-        for close in closes:
+        for close in effects.closes:
             client = self.clients[close.client]
             if client.epoch == close.epoch and client.at is not None and not client.is_over:
                 raise FailedCheckError(
@@ -282,6 +286,8 @@ class CheckWorld:
     def _send(self, sender: int, receiver: int, message: Message) -> None:
         pair = (sender, receiver)
         draws = self.delays[pair]
+        if message.kind < Kind.PUBLISH:
+            self.routing.sent(message.cause)
         arrival = max(self.free_s[pair], self.clock.now + draws.next() ** 2 * self.slowest_s)
         self.free_s[pair] = arrival
         thing = (receiver, facts.Received(message, sender))
@@ -345,6 +351,7 @@ class CheckWorld:
             None if is_silent else numbers,
             client.previous,
             dict(client.marks),
+            self.routing.new_cause(),
         )
         self._send_up(client, fact)
 
@@ -355,16 +362,18 @@ class CheckWorld:
             return
         self.sessions[broker][fact.client] = fact.epoch
         client.beginnings += fact.previous is None
-        if fact.subscriptions is not None:
-            taken = tuple(self.subs.index(number) for number in fact.subscriptions)
-            client.witness.taken(taken, self.clock.now)
-        self._down(client, fact.epoch, self._accepted, (client, fact.epoch, broker))
+        self._down(client, fact.epoch, self._accepted, (client, fact.epoch, broker, fact.subscriptions))
 
-    def _accepted(self, which: tuple[Client, int, int]) -> None:
-        client, epoch, broker = which
-        if client.epoch == epoch and client.at == broker:
-            self.handoffs += client.previous not in (None, broker)
-            client.previous = broker
+    def _accepted(self, which: tuple[Client, int, int, tuple[int, ...] | None]) -> None:
+        client, epoch, broker, numbers = which
+        if client.epoch != epoch or client.at != broker:
+            return
+        self.handoffs += client.previous not in (None, broker)
+        client.previous = broker
+        # Before the client knows of it, its interests are with a broker that it may never come back to.
+        taken = tuple(self.subs.index(number) for number in numbers or ())
+        for wanted in client.witness.taken(taken):
+            self.routing.watch(wanted, self.clock.now)
 
     def _break(self, client: Client, noticed_s: float, *, is_told: bool) -> None:
         """The connection is gone, now for the client, later for the broker."""
@@ -372,7 +381,7 @@ class CheckWorld:
             return
         cut_s = self.clock.now + (REPEAT_DELAY_S if is_told else client.draws.next() ** 2 * 0.3)
         client.cut_s[client.epoch] = cut_s
-        lost = (client.at, facts.SubscriberLost(client.number, client.epoch))
+        lost = (client.at, facts.SubscriberLost(client.number, client.epoch, self.routing.new_cause()))
         # The broker can't lose a connection that it will still hear from.
         noticed = max(self.clock.now + noticed_s, min(client.up_s, cut_s))
         self.clock.plan(noticed, self._arrive, lost)
@@ -385,7 +394,9 @@ class CheckWorld:
         client.changed = True
         client.witness.wants(interests)
         numbers = tuple(self.subs[place] for place in interests)
-        self._send_up(client, facts.SubscriberChanged(client.number, client.epoch, numbers))
+        self._send_up(
+            client, facts.SubscriberChanged(client.number, client.epoch, numbers, self.routing.new_cause())
+        )
 
     def _say_goodbye(self, client: Client) -> None:
         if client.at is None:
