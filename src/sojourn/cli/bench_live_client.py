@@ -23,7 +23,7 @@ ATTRIBUTE = "level"
 LEVELS = 100
 BLOCK = 16
 """Messages handed to the socket at once at QoS 0."""
-WINDOW = 1_000
+WINDOW = 200
 """QoS 1 publishes under way."""
 TICK_S = 0.001
 STAMP_BYTES = 8

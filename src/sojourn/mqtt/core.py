@@ -272,7 +272,7 @@ class Core:
 
     # Reading -----------------------------------------------------------------------------------------
 
-    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901  (the hot loop)
+    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901, PLR0912  (the hot loop)
         """Take every complete packet; what is left over waits for more."""
         at, end = 0, len(data)
         packet_bytes_max = self.state.limits.packet_bytes_max
@@ -282,7 +282,9 @@ class Core:
         needed = 2
         while end - at >= 2:
             first, length, body = data[at], data[at + 1], at + 2
-            if length >= 0x80:
+            if length >= 0x80 and end - at > 2 and data[at + 2] < 0x80:
+                length, body = length & 0x7F | data[at + 2] << 7, at + 3
+            elif length >= 0x80:
                 size = _remaining_length(data, at, end)
                 if size is None:
                     needed = end - at + 1
@@ -311,12 +313,15 @@ class Core:
                     assert isinstance(packet, PublishPacket)
                     self.publisher.publish(connection, session, packet, data[at:stop], now)
             elif kind == PUBACK and length == 2:
-                self._on_puback(session, data[body] << 8 | data[body + 1], now)
+                self._on_puback(session, data[body] << 8 | data[body + 1])
             else:
                 self._on_packet(connection, session, data[at:stop], now)
                 if connection.state is Phase.CLOSED:
                     return
             at = stop
+        # Answers make room for what waits; once for all that came together is enough.
+        if session is not None and (session.queue or session.unsent):
+            self._go_on(session, now)
         if at < end and connection.state is not Phase.CLOSED:
             connection.pieces.append(data[at:] if at else data)
             connection.have, connection.needed = end - at, needed
@@ -344,15 +349,14 @@ class Core:
             return
         packet = decode(frame)
         if isinstance(packet, PubAckPacket):
-            self._on_puback(session, packet.packet_id, now)
+            self._on_puback(session, packet.packet_id)
         elif isinstance(packet, PubRecPacket):
-            self._on_pubrec(connection, session, packet, now)
+            self._on_pubrec(connection, session, packet)
         elif isinstance(packet, PubRelPacket):
             self._on_pubrel(connection, session, packet)
         elif isinstance(packet, PubCompPacket):
             if session.inflight.get(packet.packet_id, session) is None:
                 del session.inflight[packet.packet_id]
-                self._answered(session, now)
         elif isinstance(packet, SubscribePacket):
             self.subscriber.subscribe(connection, session, packet, now)
         elif isinstance(packet, UnsubscribePacket):
@@ -366,20 +370,18 @@ class Core:
 
     # Acknowledgements --------------------------------------------------------------------------------
 
-    def _on_puback(self, session: Session, number: int, now: float) -> None:
+    def _on_puback(self, session: Session, number: int) -> None:
         delivery = session.inflight.get(number)
         if delivery is not None and delivery.qos == 1:
             del session.inflight[number]
             if self.effects.collects:
                 self.effects.settled.append((session, delivery.message))
-            if session.queue or session.unsent:
-                self._answered(session, now)
         elif delivery is not None:
             raise protocol_error("A message of QoS 2 is answered by PUBREC.")
         elif not number:
             raise malformed("A packet identifier is at least 1.")
 
-    def _on_pubrec(self, connection: Connection, session: Session, packet: PubRecPacket, now: float) -> None:
+    def _on_pubrec(self, connection: Connection, session: Session, packet: PubRecPacket) -> None:
         number = packet.packet_id
         if number not in session.inflight:
             self.deliverer.write(
@@ -393,7 +395,6 @@ class Core:
             self.effects.settled.append((session, delivery.message))
         if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
             del session.inflight[number]
-            self._answered(session, now)
             return
         session.inflight[number] = None
         self.deliverer.write(connection, b"\x62\x02" + PACKET_ID[number])
@@ -407,12 +408,11 @@ class Core:
             answer = PubCompPacket(number, reason_code=PubCompReasonCode.PACKET_ID_NOT_FOUND)
             self.deliverer.write(connection, answer.write())
 
-    def _answered(self, session: Session, now: float) -> None:
+    def _go_on(self, session: Session, now: float) -> None:
         if session.unsent:
             # An answer to what was not sent again yet: it need not be.
             session.unsent = type(session.unsent)(n for n in session.unsent if n in session.inflight)
-        if session.queue or session.unsent:
-            self.deliverer.pump(session, now)
+        self.deliverer.pump(session, now)
 
     # What goes wrong ---------------------------------------------------------------------------------
 

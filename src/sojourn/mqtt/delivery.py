@@ -63,7 +63,10 @@ class Deliverer:
 
     def _deliver_once_at_most(self, message: Message, group: Group, now: float) -> None:
         retain = message.retain and group.retain_as_published
-        frame = message.form(0, now, retain=retain, identifiers=group.identifiers).head
+        if message.frame[0] == 0x30 and message.expiry is None and not group.identifiers:
+            frame = message.frame  # as it came
+        else:
+            frame = message.form(0, now, retain=retain, identifiers=group.identifiers).head
         touched = self.shared.effects.touched
         for session in group.sessions:
             connection = session.connection
@@ -278,8 +281,9 @@ class Deliverer:
             budget -= self._send_again(session, connection, session.unsent.popleft(), now)
         queue = session.queue
         if not session.unsent and not session.held:
+            inflight, window = session.inflight, connection.window
             while queue and budget > 0:
-                if queue[0].qos and session.on_their_way >= connection.window:
+                if queue[0].qos and len(inflight) >= window:
                     break
                 delivery = queue.popleft()
                 size = delivery.message.size
