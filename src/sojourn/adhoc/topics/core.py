@@ -1,0 +1,208 @@
+"""Broker and rendezvous by topic (paper 004, sections 3.2, 3.4 and 3.5): what a node does for its topics.
+
+- A subscriber sends its subscription to the topic's home again and again: its place, what it wants, what it
+  may see. Whoever receives it there stores it; near a place it also repeats it once to all its neighbours, so
+  that everybody within K of the place has all subscriptions, whoever is nearest.
+- Broker: a publisher sends an event to the home. One node takes it, matches it (topic, content and the policy
+  that the event carries), and sends it to each subscriber that passes.
+- Rendezvous: a publisher advertises to the home again and again and is sent the list of the topic's
+  subscriptions, unmatched. It matches its own events and sends them straight to subscribers.
+
+An event goes to a subscriber only if its value is wanted and the subscriber's clearance is at least the
+event's. A node matches an event once, and gives its application an event once.
+"""
+
+from typing import Any
+
+from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.packets import (
+    ADVERTISE,
+    DATA,
+    DELIVER,
+    DELIVERY,
+    EVENT,
+    EVERYBODY,
+    ITEMS_MAX,
+    LIST,
+    REPLICA,
+    ROUTE,
+    SEND,
+    SUBSCRIBE,
+    Effects,
+    Packet,
+    emit,
+    emit_new,
+)
+from sojourn.adhoc.topics.state import (
+    ADVERTISE_BYTES,
+    EVENT_HEADER_BYTES,
+    GIVEN,
+    HANDLED,
+    LIST_BYTES,
+    LIST_ITEM_BYTES,
+    SUBSCRIBE_BYTES,
+    Topics,
+    has_seen,
+    remember,
+)
+
+
+@inner
+def to_home(topics: Topics, node: int, topic: int, what: int, size: int, now_s: float, out: Effects) -> int:
+    """A new packet to a topic's home; its row."""
+    rules, home = topics.stations[node], topics.topics[topic]
+    at = emit_new(out, node, DATA, ROUTE, now_s)
+    row = out.rows[at]
+    row.what, row.topic = what, topic
+    row.goal = EVERYBODY if rules.geographic != 0 else home.home
+    row.goal_x, row.goal_y = home.x, home.y
+    row.ttl = rules.ttl
+    row.bytes = size + rules.header_bytes
+    return at
+
+
+@inner
+def to_node(topics: Topics, node: int, goal: int, what: int, size: int, now_s: float, out: Effects) -> int:
+    """A new packet to a node; its row. Over GPSR the caller adds the place."""
+    rules = topics.stations[node]
+    at = emit_new(out, node, DATA, ROUTE, now_s)
+    row = out.rows[at]
+    row.what = what
+    row.goal = goal
+    row.ttl = rules.ttl
+    row.bytes = size + rules.header_bytes
+    return at
+
+
+@inner
+def subscribe(
+    topics: Topics, node: int, subscription: int, x: float, y: float, now_s: float, out: Effects
+) -> int:
+    """Send a subscription to its home; the packet's row."""
+    wanted = topics.subscriptions[subscription]
+    at = to_home(topics, node, wanted.topic, SUBSCRIBE, SUBSCRIBE_BYTES, now_s, out)
+    row = out.rows[at]
+    row.subscription = subscription
+    row.value, row.clearance = wanted.least, wanted.clearance
+    row.source_x, row.source_y = x, y
+    return at
+
+
+@inner
+def advertise(topics: Topics, node: int, topic: int, x: float, y: float, now_s: float, out: Effects) -> None:
+    """Ask the home of a topic who subscribes to it."""
+    row = out.rows[to_home(topics, node, topic, ADVERTISE, ADVERTISE_BYTES, now_s, out)]
+    row.source_x, row.source_y = x, y
+
+
+@inner
+def publish(topics: Topics, node: int, event: Any, x: float, y: float, now_s: float, out: Effects) -> None:
+    """Publish an event; it is a row with `event`, `topic`, `value`, `clearance` and `bytes`."""
+    size = EVENT_HEADER_BYTES + event.bytes
+    row = out.rows[to_home(topics, node, event.topic, EVENT, size, now_s, out)]
+    row.event, row.value, row.clearance = event.event, event.value, event.clearance
+    row.source_x, row.source_y = x, y
+    if topics.stations[node].rendezvous != 0:
+        row.effect = 0  # it goes nowhere but to subscribers
+        _match(topics, node, row, now_s, out)
+
+
+# ------------------------------------------------------------------------------ what arrives
+
+
+@inner
+def arrived(
+    topics: Topics, node: int, x: float, y: float, packet: Packet, now_s: float, out: Effects
+) -> None:
+    """Take in a packet that has reached its goal, or a repetition by a neighbour."""
+    what = packet.what
+    if what == SUBSCRIBE:
+        _store(topics, node, packet, now_s)
+        if topics.stations[node].proximity != 0:
+            row = out.rows[emit(out, packet, SEND)]
+            row.what, row.sender, row.to = REPLICA, node, EVERYBODY
+            row.x, row.y = x, y
+    elif what == REPLICA:
+        _store(topics, node, packet, now_s)
+    elif what == ADVERTISE:
+        _answer(topics, node, packet, now_s, out)
+    elif what == LIST:
+        _learn(topics, node, packet)
+    elif what == EVENT:
+        _match(topics, node, packet, now_s, out)
+    elif what == DELIVERY and not has_seen(topics, node, packet.event, GIVEN):
+        remember(topics, node, packet.event, GIVEN, packet.topic, now_s)
+        emit(out, packet, DELIVER)
+
+
+@inner
+def _store(topics: Topics, node: int, packet: Packet, now_s: float) -> None:
+    entry = topics.stored[node, packet.subscription]
+    entry.node, entry.clearance, entry.least = packet.origin, packet.clearance, packet.value
+    entry.x, entry.y = packet.source_x, packet.source_y
+    entry.expires_s = now_s + topics.stations[node].soft_state_s
+
+
+@inner
+def _answer(topics: Topics, node: int, packet: Packet, now_s: float, out: Effects) -> None:
+    """Send a publisher the list of a topic's subscriptions, as many packets as that takes."""
+    topic = topics.topics[packet.topic]
+    at = -1
+    for number in range(topic.first, topic.end):
+        entry = topics.stored[node, number]
+        if entry.expires_s <= now_s:
+            continue
+        if at < 0 or out.rows[at].count >= ITEMS_MAX:
+            at = to_node(topics, node, packet.origin, LIST, LIST_BYTES, now_s, out)
+            row = out.rows[at]
+            row.topic = packet.topic
+            row.goal_x, row.goal_y = packet.source_x, packet.source_y
+        row = out.rows[at]
+        item = row.items[row.count]
+        item[0], item[1], item[2], item[3] = number, entry.node, entry.x, entry.y
+        item[4], item[5], item[6] = entry.expires_s, entry.least, entry.clearance
+        row.count += 1
+        row.bytes += LIST_ITEM_BYTES
+
+
+@inner
+def _learn(topics: Topics, node: int, packet: Packet) -> None:
+    """Take a list in; an entry that this node knows better stays."""
+    for at in range(packet.count):
+        item = packet.items[at]
+        entry = topics.stored[node, int(item[0])]
+        if item[4] <= entry.expires_s:
+            continue
+        entry.node, entry.clearance = int(item[1]), int(item[6])
+        entry.x, entry.y, entry.expires_s, entry.least = item[2], item[3], item[4], item[5]
+
+
+@inner
+def passes(entry: Any, event: Any) -> bool:
+    """Whether content and policy let an event through to a subscription; the topic is the caller's."""
+    return bool(event.value >= entry.least and entry.clearance >= event.clearance)
+
+
+@inner
+def _match(topics: Topics, node: int, packet: Packet, now_s: float, out: Effects) -> None:
+    """Send an event to every subscription known here that it passes, if that was not done before."""
+    if has_seen(topics, node, packet.event, HANDLED):
+        return
+    remember(topics, node, packet.event, HANDLED, packet.topic, now_s)
+    topic = topics.topics[packet.topic]
+    for number in range(topic.first, topic.end):
+        entry = topics.stored[node, number]
+        if entry.expires_s > now_s and passes(entry, packet):
+            send_event(topics, node, number, packet, now_s, out)
+
+
+@inner
+def send_event(topics: Topics, node: int, number: int, event: Any, now_s: float, out: Effects) -> None:
+    """Send an event to one subscriber, where it was last known to be."""
+    entry = topics.stored[node, number]
+    row = out.rows[to_node(topics, node, entry.node, DELIVERY, 0, now_s, out)]
+    row.bytes = event.bytes
+    row.topic, row.subscription, row.event = event.topic, number, event.event
+    row.value, row.clearance = event.value, event.clearance
+    row.goal_x, row.goal_y = entry.x, entry.y
+    row.made_s = event.made_s

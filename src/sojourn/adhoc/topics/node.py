@@ -1,0 +1,160 @@
+"""A whole node: its topics over GPSR or over AODV. Facts in, effects out; the driver sees SEND, DELIVER, LOST
+and TIMER only.
+
+Each function takes one fact (something was heard, a link broke, a timer fired, the application acts), lets the
+layer concerned answer, and then settles what the layers have for each other: ROUTE goes down to the routing
+protocol, ARRIVED up to the topics, until only effects for the driver are left.
+"""
+
+from typing import Any, NamedTuple
+
+from sojourn.adhoc.aodv import core as aodv_core
+from sojourn.adhoc.aodv.discovery import search_again
+from sojourn.adhoc.aodv.routes import meet
+from sojourn.adhoc.aodv.tables import Aodv
+from sojourn.adhoc.gpsr import core as gpsr_core
+from sojourn.adhoc.gpsr.neighbours import Gpsr, hear
+from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.packets import (
+    ARRIVED,
+    BEACON,
+    DATA,
+    EVERYBODY,
+    REQUEST,
+    ROUTE,
+    SEND,
+    Effects,
+    Packet,
+    emit,
+    emit_new,
+)
+from sojourn.adhoc.topics import core, repair
+from sojourn.adhoc.topics.state import Topics
+
+BEACON_BYTES = 20 + 12
+"""IP header, identifier and place."""
+
+
+class Cores(NamedTuple):
+    """The state of all nodes of a run, layer by layer."""
+
+    gpsr: Gpsr
+    aodv: Aodv
+    topics: Topics
+
+
+@inner
+def is_geographic(cores: Cores) -> bool:
+    """Whether packets follow places."""
+    return bool(cores.topics.stations[0].geographic != 0)
+
+
+@inner
+def settle(cores: Cores, node: int, x: float, y: float, now_s: float, out: Effects) -> None:
+    """Let the layers of a node answer each other until only effects for the driver are left."""
+    at = 0
+    while at < out.count[0]:
+        row = out.rows[at]
+        if row.effect == ROUTE:
+            row.effect = 0
+            if is_geographic(cores):
+                gpsr_core.forward(cores.gpsr, node, x, y, row, now_s, out)
+            else:
+                aodv_core.route(cores.aodv, node, row, now_s, out)
+        elif row.effect == ARRIVED:
+            row.effect = 0
+            if cores.topics.stations[node].repair != 0:
+                repair.arrived(cores.topics, node, x, y, row, now_s, out)
+            else:
+                core.arrived(cores.topics, node, x, y, row, now_s, out)
+        at += 1
+
+
+@inner
+def receive(
+    cores: Cores, node: int, x: float, y: float, packet: Packet, now_s: float, draw: float, out: Effects
+) -> None:
+    """A packet was heard: for this node, for everybody, or for somebody else."""
+    mine = packet.to == node or packet.to == EVERYBODY
+    if is_geographic(cores):
+        hear(cores.gpsr, node, packet.sender, packet.x, packet.y, now_s)
+    else:
+        aodv_core.overhear(cores.aodv, node, packet.sender, now_s)
+    if not mine or packet.kind == BEACON:
+        return
+    if packet.kind == DATA:
+        if not is_geographic(cores):
+            meet(cores.aodv, node, packet.sender, now_s)
+        row = out.rows[emit(out, packet, ARRIVED if packet.to == EVERYBODY else ROUTE)]
+        row.arrived_x, row.arrived_y = packet.x, packet.y
+    else:
+        aodv_core.receive(cores.aodv, node, packet, now_s, draw, out)
+    settle(cores, node, x, y, now_s, out)
+
+
+@inner
+def link_broke(
+    cores: Cores, node: int, x: float, y: float, packet: Packet, now_s: float, out: Effects
+) -> None:
+    """The MAC could not hand a packet to its next hop."""
+    if is_geographic(cores):
+        gpsr_core.link_broke(cores.gpsr, node, x, y, packet, now_s, out)
+    else:
+        aodv_core.link_broke(cores.aodv, node, packet, now_s, out)
+    settle(cores, node, x, y, now_s, out)
+
+
+@inner
+def on_period(cores: Cores, node: int, x: float, y: float, now_s: float, out: Effects) -> None:
+    """The periodic timer of the routing protocol: a beacon, or a hello.
+
+    A node whose packets were heard in this beacon interval needs no beacon: every packet is one.
+    """
+    if not is_geographic(cores):
+        aodv_core.on_hello_timer(cores.aodv, node, now_s, out)
+    elif now_s - cores.gpsr[node].said_s >= 0.5 * cores.gpsr[node].beacon_s:
+        row = out.rows[emit_new(out, node, BEACON, SEND, now_s)]
+        row.bytes = BEACON_BYTES
+        row.x, row.y = x, y
+
+
+@inner
+def on_timer(cores: Cores, node: int, x: float, y: float, timer: Any, now_s: float, out: Effects) -> None:
+    """A timer of AODV's search for a route ran out."""
+    if timer.kind == REQUEST:
+        search_again(cores.aodv, node, timer.goal, timer.token, timer.tries != 0, now_s, out)
+    settle(cores, node, x, y, now_s, out)
+
+
+# ------------------------------------------------------------------------------ the application
+
+
+@inner
+def subscribe(
+    cores: Cores, node: int, subscription: int, x: float, y: float, now_s: float, out: Effects
+) -> None:
+    """The application on a node renews a subscription."""
+    at = core.subscribe(cores.topics, node, subscription, x, y, now_s, out)
+    if cores.topics.stations[node].repair != 0:
+        repair.list_receipts(cores.topics, node, out.rows[at], now_s)
+    settle(cores, node, x, y, now_s, out)
+
+
+@inner
+def advertise(cores: Cores, node: int, topic: int, x: float, y: float, now_s: float, out: Effects) -> None:
+    """The application on a node renews an advertisement."""
+    core.advertise(cores.topics, node, topic, x, y, now_s, out)
+    settle(cores, node, x, y, now_s, out)
+
+
+@inner
+def publish(
+    cores: Cores, node: int, event: Any, tries: int, x: float, y: float, now_s: float, out: Effects
+) -> None:
+    """The application on a node publishes an event, or does so again since nobody confirmed it."""
+    if tries > 1 and repair.is_confirmed(cores.topics, node, event.event):
+        return
+    core.publish(cores.topics, node, event, x, y, event.made_s, out)
+    if cores.topics.stations[node].repair != 0:
+        repair.wait_for_receipt(node, event.event, tries, now_s, out)
+    settle(cores, node, x, y, now_s, out)
