@@ -6,6 +6,8 @@ other in each round; a row's figures are the medians of the rounds. The payload 
 - Deliveries a second, useful ones only: one publisher to one and to ten subscribers at QoS 0 and 1; and ten
   subscribers that each want a fifth of the events, which Sojourn is told by a filter, while Mosquitto's
   subscribers take all and throw the rest away.
+  Figures `_per_s` go by the clock; those `_per_cpu_s` by the processor time of the broker alone, which
+  matters when others use the machine too.
 - Latency at half load: events a second that are half of what Sojourn carries one to one, to both brokers.
 - Memory with 10,000 idle connections, each with a subscription.
 
@@ -79,25 +81,28 @@ def _free_port() -> int:
 
 @contextmanager
 def _broker(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
-    said = tempfile.TemporaryFile()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)  # noqa: S603
-    try:
-        until = time.monotonic() + START_S
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)  # noqa: S603
+        try:
+            until = time.monotonic() + START_S
+            while not _listens(port):
                 if process.poll() is not None or time.monotonic() > until:
                     said.seek(0)
                     text = said.read().decode()
-                    raise BenchError(f"{command[0]} does not listen on port {port}: {text}") from None
+                    raise BenchError(f"{command[0]} does not listen on port {port}: {text}")
                 time.sleep(0.05)
-        yield process
-    finally:
-        process.terminate()
-        process.wait(20)
-        said.close()
+            yield process
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
@@ -180,6 +185,12 @@ def traffic(port: int, case: Case, name: str, seconds: float, pace_per_s: float 
             process.wait()
 
 
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """Return how long a process has used a processor."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_mib(process: subprocess.Popen[bytes]) -> float:
     """Return the memory that a process takes, of this machine's."""
     text = Path(f"/proc/{process.pid}/status").read_text()
@@ -217,15 +228,7 @@ def run(
     rows: list[dict[str, Any]] = []
     half = 0.0
     for case in CASES:
-        rates: dict[str, list[float]] = {name: [] for name in BROKERS}
-        for number in range(rounds):
-            for name, broker in BROKERS.items():
-                progress(f"{case.name}, round {number + 1} of {rounds}, {name}")
-                port = _free_port()
-                with broker(port):
-                    rates[name].append(traffic(port, case, name, seconds)["useful"] / seconds)
-        row = _row(case.name, {f"{name}_per_s": statistics.median(rates[name]) for name in BROKERS})
-        row["ratio"] = row["sojourn_per_s"] / row["mosquitto_per_s"]
+        row = _throughput_row(case, rounds, seconds, progress)
         rows.append(row)
         if case is CASES[0]:
             half = row["sojourn_per_s"] / 2
@@ -236,6 +239,25 @@ def run(
         memory |= {f"{name}_{key}": value for key, value in _measure_memory(name, idle_connections).items()}
     rows.append(_row(f"{idle_connections} idle", memory))
     return rows
+
+
+def _throughput_row(case: Case, rounds: int, seconds: float, progress: Progress) -> dict[str, Any]:
+    rates: dict[str, list[float]] = {name: [] for name in BROKERS}
+    by_cpu: dict[str, list[float]] = {name: [] for name in BROKERS}
+    for number in range(rounds):
+        for name, broker in BROKERS.items():
+            progress(f"{case.name}, round {number + 1} of {rounds}, {name}")
+            port = _free_port()
+            with broker(port) as process:
+                before = cpu_seconds(process)
+                found = traffic(port, case, name, seconds)
+                rates[name].append(found["useful"] / seconds)
+                by_cpu[name].append(found["useful_in_all"] / max(0.01, cpu_seconds(process) - before))
+    row = _row(case.name, {f"{name}_per_s": statistics.median(rates[name]) for name in BROKERS})
+    row["ratio"] = row["sojourn_per_s"] / row["mosquitto_per_s"]
+    row |= {f"{name}_per_cpu_s": statistics.median(by_cpu[name]) for name in BROKERS}
+    row["cpu_ratio"] = row["sojourn_per_cpu_s"] / row["mosquitto_per_cpu_s"]
+    return row
 
 
 def _latency_row(pace_per_s: float, rounds: int, seconds: float, progress: Progress) -> dict[str, Any]:
