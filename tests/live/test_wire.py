@@ -83,15 +83,17 @@ def all_messages(names: Names) -> list[object]:
         messages.Prepare(1, 0, (ad,), keep=True),
         messages.Release(1, 0, everywhere=True),
         messages.Copy(**EPOCH, subscriptions=(sub, other), version=3, others=(0, 2)),
-        messages.Activate(**EPOCH, marks={"car@B1": 5}, others=(0,)),
-        messages.Activate(**EPOCH, marks={}, others=(), subscriptions=(other,)),
+        messages.Activate(**EPOCH, marks={"car@B1": 5}, others=(0,), version=1 << 61),
+        messages.Activate(**EPOCH, marks={}, others=(), version=2, subscriptions=(other,)),
         messages.Activated(**EPOCH, found=False),
         messages.Deactivate(**EPOCH),
         messages.Delete(**EPOCH, for_good=True),
-        messages.Moved(**EPOCH, marks=None, holders=(1,), wants=True),
+        messages.Moved(
+            **EPOCH, marks=None, holders=(1,), wants=True, subscriptions=(sub,), version=1, after=3
+        ),
         messages.ForwardEnd(**EPOCH, outcome=2, marks={"x": 1}),
         messages.Ask(**EPOCH),
-        messages.Context(**EPOCH, subscriptions=(sub,), holder=2),
+        messages.Context(**EPOCH, subscriptions=(sub,), version=4, holder=2),
     ]
 
 

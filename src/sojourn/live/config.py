@@ -77,6 +77,15 @@ class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Whether a subscription that a wider one covers stays at home."""
 
 
+class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is recorded for `sojourn audit`."""
+
+    folder: str
+    run: str = "live"
+    sample: float = 1.0
+    """The share of events that is traced, the same ones at every broker."""
+
+
 class UserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Somebody who may connect."""
 
@@ -113,6 +122,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     routing: RoutingConfig = RoutingConfig()
     limits: Limits = Limits()
     security: SecurityConfig = SecurityConfig()
+    trace: TraceConfig | None = None
     users: list[UserConfig] = []
 
     def broker(self, name: str) -> BrokerConfig:
@@ -172,15 +182,21 @@ def check_config(config: Config) -> None:
         for key, text in (("peers", broker.peers), ("page", broker.page)):
             if text is not None:
                 parse_address(text, f"{key} of {broker.name}")
-    for one, other in config.links:
+    _check_links(config.links, names)
+    if config.trace is not None and not 0 < config.trace.sample <= 1:
+        raise ConfigError(f"sample of [trace] is a share above 0 and up to 1, not {config.trace.sample}.")
+    users = [user.name for user in config.users]
+    if len(set(users)) < len(users):
+        raise ConfigError("Two users have the same name; each needs its own.")
+
+
+def _check_links(links: list[tuple[str, str]], names: list[str]) -> None:
+    for one, other in links:
         for name in (one, other):
             if name not in names:
                 raise ConfigError(f"links names the broker {name!r}, which there is none of.")
         if one == other:
             raise ConfigError(f"links connects {one!r} with itself.")
-    users = [user.name for user in config.users]
-    if len(set(users)) < len(users):
-        raise ConfigError("Two users have the same name; each needs its own.")
 
 
 def single_broker(address: Address, limits: Limits | None = None, name: str = "B1") -> Config:

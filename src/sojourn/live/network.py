@@ -29,6 +29,7 @@ from mqtt5 import ConnAckReasonCode as ConnectCode
 from sojourn.live.channel import Channel, Position
 from sojourn.live.config import Config
 from sojourn.live.names import LiveInterests, Names, interest_of
+from sojourn.live.tracing import Tracer
 from sojourn.live.wire import RETAIN, Carried, Retain, Wire
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
@@ -48,6 +49,8 @@ from sojourn.routing.effects import Effects
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
 
+EPOCHS_A_SECOND = 1_000
+"""A connection is dated in milliseconds: finer dates would leave versions no room in 64 bits."""
 NOBODY = 0
 """The client that stands for the broker itself."""
 EVENTS_REMEMBERED = 512
@@ -127,6 +130,9 @@ class Network:
             ),
             flooding=config.routing.mode == "flooding",
         )
+        self.follows = self.broker.subscribers.scheme.follows
+        """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
+        self.tracer: Tracer | None = None
         self.finder = Finder(self.number, len(self.names_of))
         self.roamers: dict[int, Roamer] = {}
         self.waiting: dict[int, Waiting] = {}
@@ -140,6 +146,10 @@ class Network:
             self.broker.router.client_advertises(NOBODY, self.interests.anything)
             self._carry_out(self.broker.effects, 0.0)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the tracer, which belongs to one life of the process."""
+        return self.__dict__ | {"tracer": None}
+
     # Clients -------------------------------------------------------------------------------------------
 
     def admit(self, number: int, admission: Admission, now: float) -> None:
@@ -151,7 +161,7 @@ class Network:
         client_id = packet.client_id or connection.fresh_id
         client = self.names.client_number(client_id)
         known = self.roamers.get(client)
-        epoch = max(int(now * 1e6), known.epoch + 1 if known is not None else 0)
+        epoch = max(int(now * EPOCHS_A_SECOND), known.epoch + 1 if known is not None else 0)
         marks = _marks(property_values(packet.user_properties, conventions.MARKS))
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.numbers.get(named[0]) if named else None
@@ -161,7 +171,7 @@ class Network:
             self.report(now)
         if client_id in self.core.state.sessions:
             self._enter(client, waiting, self.number, None, now)
-        elif not packet.client_id:
+        elif not packet.client_id or not self.follows:
             self._enter(client, waiting, None, None, now)
         elif packet.clean_start:
             # Wherever there is a session, it ends; nobody waits for that.
@@ -261,6 +271,8 @@ class Network:
         roamer.roams = session.expiry > 0
         roamer.arrived = True
         roamer.since = now
+        if self.tracer is not None:
+            self.tracer.came(session.client_id, dict(session.stated), now)
         wanted = self._interests_of(session)
         if not roamer.roams:
             self._wants(client, session, roamer, now)
@@ -280,6 +292,11 @@ class Network:
 
     def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
         wanted = self._interests_of(session)
+        if self.tracer is not None:
+            for interest in set(wanted) - set(roamer.held):
+                self.tracer.wants(session.client_id, self.names.subscription_text(interest), now)
+            for interest in set(roamer.held) - set(wanted):
+                self.tracer.wants_no_more(session.client_id, self.names.subscription_text(interest), now)
         if roamer.roams:
             roamer.held = wanted
             self._tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
@@ -306,6 +323,8 @@ class Network:
     def _lost(self, client: int, roamer: Roamer, now: float) -> None:
         roamer.arrived = False
         roamer.outstanding.clear()
+        if self.tracer is not None:
+            self.tracer.went(self.names.client_name(client), now)
         if roamer.roams:
             self._tell(facts.SubscriberLost(client, roamer.epoch), now)
         if client in self.broker.stays:
@@ -315,6 +334,11 @@ class Network:
         if client in self.giving:
             return
         del self.roamers[client]
+        if self.tracer is not None:
+            name = self.names.client_name(client)
+            self.tracer.went(name, now)
+            for interest in roamer.held:
+                self.tracer.wants_no_more(name, self.names.subscription_text(interest), now)
         if roamer.roams:
             self._tell(facts.SubscriberGone(client, roamer.epoch), now)
         for interest in () if roamer.roams else roamer.held:
@@ -326,6 +350,8 @@ class Network:
 
     def _publish(self, message: Message, now: float) -> None:
         publication = Carried(message)
+        if self.tracer is not None:
+            self.tracer.published(message, now)
         if message.retain:
             self._flood(Retain((publication,)), None, now)
         self._tell(facts.ClientPublished(publication), now)
@@ -336,7 +362,10 @@ class Network:
             return
         if message.sequence in roamer.outstanding.get(message.source, ()):
             return  # it is in flight, and the session core sends it again
-        qos = self.core.deliver_to(self.names.client_name(client), message, now)
+        name = self.names.client_name(client)
+        qos = self.core.deliver_to(name, message, now)
+        if qos == 0 and self.tracer is not None:
+            self.tracer.delivered(name, message, now)
         if not roamer.roams:
             return
         # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
@@ -345,6 +374,8 @@ class Network:
             self._advance(client, roamer, message.source, now)
 
     def _settled(self, session: Session, message: Message, now: float) -> None:
+        if self.tracer is not None:
+            self.tracer.delivered(session.client_id, message, now)
         client = self.names.client_number(session.client_id)
         roamer = self.roamers.get(client)
         waiting = roamer.outstanding.get(message.source) if roamer is not None else None
@@ -490,6 +521,9 @@ class Network:
                 self._deliver(client, publication.message, now)
         for drop in drops:
             self.drops[drop.reason] += 1
+            if self.tracer is not None and isinstance(drop.publication, Carried):
+                name = self.names.client_name(drop.client)
+                self.tracer.dropped(name, drop.publication.message, drop.reason, now)
         for one in ready:
             self._ready(one, now)
         for close in closes:
@@ -500,6 +534,9 @@ class Network:
         if roamer is None or roamer.epoch != one.epoch:
             return
         origin = None if roamer.previous is None else self.names_of[roamer.previous]
+        if self.tracer is not None and origin is not None and origin != self.name:
+            how = facts.How(one.how).name.lower()
+            self.tracer.moved(self.names.client_name(one.client), origin, roamer.since, now, how)
         self.handoff_count += roamer.previous not in (None, self.number)
         self.handoffs.append(
             Handoff(

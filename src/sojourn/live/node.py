@@ -42,6 +42,7 @@ from sojourn.live.recording import (
     TICK,
     Recording,
 )
+from sojourn.live.tracing import Tracer
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
@@ -56,6 +57,7 @@ CHECKS_AT_ONCE_MAX = 2
 """Passwords that are compared at the same time."""
 TICK_S_MAX = 60.0
 ROOM_CHECK_S = 2.0
+SEAL_S = 5.0
 
 _log = logging.getLogger("sojourn.node")
 
@@ -74,7 +76,7 @@ class Node:
         self.network: Network | None = None
         self.links: PeerLinks | None = None
         self.recording: Recording | None = None
-        if config.neighbours(name):
+        if config.neighbours(name) or config.trace is not None:
             self.network = Network(config, name, self.core, secrets.token_hex(8))
         self._effects = self.core.effects
         self._last_number = 0
@@ -90,6 +92,7 @@ class Node:
             self._revive(self.broker.store)
         if self.network is not None:
             self._join(self.network)
+            self._trace(self.network)
 
     def now(self) -> float:
         """Return the time in seconds since 1970; it never goes back."""
@@ -181,6 +184,19 @@ class Node:
         self.links = PeerLinks(
             self.broker.name, network.channels, calls=calls, on_frame=self._on_frame, on_change=self._on_link
         )
+
+    def _trace(self, network: Network) -> None:
+        """Write a trace, if the configuration wants one."""
+        wanted = self.config.trace
+        if wanted is not None:
+            network.tracer = Tracer.open(
+                wanted.folder, wanted.run, self.broker.name, self.now(), wanted.sample
+            )
+            self.loop.call_later(SEAL_S, self._seal, network.tracer)
+
+    def _seal(self, tracer: Tracer) -> None:
+        tracer.seal()
+        self.loop.call_later(SEAL_S, self._seal, tracer)
 
     def _on_frame(self, peer: str, position: Position, body: bytes) -> None:
         assert self.network is not None
@@ -381,6 +397,8 @@ class Node:
         if self.recording is not None:
             self._commit(self.recording)
             self.recording.journal.close()
+        if self.network is not None and self.network.tracer is not None:
+            self.network.tracer.close(self.now(), ends_run=self.network.number == 0)
 
 
 def _version(config: Config, name: str) -> str:

@@ -1,0 +1,131 @@
+"""The trace of a live broker: the same tables that simulated runs write, so that one audit reads both.
+
+    tracer = Tracer.open(folder, run, broker, sample)
+    tracer.published(message, now); tracer.delivered(client, message, now); …
+    tracer.seal()                # now and then, and at the end
+
+All brokers of a run write into one folder, each its own segments. What a time is counted from is agreed by
+whoever comes first: it leaves `RUN.json` there. A delivery is noted when the client has acknowledged it, at
+QoS 0 when it was handed to the connection. With a `sample` below 1 only that share of the events is traced,
+the same ones at every broker.
+
+An interest is written when it is made, with no end. When it ends a second row of the same client and interest
+says so: it begins and ends at that moment.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sojourn.mqtt.content import event_of
+from sojourn.mqtt.message import Message
+from sojourn.trace import SegmentWriter
+
+WRITER_ROWS_MAX = 50_000
+
+
+class Tracer:
+    """What one broker adds to the trace of a run."""
+
+    def __init__(self, writer: SegmentWriter, broker: str, started_s: float, sample: float) -> None:
+        self._writer = writer
+        self._broker = broker
+        self._started_s = started_s
+        self._below = round(sample * 0x1_0000_0000)
+        self._came: dict[str, float] = {}
+
+    @classmethod
+    def open(cls, folder: str, run: str, broker: str, now: float, sample: float = 1.0) -> Tracer:
+        """Join a run, or begin it."""
+        about = Path(folder) / f"{run}.json"
+        about.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with about.open("x") as file:
+                json.dump({"started_s": now}, file)
+            started_s = now
+        except FileExistsError:
+            started_s = json.loads(about.read_text() or '{"started_s": 0}')["started_s"]
+        writer = SegmentWriter(folder, run, name=broker, rows_max=WRITER_ROWS_MAX)
+        return cls(writer, broker, started_s, sample)
+
+    def _at(self, now: float) -> float:
+        return now - self._started_s
+
+    def traces(self, message: Message) -> bool:
+        """Whether an event is one of those that are traced."""
+        return zlib.crc32(f"{message.source}/{message.sequence}".encode()) < self._below
+
+    def published(self, message: Message, now: float) -> None:
+        """A local client published an event."""
+        if self.traces(message):
+            attributes: dict[str, Any] = dict(event_of(message).flat)
+            attributes.pop("topic", None)
+            self._writer.add(
+                "publications",
+                message.source,
+                message.sequence,
+                self._at(now),
+                self._broker,
+                message.topic,
+                json.dumps(attributes),
+                None if message.policy is None else str(message.policy),
+                message.size,
+            )
+
+    def delivered(self, client: str, message: Message, now: float) -> None:
+        """A client has an event."""
+        if self.traces(message):
+            self._writer.add(
+                "deliveries", client, message.source, message.sequence, self._at(now), self._broker
+            )
+
+    def dropped(self, client: str, message: Message, reason: str, now: float) -> None:
+        """A client will not get an event from this broker."""
+        if self.traces(message):
+            reason = reason.replace(" ", "_")
+            self._writer.add(
+                "drops", client, message.source, message.sequence, self._at(now), self._broker, reason
+            )
+
+    def came(self, client: str, attributes: dict[str, Any], now: float) -> None:
+        """A client connected."""
+        self._came[client] = self._at(now)
+        self._writer.add("clients", client, json.dumps(attributes))
+
+    def went(self, client: str, now: float) -> None:
+        """Its connection is gone."""
+        came = self._came.pop(client, None)
+        if came is not None:
+            self._writer.add("sojourns", client, self._broker, came, self._at(now))
+
+    def moved(self, client: str, origin: str, arrived_s: float, ready_s: float, how: str) -> None:
+        """A client that was at another broker has all its events here."""
+        self._writer.add(
+            "handoffs", client, origin, self._broker, None, self._at(arrived_s), self._at(ready_s), how
+        )
+
+    def wants(self, client: str, interest: str, now: float) -> None:
+        """An interest was made."""
+        self._writer.add("interests", client, interest, interest, self._at(now), None)
+
+    def wants_no_more(self, client: str, interest: str, now: float) -> None:
+        """An interest has ended."""
+        self._writer.add("interests", client, interest, interest, self._at(now), self._at(now))
+
+    def seal(self) -> None:
+        """Make what was noted so far readable."""
+        self._writer.seal()
+
+    def close(self, now: float, *, ends_run: bool) -> None:
+        """Note what is still open; the last to leave ends the run."""
+        for client, came in self._came.items():
+            self._writer.add("sojourns", client, self._broker, came, None)
+        self._came.clear()
+        if ends_run:
+            started = datetime.fromtimestamp(self._started_s, UTC)
+            self._writer.add("runs", "live", None, None, "{}", started, self._at(now), 0.0, None)
+        self._writer.seal()
