@@ -148,7 +148,7 @@ def _handoff_measures() -> set[str]:
     return {name for name in MEASURES if name.startswith("handoff")}
 
 
-def _learnt_by_spark(spark: SparkSession, rows: list[tuple[object, ...]]) -> LearntGraph:
+def _learnt_by_spark(spark: SparkSession, rows: list[tuple[str, str, str, float, float]]) -> LearntGraph:
     return models.learnt_graph(spark.createDataFrame(rows, schemas.TRACE["sojourns"]))
 
 

@@ -74,8 +74,8 @@ def table2(claim: Claim, table: Table) -> Verdict:
             f"{min(r for (s, _), r in ratios.items() if s != 'proactive'):.2f} to "
             f"{max(r for (s, _), r in ratios.items() if s != 'proactive'):.2f}. The median error of the "
             f"fifteen predicted cells is {median:.0%}, the largest {errors[worst]:+.0%} "
-            f"({' '.join(map(str, worst))}); "
-            f"the fitted column is met within {max(abs(error) for error in fitted.values()):.1%}."
+            f"({' '.join(map(str, worst))}); the fitted column is met within "
+            f"{max(abs(error) for error in fitted.values()):.1%}."
             + _why_table2(table, gains=gains, same=same)
         ),
     )
@@ -91,11 +91,9 @@ def _why_table2(table: Table, *, gains: bool, same: bool) -> str:
     return (
         " An event waits for the slowest broker on its way, and under neighbour mobility that is the most "
         f"crowded one ({busiest}, {load[busiest]:.1f} ms an event at 200 against {min(load.values()):.1f} "
-        "ms at "
-        "the emptiest): fewer copies make brokers cheaper on average, crowding makes the slowest dearer, "
-        "and in our "
-        "model the second outweighs the first. The paper's brokers B3 and B6 have half as many subscribers "
-        "again as the mean and are not slower, which no cost a subscriber gives."
+        "ms at the emptiest): fewer copies make brokers cheaper on average, crowding makes the slowest "
+        "dearer, and in our model the second outweighs the first. The paper's brokers B3 and B6 have half "
+        "as many subscribers again as the mean and are not slower, which no cost a subscriber gives."
     )
 
 
@@ -127,8 +125,7 @@ def table3(claim: Claim, table: Table) -> Verdict:
         measured={**named("ours", ours), **named("paper", paper.LOSS)},
         evidence=f"Loss under RND at 10 / 100 / 200 subscribers, percent: {text}. Pro-active loses least in "
         f"{6 - len(least)} of 6 cells; its loss {'falls' if falls else 'does not fall'} with the "
-        "subscribers; "
-        f"reactive {'loses' if most else 'does not lose'} most at 100 and 200."
+        f"subscribers; reactive {'loses' if most else 'does not lose'} most at 100 and 200."
         + ("" if not least and falls and most else _why_table3(table)),
     )
 
@@ -138,16 +135,11 @@ def _why_table3(table: Table) -> str:
     share = table.points("tables", "reactive", "RND", "transferred_percent")[200.0]
     return (
         " What is lost here is what a 1 MB queue pushes out before its client is back, and nothing else: "
-        "with "
-        "more subscribers more of all events is wanted by somebody who is away (queues hold "
-        f"{queued[10.0] / 1e6:.2f} MB "
-        f"in all at 10 and {queued[200.0] / 1e6:.2f} MB at 200), while events get rarer, so loss need not "
-        "fall. A reactive "
-        "broker stores only for its own absent clients, so its queue is the emptiest of all, and its "
-        "transfers "
-        f"({share:.1f}% of what is consumed) lose nothing in our protocol; the paper's lose what its "
-        "brokers discard "
-        "under their load."
+        "with more subscribers more of all events is wanted by somebody who is away (queues hold "
+        f"{queued[10.0] / 1e6:.2f} MB in all at 10 and {queued[200.0] / 1e6:.2f} MB at 200), while events "
+        "get rarer, so loss need not fall. A reactive broker stores only for its own absent clients, so "
+        f"its queue is the emptiest of all, and its transfers ({share:.1f}% of what is consumed) lose "
+        "nothing in our protocol; the paper's lose what its brokers discard under their load."
     )
 
 
@@ -166,11 +158,9 @@ def table4(claim: Claim, table: Table) -> Verdict:
         holds=zero and most,
         measured={**named("ours", ours), **named("paper", paper.DUPLICATES)},
         evidence=f"Duplicates: pro-active {'exactly 0' if zero else 'not 0'} in every cell; "
-        f"durable {text} percent under "
-        f"RND at 10 / 100 / 200 (paper: 11.35 / 12.01 / 17.05); reactive at most "
-        f"{max(ours['reactive', m, c] for m in MOBILITIES for c in POPULATIONS):.2f}, since our clients say "
-        "how far "
-        "they got.",
+        f"durable {text} percent under RND at 10 / 100 / 200 (paper: 11.35 / 12.01 / 17.05); reactive at "
+        f"most {max(ours['reactive', m, c] for m in MOBILITIES for c in POPULATIONS):.2f}, since our "
+        "clients say how far they got.",
     )
 
 
@@ -199,12 +189,11 @@ def fig5(claim: Claim, table: Table) -> Verdict:
         if held
         else (
             f" Subscribers are away {away:.0f}% of the time, and only what is published meanwhile for those "
-            "that come back "
-            "at another broker has to be transferred; to reach the paper's 37 to 42% a subscriber's queue "
-            "would have to follow it for most of its stay, as it does where brokers fall behind their "
-            "subscribers. Ours keep up, because the publisher waits for them. An event stored for an absent "
-            "subscriber counts with its waiting time, which is the same in all schemes and outweighs the "
-            "rest."
+            "that come back at another broker has to be transferred; to reach the paper's 37 to 42% a "
+            "subscriber's queue would have to follow it for most of its stay, as it does where brokers "
+            "fall behind their subscribers. Ours keep up, because the publisher waits for them. An event "
+            "stored for an absent subscriber counts with its waiting time, which is the same in all "
+            "schemes and outweighs the rest."
         )
     )
     return judge(
@@ -212,11 +201,9 @@ def fig5(claim: Claim, table: Table) -> Verdict:
         holds=held,
         measured=measured,
         evidence=f"Mean end-to-end latency at 200: {text}; "
-        "the order reactive > pro-active > durable holds at "
-        f"{len(lines['durable']) - len(wrong)} of {len(lines['durable'])} populations. By state transfer "
-        "came "
-        f"{share['reactive']:.1f}% of what reactive subscribers consumed at 200, and "
-        f"{share['proactive']:.1f}% pro-actively.{why}",
+        f"the order reactive > pro-active > durable holds at {len(lines['durable']) - len(wrong)} of "
+        f"{len(lines['durable'])} populations. By state transfer came {share['reactive']:.1f}% of what "
+        f"reactive subscribers consumed at 200, and {share['proactive']:.1f}% pro-actively.{why}",
     )
 
 
@@ -238,18 +225,16 @@ def fig6(claim: Claim, table: Table) -> Verdict:
         holds=held,
         measured={**{f"median {scheme}, ms": value for scheme, value in medians.items()}, **shares},
         evidence=f"Medians at 200 subscribers, RND: {text}; "
-        f"reactive / pro-active = {times:.2f}. Under 1.2 s are "
-        f"{_percent(shares, 'reactive under 1200 ms')} of reactive hand-offs (paper: about 40%), under 0.35 "
-        "s "
+        f"reactive / pro-active = {times:.2f}. Under 1.2 s are {_percent(shares, 'reactive under 1200 ms')} "
+        "of reactive hand-offs (paper: about 40%), under 0.35 s "
         f"{_percent(shares, 'proactive under 350 ms')} of pro-active (60%), under 0.05 s "
         f"{_percent(shares, 'durable under 50 ms')} of durable ones (60%)."
         + (
             ""
             if held
             else " A hand-off's time ends with the first message. Our reactive transfer takes two round "
-            "trips "
-            "between brokers that keep up with their load, so it is short; the paper's brokers queue the "
-            "transfers of several subscribers behind one another."
+            "trips between brokers that keep up with their load, so it is short; the paper's brokers queue "
+            "the transfers of several subscribers behind one another."
         ),
     )
 
@@ -283,8 +268,7 @@ def fig7(claim: Claim, table: Table) -> Verdict:
         holds=not missed,
         measured=measured,
         evidence=f"From 60 to 150 s of mean connection {len(expected) - len(missed)} of {len(expected)} "
-        "signs are the "
-        f"paper's"
+        "signs are the paper's"
         + (f"; not so: {', '.join(missed)}. " if missed else ". ")
         + ", ".join(
             f"{scheme} {changes[scheme, 'throughput']:+.0f} msgs/s, {changes[scheme, 'loss_percent']:+.2f} "
@@ -294,10 +278,8 @@ def fig7(claim: Claim, table: Table) -> Verdict:
         + "."
         + (
             " Rarer hand-offs are fewer transfers and shorter absences a minute for a reactive broker too; "
-            "the "
-            "paper explains its own result by transfers that are cut short when hand-offs are frequent, "
-            "which "
-            "ours are not."
+            "the paper explains its own result by transfers that are cut short when hand-offs are "
+            "frequent, which ours are not."
             if any("reactive" in what for what in missed)
             else ""
         ),
@@ -335,8 +317,7 @@ def fig8(claim: Claim, table: Table) -> Verdict:
         + "."
         + (
             " Neighbour mobility crowds the brokers with four neighbours: what they save on copies is less "
-            "than what they "
-            "spend on half as many connected subscribers again."
+            "than what they spend on half as many connected subscribers again."
             if slower
             else ""
         ),

@@ -47,9 +47,9 @@ def future_load(claim: Claim, table: Table) -> Verdict:
         evidence="Placement by load at 200 subscribers, neighbour mobility: the fullest broker has "
         f"{load['present_max']:.1f} instead of {own['present_max']:.1f} subscribers, throughput is "
         f"{load['throughput']:.0f} instead of {own['throughput']:.0f} msgs/s, loss "
-        f"{load['loss_percent']:.2f} "
-        f"instead of {own['loss_percent']:.2f}%, the median hand-off {load['handoff p50']:.0f} instead of "
-        f"{own['handoff p50']:.0f} ms. A publisher that roams as well, 100 subscribers: over flooding "
+        f"{load['loss_percent']:.2f} instead of {own['loss_percent']:.2f}%, the median hand-off "
+        f"{load['handoff p50']:.0f} instead of {own['handoff p50']:.0f} ms. A publisher that roams as well, "
+        "100 subscribers: over flooding "
         + _compared(both["still", "flooding"], both["moving", "flooding"])
         + "; over content routing "
         + _compared(both["still", "content"], both["moving", "content"])
@@ -68,7 +68,6 @@ def _line(table: Table, experiment: str, series: str, variant: str) -> dict[str,
 def _compared(still: dict[str, float], moving: dict[str, float]) -> str:
     return (
         f"{moving['throughput']:.0f} msgs/s (still: {still['throughput']:.0f}), loss "
-        f"{moving['loss_percent']:.2f}% "
-        f"({still['loss_percent']:.2f}), median hand-off {moving['handoff p50']:.0f} ms "
-        f"({still['handoff p50']:.0f})"
+        f"{moving['loss_percent']:.2f}% ({still['loss_percent']:.2f}), median hand-off "
+        f"{moving['handoff p50']:.0f} ms ({still['handoff p50']:.0f})"
     )

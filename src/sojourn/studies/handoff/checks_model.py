@@ -31,8 +31,8 @@ def ctmc_random(claim: Claim, _table: Table) -> Verdict:
         evidence="Formula and general solver give "
         + ", ".join(f"{kind} {values[0]:.6f}" for kind, values in found.items())
         + f" (apart by less than {max(agree, 1e-15):.0e}), which are the printed digits; 200 times the "
-        "printed "
-        f"0.147679 is {expected:.4f}, the paper's 29.5358 (unrounded: {200 * found['connected'][0]:.4f}).",
+        f"printed 0.147679 is {expected:.4f}, the paper's 29.5358 (unrounded: "
+        f"{200 * found['connected'][0]:.4f}).",
     )
 
 
@@ -103,10 +103,8 @@ def polynomial(claim: Claim, table: Table) -> Verdict:
         holds=round(value, 2) == round(paper.CUBIC_AT_200, 2) and curve.r2 >= 0.9,
         measured=measured,
         evidence=f"The paper's cubic gives {value:.2f} at 29.5358. "
-        f"Our own over {len(curve.points)} points (six brokers "
-        f"at each population, random mobility) has R2 = {curve.r2:.4f} and predicts the brokers under "
-        "neighbour "
-        "mobility with errors of "
+        f"Our own over {len(curve.points)} points (six brokers at each population, random mobility) has R2 "
+        f"= {curve.r2:.4f} and predicts the brokers under neighbour mobility with errors of "
         + ", ".join(f"{broker} {error:+.1%}" for broker, error in errors.items())
         + ".",
     )
@@ -141,10 +139,8 @@ def neighbour_graph(claim: Claim, table: Table) -> Verdict:
         holds=right and forgotten and tends,
         measured=measured,
         evidence=f"With {largest:g} subscribers the brokers' tables together are "
-        f"{edges}"
-        f" at the end of every run. Brokers that start with all fifteen pairs keep {stale:g} of the seven "
-        "that nobody "
-        f"crosses and lose {kept:g} true ones with a timeout of {STALE_TIMEOUT_S:g} s. Hand-offs that find "
-        "no copy at their "
-        f"new broker: {first:.1f}% in the first minute, {end:.2f}% in the last three.",
+        f"{edges} at the end of every run. Brokers that start with all fifteen pairs keep {stale:g} of the "
+        f"seven that nobody crosses and lose {kept:g} true ones with a timeout of {STALE_TIMEOUT_S:g} s. "
+        f"Hand-offs that find no copy at their new broker: {first:.1f}% in the first minute, {end:.2f}% in "
+        "the last three.",
     )

@@ -140,6 +140,16 @@ def _readings(scale: Scale) -> list[Experiment]:
             schemes("RND", "NBR"),
             {"publish_window": parameters.WINDOW},
         ),
+        Experiment(
+            "cheap-transfers",
+            "subscribers",
+            populations[-1:],
+            schemes("RND"),
+            {"transfer_cost_ms": parameters.MATCH_COST_MS},
+        ),
+        Experiment(
+            "slow-pings", "subscribers", populations[-1:], schemes("RND"), {"ping_s": parameters.SLOW_PING_S}
+        ),
         # Queues that never overflow: what is lost then is not the queues' fault.
         Experiment("ample", "subscribers", populations[-1:], schemes("RND"), {"queue_bytes": 1_000_000_000}),
     ]

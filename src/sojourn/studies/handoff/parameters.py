@@ -12,8 +12,9 @@ each of which takes `message` + `match` for every subscriber or active copy that
 if it is put into the queue. Three constants against three points, none negative (`fit.py` repeats it): 5.54,
 0.22 and 0.02 ms meet the column with errors of +1.7, -4.3 and +1.4%. What is paid once a stored event comes
 out as next to nothing, since the column curves upwards and such a cost would bend it down. A hand-off message
-costs what any message costs. A transferred event is a message at either end, so `transfer` is `message`: the
-column cannot tell, since little is transferred in it.
+costs what any message costs. A transferred event is a message at either end, so `transfer` is `message`: both
+transfers and matches grow with the subscribers, and one column cannot tell them apart; the figure of other
+readings shows what cheaper transfers would change.
 """
 
 from sojourn.studies import base
@@ -62,6 +63,9 @@ the opposite, since longer stays are rarer hand-offs."""
 
 WINDOW = 8
 """The other reading of how the publisher is paced: this many events may be under way at once."""
+
+SLOW_PING_S = 1.0
+"""The other reading of detection: broken links are noticed in two and a half seconds."""
 
 PREDICTOR_BROKERS = 25
 """A grid of five by five: in the building a broker has too few neighbours for a prediction to save much."""

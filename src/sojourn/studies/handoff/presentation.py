@@ -34,6 +34,7 @@ FIGURES = (
     Figure("predictor-misses", ("B-neighbour-graph",), figures_beyond.predictor_misses),
     Figure("placement", ("B-future-load",), figures_beyond.placement),
     Figure("both", ("B-future-load",), figures_beyond.both_move),
+    Figure("readings", ("B-table2",), figures_beyond.readings),
     Figure("window", ("B-table2",), figures_beyond.window),
     Figure("queue", ("B-table3",), figures_beyond.queue_size),
     Figure("sleep", (), figures_beyond.sleep_time),
@@ -70,44 +71,34 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
             "brokers",
             (
                 "the six of the paper's building; an event is acknowledged when all have handled it, and "
-                "then "
-                "the "
-                "publisher, at the overlay's centre B3, sends the next one (figure Readings: up to eight "
-                "at a "
-                "time)"
+                "then the publisher, at the overlay's centre B3, sends the next one (figure Pacing: up to "
+                "eight at a time)"
             ),
         ),
         (
             "subscribers",
             (
                 "connected 60 s, disconnected 12 s, between brokers 3 s on average; 20% of all events "
-                "each, as "
-                "an "
-                "interval of values"
+                "each, as an interval of values"
             ),
         ),
         (
             "costs, fitted on pro-active RND of Table 2 alone",
             (
                 f"{parameters.MESSAGE_COST_MS:g} ms a message, {parameters.MATCH_COST_MS:g} ms a subscriber "
-                "or "
-                f"active copy that an event matches, {parameters.STORE_COST_MS:g} ms a stored event"
+                f"or active copy that an event matches, {parameters.STORE_COST_MS:g} ms a stored event"
             ),
         ),
         (
             "a transferred event",
-            f"{parameters.TRANSFER_COST_MS:g} ms at either end, as a message: the fitted column cannot tell",
+            f"{parameters.TRANSFER_COST_MS:g} ms at either end, as a message: assumed, see figure Readings",
         ),
         (
             "not in the paper",
             (
                 f"{parameters.EVENT_BYTES} bytes an event, {parameters.CONTROL_BYTES} a control message; a "
-                "link "
-                "counts "
-                f"as broken after {parameters.PINGS_MISSED} pings of {parameters.PING_S:g} s; radio 11 "
-                "Mb/s, 5 "
-                "ms, 1% of "
-                "packets sent again"
+                f"link counts as broken after {parameters.PINGS_MISSED} pings of {parameters.PING_S:g} s; "
+                "radio 11 Mb/s, 5 ms, 1% of packets sent again"
             ),
         ),
         ("wall time", f"{outcome.seconds:.0f} s"),
