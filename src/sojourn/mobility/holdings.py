@@ -6,6 +6,7 @@ wait for their successor to ask, or that owe it something (`keeping.py`).
 
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from sojourn.mobility.copies import State
 from sojourn.mobility.facts import How
@@ -14,6 +15,8 @@ from sojourn.routing.messages import NO_CAUSE, Ask, Handoff, Marks, Moved, Publi
 NOBODY = -1
 CHANGES_BITS = 20
 """A client changes its mind at most a million times in one epoch before versions of two epochs meet."""
+GIVEN_MAX = 16
+"""How many stays of one client a broker remembers after they ended."""
 STAYS = (State.PRESENT, State.AWAY, State.LEAVING)
 
 
@@ -141,17 +144,34 @@ def version_of(epoch: int) -> int:
     return epoch << CHANGES_BITS
 
 
-class Past:
-    """What a broker remembers of a subscriber that it holds nothing for, or nothing active."""
+class Given(NamedTuple):
+    """A stay that was here: when it began, and the stay that everything went to (to NOBODY if it ended)."""
 
-    __slots__ = ("closed", "moved", "moved_to")
+    began: int
+    epoch: int
+    to: int
+
+
+class Past:
+    """What a broker remembers of a subscriber beyond what it holds for it."""
+
+    __slots__ = ("closed", "given")
 
     def __init__(self) -> None:
         self.closed = -1
         """Copies of this epoch and before were deactivated or deleted; whoever says otherwise is late."""
-        self.moved = -1
-        """The epoch of the broker that its last stay here was given to."""
-        self.moved_to = NOBODY
+        self.given: list[Given] = []
+        """The last stays here, in the order they ended."""
+
+    def give(self, began: int, epoch: int, to: int) -> None:
+        """Remember where a stay went."""
+        self.given.append(Given(began, epoch, to))
+        if len(self.given) > GIVEN_MAX:
+            del self.given[0]
+
+    def last_before(self, epoch: int) -> Given | None:
+        """The latest stay that began before an epoch."""
+        return max((one for one in self.given if one.began < epoch), default=None)
 
 
 def in_order(publications: Iterable[Publish], marks: Marks) -> list[Publish]:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from math import isfinite
 
 from sojourn.mobility.copies import Feed, State, Turn, Wait, follow
-from sojourn.mobility.holdings import Holding, Past, in_order
+from sojourn.mobility.holdings import NOBODY, Holding, Past, in_order
 from sojourn.mobility.neighbour_table import NeighbourTable
 from sojourn.mobility.prediction import Predictor
 from sojourn.mobility.queues import Store
@@ -222,6 +222,11 @@ class Keeping:
     def _close(self, client: int, epoch: int) -> None:
         past = self._remember(client)
         past.closed = max(past.closed, epoch)
+
+    def _end_stay(self, stay: Holding) -> None:
+        """A stay is over and nobody follows: whoever asks for it later is told."""
+        self._close(stay.client, stay.epoch)
+        self.past[stay.client].give(stay.began, stay.epoch, NOBODY)
 
     def _is_closed(self, client: int, epoch: int) -> bool:
         past = self.past.get(client)

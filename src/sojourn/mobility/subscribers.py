@@ -197,7 +197,7 @@ class Subscribers(Transfers):
         if holding is not None and holding.epoch >= fact.epoch:
             return True
         past = self.past.get(fact.client)
-        return past is not None and fact.epoch <= max(past.closed, past.moved)
+        return past is not None and fact.epoch <= max(past.closed, *[one.epoch for one in past.given], -1)
 
     def _welcome_back(self, stay: Holding, fact: facts.SubscriberArrived) -> None:
         """Case 3, and a durable subscription: what is stored is here."""
@@ -309,7 +309,7 @@ class Subscribers(Transfers):
         stay = self._stay_of(fact.client, fact.epoch)
         if stay is None or stay.state is State.LEAVING:
             return
-        self._close(fact.client, fact.epoch)
+        self._end_stay(stay)
         for broker in sorted(stay.holders):
             self._delete(stay, broker, undoing(fact.cause), for_good=True)
         self._abandon(stay)
@@ -331,8 +331,7 @@ class Subscribers(Transfers):
             self._turn(holding, Turn.EXPIRED, holding.cause)
             self._complete(holding, short=True)
             return
-        if state is not State.PRESENT:
-            self._abandon(holding)
+        self._abandon(holding)
         if state is State.LEAVING:
             self._complete(holding, short=True)
             return
@@ -340,6 +339,7 @@ class Subscribers(Transfers):
             for broker in sorted(holding.holders):
                 self._delete(holding, broker, undoing(holding.cause))
             self._drop(holding, [*holding.queue, *holding.forwarded], "timeout")
+            self._end_stay(holding)
         self._close(holding.client, holding.epoch)
         self._turn(holding, Turn.EXPIRED, holding.cause)
 

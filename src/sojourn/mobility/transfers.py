@@ -63,8 +63,7 @@ class Transfers(CopyRequests):
         if stay.state is State.PRESENT:
             self.effects.closes.append(Close(stay.client, stay.epoch))
         past = self._remember(message.client)
-        if message.epoch > past.moved:
-            past.moved, past.moved_to = message.epoch, message.sender
+        past.give(stay.began, message.epoch, message.sender)
         self._tidy(stay, message)
         client = stay.client
         if stay.complete or not message.wants:
@@ -106,29 +105,25 @@ class Transfers(CopyRequests):
         """The stay that a request of a later broker is about; where there is none it is answered here."""
         client, epoch = request.client, request.epoch
         stays = [one for one in self._all(client) if one.is_stay()]
-        earlier = [one for one in stays if request.after <= one.began < epoch]
-        stay = max(earlier, key=lambda one: one.began, default=None)
+        open_stays = [one for one in stays if one.successor is None and request.after <= one.began < epoch]
+        stay = max(open_stays, key=lambda one: one.began, default=None)
         past = self.past.get(client)
-        if stay is not None and stay.successor is None:
+        given = past.last_before(epoch) if past is not None else None
+        if stay is not None and (given is None or given.began < stay.began):
             if stay.epoch < epoch:
                 return stay
             # The client came back here after it had connected to the sender.
             self._refuse(request, Outcome.SUPERSEDED)
-            return None
-        if stay is not None and stay.successor is not None:
-            moved, moved_to = stay.successor.epoch, stay.successor.sender
-        elif past is not None:
-            moved, moved_to = past.moved, past.moved_to
-        else:
-            moved, moved_to = NOBODY, NOBODY
-        if moved == epoch:
-            return None  # a repetition
-        if request.after < moved < epoch:
-            self._send(replace(request, destination=moved_to, after=moved))
-        elif moved > epoch or self._is_closed(client, epoch + 1) or any(one.epoch > epoch for one in stays):
+        elif given is None:
+            is_past = any(one.epoch > epoch for one in stays)
+            self._refuse(request, Outcome.SUPERSEDED if is_past else Outcome.UNKNOWN)
+        elif given.epoch > epoch:
             self._refuse(request, Outcome.SUPERSEDED)
-        else:
-            self._refuse(request, Outcome.UNKNOWN)
+        elif given.epoch < epoch:  # equal epochs are a repetition
+            if given.to == NOBODY or given.epoch <= request.after:
+                self._refuse(request, Outcome.UNKNOWN)
+            else:
+                self._send(replace(request, destination=given.to, after=given.epoch))
         return None
 
     def _refuse(self, request: Request, outcome: Outcome) -> None:
