@@ -125,6 +125,14 @@ class Client:
         self.address = address
         await self._connect_once()
 
+    def vanish(self) -> None:
+        """Break the connection without a word, as a radio does; `connect` or `move_to` comes back."""
+        link, self._link = self._link, None
+        self._connected.clear()
+        if link is not None:
+            link.close("vanished", abrupt=True)
+            self._log_end("vanished")
+
     async def close(self) -> None:
         """Disconnect; the session stays at the broker until it expires."""
         self._closing = True

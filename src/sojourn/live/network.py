@@ -256,6 +256,7 @@ class Network:
             case Turn.ARRIVED:
                 self._arrive(client, session, roamer, now)
             case Turn.SUBSCRIBED | Turn.UNSUBSCRIBED:
+                self._trace_interest(change, roamer, client, now)
                 if roamer.arrived and client not in self.giving:
                     self._wants(client, session, roamer, now)
             case Turn.ADVERTISED:
@@ -292,11 +293,6 @@ class Network:
 
     def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
         wanted = self._interests_of(session)
-        if self.tracer is not None:
-            for interest in set(wanted) - set(roamer.held):
-                self.tracer.wants(session.client_id, self.names.subscription_text(interest), now)
-            for interest in set(roamer.held) - set(wanted):
-                self.tracer.wants_no_more(session.client_id, self.names.subscription_text(interest), now)
         if roamer.roams:
             roamer.held = wanted
             self._tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
@@ -308,6 +304,15 @@ class Network:
         for interest in before:
             if interest not in wanted:
                 self._tell(facts.ClientUnsubscribed(client, interest), now)
+
+    def _trace_interest(self, change: Change, roamer: Roamer, client: int, now: float) -> None:
+        """Note that an interest began or ended; not that it came from, or went to, another broker."""
+        one = change.subscription
+        is_over = change.turn is Turn.UNSUBSCRIBED
+        is_news = client not in self.giving and (is_over or roamer.arrived)
+        if self.tracer is not None and one is not None and is_news:
+            text = str(interest_of(one.pattern, one.filter))
+            self.tracer.wants(change.session.client_id, text, one.since_s, now if is_over else None)
 
     def _interests_of(self, session: Session) -> tuple[int, ...]:
         found = {
@@ -335,10 +340,7 @@ class Network:
             return
         del self.roamers[client]
         if self.tracer is not None:
-            name = self.names.client_name(client)
-            self.tracer.went(name, now)
-            for interest in roamer.held:
-                self.tracer.wants_no_more(name, self.names.subscription_text(interest), now)
+            self.tracer.went(self.names.client_name(client), now)
         if roamer.roams:
             self._tell(facts.SubscriberGone(client, roamer.epoch), now)
         for interest in () if roamer.roams else roamer.held:

@@ -9,8 +9,8 @@ whoever comes first: it leaves `RUN.json` there. A delivery is noted when the cl
 QoS 0 when it was handed to the connection. With a `sample` below 1 only that share of the events is traced,
 the same ones at every broker.
 
-An interest is written when it is made, with no end. When it ends a second row of the same client and interest
-says so: it begins and ends at that moment.
+An interest is written when it is made, with no end, and again with its end when it has one: what is told last
+counts.
 """
 
 from __future__ import annotations
@@ -108,13 +108,10 @@ class Tracer:
             "handoffs", client, origin, self._broker, None, self._at(arrived_s), self._at(ready_s), how
         )
 
-    def wants(self, client: str, interest: str, now: float) -> None:
-        """An interest was made."""
-        self._writer.add("interests", client, interest, interest, self._at(now), None)
-
-    def wants_no_more(self, client: str, interest: str, now: float) -> None:
-        """An interest has ended."""
-        self._writer.add("interests", client, interest, interest, self._at(now), self._at(now))
+    def wants(self, client: str, interest: str, since: float, until: float | None) -> None:
+        """An interest was made, or has ended."""
+        end = None if until is None else self._at(until)
+        self._writer.add("interests", client, interest, interest, self._at(since), end)
 
     def seal(self) -> None:
         """Make what was noted so far readable."""

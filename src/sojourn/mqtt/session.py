@@ -40,6 +40,7 @@ class Subscription:
         "retain_handling",
         "session",
         "share",
+        "since_s",
         "text",
     )
 
@@ -57,6 +58,7 @@ class Subscription:
         identifier: int | None = None,
         filter_text: str | None = None,
         condition: Filter | None = None,
+        since_s: float = 0.0,
     ) -> None:
         self.session = session
         self.text = text
@@ -69,6 +71,8 @@ class Subscription:
         self.retain_as_published = retain_as_published
         self.retain_handling = retain_handling
         self.identifiers: tuple[int, ...] = () if identifier is None else (identifier,)
+        self.since_s = since_s
+        """When it was made, for traces."""
         self.filter_text = filter_text
         self.filter = condition
 

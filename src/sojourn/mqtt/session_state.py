@@ -52,6 +52,7 @@ class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
     filter: str | None = None
     """The filter in normal form, permissions included."""
     filter_text: str | None = None
+    since_s: float = 0.0
 
 
 class DeliveryState(msgspec.Struct, frozen=True, array_like=True):
@@ -181,6 +182,7 @@ def _subscription_state(one: Subscription) -> SubscriptionState:
         one.identifiers[0] if one.identifiers else None,
         None if one.filter is None else str(one.filter),
         one.filter_text,
+        one.since_s,
     )
 
 
@@ -205,6 +207,7 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
                 identifier=one.identifier,
                 filter_text=one.filter_text,
                 condition=None if one.filter is None else parse_filter(one.filter),
+                since_s=one.since_s,
             )
         )
     messages = [message_of(message, now) for message in state.messages]

@@ -57,7 +57,7 @@ class Subscriber:
             if wanted.no_local and wanted.pattern.startswith(SHARE):
                 raise protocol_error("A shared subscription cannot be no-local.")
             try:
-                subscription = self._read(session, wanted, packet)
+                subscription = self._read(session, wanted, packet, now)
             except _RefusedError as refusal:
                 codes.append(refusal.code)
                 reasons.append(refusal.text)
@@ -114,7 +114,9 @@ class Subscriber:
         if shared.effects.collects:
             shared.effects.changes.append(Change(Turn.UNSUBSCRIBED, session, subscription))
 
-    def _read(self, session: Session, wanted: TopicFilter, packet: SubscribePacket) -> Subscription:
+    def _read(
+        self, session: Session, wanted: TopicFilter, packet: SubscribePacket, now: float
+    ) -> Subscription:
         text = wanted.pattern
         share, pattern = self._split(text)
         if not is_pattern(pattern):
@@ -146,6 +148,7 @@ class Subscriber:
             identifier=packet.subscription_id,
             filter_text=filter_text,
             condition=condition,
+            since_s=now,
         )
 
     def _split(self, text: str) -> tuple[str, str]:
