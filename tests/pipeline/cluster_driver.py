@@ -1,6 +1,7 @@
-"""A driver for the cluster's tests, run as a process of its own: one sweep, its rows as JSON lines.
+"""A driver for the cluster's tests, run as a process of its own: one sweep or audit, its rows as JSON lines.
 
-Usage: cluster_driver.py MASTER STORE toy LOG | cluster_driver.py MASTER STORE study
+Usage: cluster_driver.py MASTER STORE toy LOG | cluster_driver.py MASTER STORE study |
+       cluster_driver.py MASTER TRACE audit
 """
 
 import json
@@ -10,8 +11,11 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from sojourn.pipeline import schemas
+from sojourn.pipeline.audit_job import audit_trace
 from sojourn.pipeline.metrics import long_measures, with_intervals
 from sojourn.pipeline.session import spark_session
 from sojourn.pipeline.sweep import Measures, RunFunction, sweep
@@ -53,6 +57,12 @@ def study_specs() -> list[tuple[Any, ...]]:
 
 def main(master: str, store: str, what: str, log: str = "") -> None:
     """Sweep, and print every row and every mean without what depends on the clock."""
+    if what == "audit":
+        spark = spark_session(master, memory_gib=1.0, settings={"spark.sql.shuffle.partitions": "3"})
+        for audited in audit_trace(spark, url2pathname(urlsplit(store).path)).runs:
+            print(json.dumps(audited, sort_keys=True))
+        spark.stop()
+        return
     run: RunFunction = partial(toy, log=log) if what == "toy" else simulate
     spark = spark_session(master, memory_gib=1.0, settings={"spark.sql.shuffle.partitions": "3"})
     specs = spark.createDataFrame(toy_specs() if what == "toy" else study_specs(), schemas.GRID)

@@ -16,6 +16,7 @@ import pyspark
 import pytest
 
 from sojourn.pipeline.session import find_java
+from tests.pipeline.random_traces import audit_by_hand, random_trace
 
 pytestmark = pytest.mark.timeout(900)  # seconds alone, minutes on a machine that others use too
 
@@ -183,6 +184,17 @@ def test_the_same_numbers_on_one_core_two_cores_and_a_cluster(cluster: Cluster, 
     assert answers["one"] == answers["two"] == answers["cluster"]
     assert len(answers["one"]) > 10
     assert all('"error": null' in row for row in answers["one"] if "run_id" in row)
+
+
+def test_an_audit_on_a_cluster_finds_what_trying_everything_finds(cluster: Cluster, tmp_path: Path) -> None:
+    """The executors read the trace's files themselves, and have our code and the index from the driver."""
+    traces = [random_trace(f"r{seed}", seed) for seed in range(2)]
+    for trace in traces:
+        trace.write(tmp_path)
+    rows = [json.loads(line) for line in _answer(_driver(cluster.url, tmp_path, "audit"))]
+    for trace, row in zip(traces, rows, strict=True):
+        by_hand = audit_by_hand(trace)
+        assert {name: row[name] for name in by_hand} == by_hand
 
 
 @pytest.mark.slow

@@ -22,7 +22,9 @@ from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
+from pyspark.sql.utils import is_remote
 
+from sojourn.errors import SojournError
 from sojourn.pipeline.audit import (
     COSTS,
     chunks,
@@ -73,6 +75,10 @@ _FEW_FILTERS = 500
 _NOT_TOLD = ("scope", "key", "unreadable")
 _LIVE_ONLY = ("late_", "handoff")
 """What the findings of a batch never hold: late is nothing here, and hand-offs are counted exactly."""
+
+
+class AuditJobError(SojournError):
+    """An audit cannot run here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +140,11 @@ def audit_trace(
     `details` may name clients, brokers and windows. Every single incident is written as Parquet into the
     directory `incidents`, if it is named.
     """
+    if is_remote():
+        raise AuditJobError(
+            "An audit cannot run by Spark Connect, which has no broadcasts: unset SPARK_REMOTE to run on "
+            "this machine, or name a cluster with --master."
+        )
     job = _Job(
         spark, options or AuditOptions(), details, None if incidents is None else Path(incidents), progress
     )
