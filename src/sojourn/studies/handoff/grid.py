@@ -67,7 +67,9 @@ def _paper(scale: Scale) -> list[Experiment]:
     ]
     if scale.factors:
         found += [
-            Experiment(name, name, values, schemes("RND"), {"subscribers": 100, "duration_s": scale.cost_s})
+            Experiment(
+                name, name, values, schemes("RND"), {"subscribers": 100, "duration_s": 4 * scale.cost_s}
+            )
             for name, values in parameters.TABLE_1.items()
         ]
     return found
@@ -91,7 +93,7 @@ def _beyond(scale: Scale) -> list[Experiment]:
             "subscribers",
             costs,
             schemes("NBR"),
-            {"known_graph": "links", "duration_s": scale.cost_s, "warmup_s": min(120.0, scale.warmup_s)},
+            {**parameters.FREE, "duration_s": scale.cost_s, "warmup_s": parameters.COST_WARMUP_S},
         ),
         Experiment(
             "predictor",
@@ -203,7 +205,8 @@ def run_id_of(spec_json: str) -> str:
 def estimated_work(scenario: RoamingScenario) -> float:
     """About how many deliveries and hand-off messages a run takes; to order runs and tell the time left."""
     seconds = scenario.warmup_s + scenario.duration_s
-    per_event_s = (16.5 + 0.088 * scenario.subscribers) / 1000 + scenario.sleep_s
+    work_ms = 3 * (scenario.message_cost_ms + 0.14 * scenario.match_cost_ms * scenario.subscribers)
+    per_event_s = work_ms / 1000 + scenario.sleep_s + 0.001
     deliveries = seconds / per_event_s * (10 + scenario.selectivity * scenario.subscribers)
     moves = seconds * scenario.subscribers / (scenario.connect_s + scenario.handoff_s)
     return deliveries + 40 * moves
