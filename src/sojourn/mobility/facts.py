@@ -79,7 +79,8 @@ class SubscriberArrived(NamedTuple):
     client: int
     epoch: int
     subscriptions: tuple[int, ...] | None
-    """All it wants; None if its old broker has to be asked, as in the reactive scheme of paper 001."""
+    """All it wants; None if its old broker has to be asked, as in the reactive scheme of paper 001. A client
+    that changed its mind says so once more when it arrives, since its old broker may not have heard."""
     previous: int | None = None
     marks: Marks | None = None
     """What it has consumed. A client that says so gets each event once; others rely on `Consumed`."""

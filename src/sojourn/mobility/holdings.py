@@ -118,6 +118,10 @@ class Holding:
         self.version = max(self.version + 1, version_of(epoch))
         return True
 
+    def subscriptions_include(self, subscriptions: tuple[int, ...]) -> bool:
+        """Whether the queue has been filled for all of these."""
+        return set(subscriptions) <= set(self.subscriptions)
+
     def yields_to(self, request: Handoff) -> bool:
         """Whether a request may act on this copy: by the broker in control, or one that served later.
 

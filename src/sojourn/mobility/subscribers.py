@@ -228,8 +228,12 @@ class Subscribers(Transfers):
         previous = fact.previous
         is_active = stay.state is State.ACTIVE
         from_previous = stay.controller == previous
-        # What a copy lacks is what the client consumed elsewhere since; only the client can tell.
+        # What a copy cannot know is what the client consumed elsewhere since; only the client can tell.
         is_current = is_active and (from_previous or fact.marks is not None)
+        if fact.subscriptions is None:
+            stay.subscriptions = stay.subscriptions if from_previous else ()
+        else:
+            is_current = is_current and stay.subscriptions_include(fact.subscriptions)
         known = (*stay.others, stay.controller) if from_previous else ()
         has_all = previous is None or (is_current and stay.complete)
         if not is_current:

@@ -63,11 +63,18 @@ class Witness:
 
 
 class Routing:
-    """The messages about interests that are under way, by what set them off."""
+    """The messages about interests that are under way, by what set them off.
 
-    def __init__(self) -> None:
+    A broker does not pass an interest on that it has passed on for somebody else. It is in force then when that
+    one is, which may be under way, and may in turn end at a broker where another one is under way already. So
+    an interest counts as in force when all that was under way has been handled, as many times over as there
+    are brokers that it may pass.
+    """
+
+    def __init__(self, hops: int) -> None:
+        self._hops = hops
         self._pending: dict[int, int] = {}
-        self._watched: list[tuple[set[int], Wanted]] = []
+        self._watched: list[tuple[set[int], int, Wanted]] = []
         self._causes = 0
 
     def new_cause(self) -> int:
@@ -86,16 +93,21 @@ class Routing:
             self._pending[cause] = left
             return
         del self._pending[cause]
-        for causes, wanted in self._watched:
+        watched, self._watched = self._watched, []
+        for causes, hops, wanted in watched:
             causes.discard(cause)
-            if not causes:
-                wanted.force_s = now
-        self._watched = [one for one in self._watched if one[0]]
+            if causes:
+                self._watched.append((causes, hops, wanted))
+            else:
+                self._watch(wanted, hops - 1, now)
 
     def watch(self, wanted: Wanted, now: float) -> None:
-        """An interest was taken in: it is in force when nothing that is under way now is any more."""
-        if self._pending:
-            self._watched.append((set(self._pending), wanted))
+        """A broker has taken an interest in."""
+        self._watch(wanted, self._hops, now)
+
+    def _watch(self, wanted: Wanted, hops: int, now: float) -> None:
+        if self._pending and hops:
+            self._watched.append((set(self._pending), hops, wanted))
         else:
             wanted.force_s = now
 

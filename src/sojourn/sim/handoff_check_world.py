@@ -142,7 +142,7 @@ class CheckWorld:
         self.timers: list[set[int]] = [set() for _ in self.brokers]
         self.sessions: list[dict[int, int]] = [{} for _ in self.brokers]
         """By broker and client: the epoch of the connection that the broker knows last."""
-        self.routing = Routing()
+        self.routing = Routing(len(self.brokers))
         self.handoffs = 0
         self.happened = 0
 
