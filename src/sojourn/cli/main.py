@@ -21,12 +21,14 @@ from sojourn.interest.syntax import FilterSyntaxError
 
 COMMANDS = {
     "demo": "sojourn.cli.demo:demo",
+    "tour": "sojourn.cli.tour:tour",
     "init": "sojourn.cli.init:init",
     "serve": "sojourn.cli.serve:serve",
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",
     "tree": "sojourn.cli.tree:tree",
     "reproduce": "sojourn.cli.reproduce:reproduce",
+    "check": "sojourn.cli.check:app",
     "audit": "sojourn.cli.audit:audit",
     "plan": "sojourn.cli.plan:plan",
     "bench": "sojourn.cli.bench:bench",

@@ -65,10 +65,10 @@ class Witness:
 class Routing:
     """The messages about interests that are under way, by what set them off.
 
-    A broker does not pass an interest on that it has passed on for somebody else. It is in force then when that
-    one is, which may be under way, and may in turn end at a broker where another one is under way already. So
-    an interest counts as in force when all that was under way has been handled, as many times over as there
-    are brokers that it may pass.
+    A broker does not pass an interest on that it has passed on for somebody else. It is in force then when
+    that one is, which may be under way, and may in turn end at a broker where another one is under way
+    already. So an interest counts as in force when all that was under way has been handled, as many times
+    over as there are brokers that it may pass.
     """
 
     def __init__(self, hops: int) -> None:

@@ -1,0 +1,87 @@
+"""`sojourn check`: run a protocol's properties over many seeds, and show what fails as short as it gets."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sojourn.sim.handoff_check import Found, check, shorten
+from sojourn.sim.handoff_check_script import CHECKED_SCHEMES, ROUTINGS, CheckSpec
+
+EXIT_FAILED = 1
+STEPS_SHOWN_MAX = 60
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+
+
+@app.callback()
+def about() -> None:
+    """Check that protocols keep their promises, over many seeds."""
+
+
+@app.command()
+def handoff(
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 1000,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    scheme: Annotated[
+        str | None, typer.Option(help="reactive or proactive; both in turn if left out.")
+    ] = None,
+    routing: Annotated[
+        str | None, typer.Option(help="flooding or content; both in turn if left out.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Simulated seconds in which clients move.")] = 60.0,
+) -> None:
+    """Let subscribers move, die and change their minds while messages cross, repeat and wait.
+
+    With room enough nothing may be lost, doubled or out of its source's order, and no copy may be left behind.
+    Each seed is one small world; scheme and routing take turns over the seeds unless they are given.
+    """
+    console = Console(stderr=True, highlight=False)
+    handoffs = deliveries = 0
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("hand-offs", total=seeds)
+        for spec in _specs(seeds, first_seed, scheme, routing, seconds):
+            found = check(spec)
+            handoffs += found.handoffs
+            deliveries += found.deliveries
+            if found.failure is not None:
+                bar.update(task, description=f"shortening seed {spec.seed}")
+                _show(found, shorten(found))
+                raise typer.Exit(EXIT_FAILED)
+            bar.update(task, advance=1, description=f"{handoffs} hand-offs")
+    typer.echo(
+        f"{seeds} seeds, {handoffs} hand-offs, {deliveries} deliveries: "
+        "0 lost, 0 doubled, 0 out of order, no copy left behind."
+    )
+
+
+def _specs(
+    seeds: int, first_seed: int, scheme: str | None, routing: str | None, seconds: float
+) -> Iterator[CheckSpec]:
+    kinds = list(product((scheme,) if scheme else CHECKED_SCHEMES, (routing,) if routing else ROUTINGS))
+    for seed in range(first_seed, first_seed + seeds):
+        turn_scheme, turn_routing = kinds[seed % len(kinds)]
+        yield CheckSpec(seed=seed, scheme=turn_scheme, routing=turn_routing, duration_s=seconds)
+
+
+def _show(found: Found, short: Found) -> None:
+    spec, script = found.spec, short.script
+    typer.echo(f"seed {spec.seed}, {spec.scheme}, {spec.routing}: {found.failure}.")
+    typer.echo(f"Cut down from {len(found.script.steps)} steps to {len(script.steps)}: {short.failure}.")
+    links = [f"{one}-{other}" for one, near in enumerate(script.graph) for other in near if one < other]
+    typer.echo(f"Brokers linked {', '.join(links)}; publishers at {[at for at, _ in script.publishers]}.")
+    for step in script.steps[:STEPS_SHOWN_MAX]:
+        typer.echo(f"  {step}")
+    if len(script.steps) > STEPS_SHOWN_MAX:
+        typer.echo(f"  and {len(script.steps) - STEPS_SHOWN_MAX} more steps")
+    typer.echo(f"To repeat it: {found.command()}")
