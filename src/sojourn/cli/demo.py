@@ -1,139 +1,142 @@
-"""`sojourn demo`: the parts of the system at work, in about a minute.
+"""`sojourn demo`: six brokers, two hundred phones that move between them, and what Spark finds in the trace.
 
-Three scenes, all computed while you watch: who gets an event and why; how many events a second a large index
-of subscriptions takes; and what it costs a city's broker network that its publishers move, by protocol.
+The brokers are processes, the phones real MQTT clients on sockets, the movement that of paper 001's building.
+The same people walk the same ways three times, once for each scheme; then one Spark job audits all runs.
 """
 
 from __future__ import annotations
 
-import sys
+import asyncio
 import time
-from collections.abc import Callable
-from typing import Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
-from rich.rule import Rule
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
-from sojourn.cli.bench_match import make_events, make_filters
-from sojourn.interest import Event, Filter, Policy, covers, may_receive, merge
-from sojourn.interest.index import FilterIndex
-from sojourn.sim.scenario import Scenario
-from sojourn.sim.world import World
+from sojourn.cli.demo_building import demo_building
+from sojourn.cli.demo_report import write_report
+from sojourn.cli.demo_walkers import Crowd, Plan, walk
+from sojourn.errors import SojournError
+from sojourn.live.fleet import Fleet
+from sojourn.pipeline.audit_job import AuditOptions, audit_trace
+from sojourn.pipeline.session import spark_session
 
-BATCH_EVENTS = 1_000
-PROTOCOLS = ("standard", "proxy", "delayed", "prefetch-delayed")
+SCHEMES = ("proactive", "reactive", "durable")
+ROWS = (
+    ("published", "published"),
+    ("expected", "expected deliveries"),
+    ("delivered", "delivered"),
+    ("lost", "lost"),
+    ("duplicated", "duplicated"),
+    ("out_of_order", "out of order"),
+    ("handoffs", "hand-offs"),
+    ("handoff_ready_p50_s", "hand-off p50, ms"),
+    ("handoff_ready_p99_s", "hand-off p99, ms"),
+)
 
-SUBSCRIBERS = {
-    "dispatcher": ("topic LIKE 'city/+/accident' AND severity >= 2", {"role": "police"}),
-    "medic": ("topic LIKE 'city/#' AND severity >= 3", {"role": "medic"}),
-    "east desk": ("district = 'east' AND severity > 0", {"role": "police"}),
-    "insurer": ("topic LIKE 'city/+/accident' AND vehicles >= 2", {"role": "insurer"}),
-    "weather": ("topic LIKE 'city/+/weather'", {"role": "public"}),
-}
 
-Result = TypeVar("Result")
+class DemoError(SojournError):
+    """The demonstration cannot run."""
 
 
 def demo(
-    filters: Annotated[int, typer.Option(min=1_000, help="Subscriptions in the second scene.")] = 200_000,
-    publishers: Annotated[int, typer.Option(min=1, help="Moving publishers in the third scene.")] = 50,
+    clients: Annotated[int, typer.Option(min=1, max=2_000, help="Phones.")] = 200,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of the pro-active run.")] = 60.0,
+    others_seconds: Annotated[float, typer.Option(min=1, help="Length of the two others.")] = 30.0,
+    pace: Annotated[float, typer.Option(min=1, help="How much faster than people they walk.")] = 10.0,
+    rate: Annotated[float, typer.Option(min=0.1, help="Events a second.")] = 20.0,
+    seed: Annotated[int, typer.Option(help="Decides who walks where.")] = 1,
+    out: Annotated[Path, typer.Option(help="Where traces, logs and the report go.")] = Path("demo-out"),
 ) -> None:
-    """Show the system at work: matching by content, a large index, and moving publishers."""
+    """Let phones move between six live brokers, and audit what each of them got."""
     console = Console(highlight=False)
-    console.print(Rule("1 · Who gets an event", align="left"))
-    _show_matching(console)
-    console.print(Rule(f"2 · {filters:,} subscriptions on one core", align="left"))
-    _show_index(console, filters)
-    console.print(Rule(f"3 · {publishers} publishers drive through a city of 64 brokers", align="left"))
-    _show_movement(console, publishers)
+    began = time.monotonic()
+    run = f"{int(time.time()):x}"
+    trace = out / f"trace-{run}"
     console.print(
-        "\nNext: [bold]sojourn simulate publisher-mobility --protocol delayed --publishers 20 --watch[/bold] "
-        "shows the city; [bold]sojourn reproduce publisher-mobility --scale quick[/bold] runs the study."
+        f"{clients} phones walk through a building of six brokers, {pace:g} times as fast as people do; one "
+        f"publisher, {rate:g} events a second; everybody wants one kind of news in five."
     )
-
-
-def _show_matching(console: Console) -> None:
-    event = Event(
-        {"severity": 3, "vehicles": 2, "district": "east"}, topic="city/ring/accident", source="car-17"
+    crowds: dict[str, Crowd] = {}
+    for scheme in SCHEMES:
+        length = seconds if scheme == "proactive" else others_seconds
+        crowds[scheme] = _run(console, scheme, length, (clients, pace, rate, seed), out / run, trace)
+    console.print("Spark audits the traces of all three runs …")
+    report = audit_trace(spark_session(), trace, AuditOptions())
+    rows = {str(row["run_id"]): row for row in report.runs}
+    missing = [scheme for scheme in SCHEMES if scheme not in rows]
+    if missing:
+        raise DemoError(f"The trace has no run {missing[0]!r}; look into {out / run}.")
+    _show(console, rows)
+    path = write_report(out / "report.html", rows, {"clients": clients, "pace": pace, "rate": rate})
+    console.print(
+        f"\n[bold]{path}[/bold] has the figures; [bold]sojourn audit {trace}[/bold] audits the trace again. "
+        f"That took {time.monotonic() - began:.0f} s."
     )
-    policy = Policy.parse("role IN ('police', 'medic')")
-    console.print(f"event   {dict(event.flat)}\npolicy  {policy}")
-    table = Table(
-        "subscriber", "filter", "matches", "policy permits", "receives", box=None, header_style="dim"
-    )
-    parsed = {name: Filter.parse(text) for name, (text, _) in SUBSCRIBERS.items()}
-    for name, (_, attributes) in SUBSCRIBERS.items():
-        wanted, who = parsed[name], Event(attributes)
-        table.add_row(
-            name,
-            str(wanted),
-            _tick(wanted.matches(event)),
-            _tick(policy.permits(who)),
-            _tick(may_receive(event, policy, wanted, who)),
+    bad = [name for name in ("lost", "duplicated", "out_of_order") if rows["proactive"][name]]
+    if bad:
+        raise DemoError(
+            f"The pro-active run has {rows['proactive'][bad[0]]} events {bad[0]}; see {out / run}."
         )
-    console.print(table)
-    wide, narrow = Filter.parse("severity > 0"), parsed["east desk"]
-    if covers(wide, narrow):
-        console.print(f"A broker that has asked for  {wide}  need not ask for  {narrow}  too.")
-    console.print(f"All of them together ask for  {merge(parsed.values())}", soft_wrap=True)
 
 
-def _show_index(console: Console, count: int) -> None:
-    random = np.random.default_rng(1)
-    drawn = make_filters("W1", count, random)
-    index = FilterIndex()
-    seconds, _ = _timed(console, "building the index", lambda: index.add_columns(drawn))
-    events = make_events("W1", 20 * BATCH_EVENTS, random)
-    batches = [events.columns(i * BATCH_EVENTS, (i + 1) * BATCH_EVENTS) for i in range(20)]
-    index.match_batch(batches[0])  # the first call loads the compiled kernels
-    took, matches = _timed(
-        console, "matching", lambda: sum(len(index.match_batch(batch).keys) for batch in batches)
-    )
-    total = len(batches) * BATCH_EVENTS
+def _run(
+    console: Console, scheme: str, length: float, how: tuple[int, float, float, int], out: Path, trace: Path
+) -> Crowd:
+    clients, pace, rate, seed = how
+    folder = out / scheme
+    folder.mkdir(parents=True, exist_ok=True)
+    config = demo_building(scheme, str(trace.absolute()), scheme)
+    path = folder / "building.toml"
+    path.write_text(config.text)
+    fleet = Fleet(path, config.names, folder)
+    with Live(Text(f"{scheme}: starting six brokers …"), console=console, transient=True) as live:
+        fleet.wait_until_ready()
+        console.print(f"{scheme}: watch it at [bold]http://{config.page}/[/bold]")
+        plan = Plan(urls=config.urls, clients=clients, seconds=length, rate=rate, pace=pace, seed=seed)
+        try:
+            crowd = asyncio.run(walk(plan, lambda crowd: live.update(_line(scheme, crowd, length * rate))))
+        finally:
+            live.update(Text(f"{scheme}: stopping the brokers …"))
+            ended = fleet.ended()
+            fleet.stop()
+    if ended:
+        raise DemoError(
+            f"The broker {ended[0]} ended during the run; its log is {folder / (ended[0] + '.log')}."
+        )
     console.print(
-        f"built in {seconds:.1f} s, {index.nbytes / count:.0f} bytes a filter; "
-        f"{total:,} events matched at {total / took:,.0f} a second, {matches / total:,.0f} subscribers each"
+        f"{scheme}: {crowd.published:,} events, {crowd.moves:,} hand-offs by {clients} phones in {length:g} s"
+    )
+    return crowd
+
+
+def _line(scheme: str, crowd: Crowd, of: float) -> Text:
+    share = min(1.0, crowd.published / of) if of else 1.0
+    bar = "█" * round(24 * share) + "░" * (24 - round(24 * share))
+    return Text(
+        f"{scheme} {bar} {crowd.published:,} published · {crowd.received:,} received · "
+        f"{crowd.moves:,} hand-offs · {crowd.connected} connected"
     )
 
 
-def _show_movement(console: Console, publishers: int) -> None:
-    table = Table(
-        "protocol",
-        "moves",
-        "messages a move",
-        "rebuilt in, ms",
-        "publisher waits, ms",
-        box=None,
-        header_style="dim",
-    )
+def _show(console: Console, rows: dict[str, dict[str, Any]]) -> None:
+    table = Table("", *SCHEMES, box=None, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
-    for protocol in PROTOCOLS:
-        scenario = Scenario(protocol=protocol, publishers=publishers, warmup_s=30, duration_s=120, seed=1)
-        _, result = _timed(console, f"two minutes of {protocol}", lambda s=scenario: World(s).run())  # type: ignore[misc]
-        moves = max(1, len(result.moves))
-        table.add_row(
-            protocol,
-            f"{len(result.moves):,}",
-            f"{sum(result.moves.hops) / moves:,.0f}",
-            f"{result.rebuild_mean_s * 1e3:,.1f}",
-            f"{result.visible_wait_mean_s * 1e3:,.1f}",
-        )
+    for key, label in ROWS:
+        values = [rows[scheme].get(key) for scheme in SCHEMES]
+        table.add_row(label, *(_cell(key, value) for value in values))
     console.print(table)
 
 
-def _timed(console: Console, what: str, act: Callable[[], Result]) -> tuple[float, Result]:
-    started = time.perf_counter()
-    if sys.stdout.isatty():
-        with console.status(what):
-            result = act()
-    else:
-        result = act()
-    return time.perf_counter() - started, result
-
-
-def _tick(yes: bool) -> str:  # noqa: FBT001
-    return "[green]yes[/green]" if yes else "[dim]no[/dim]"
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if key.endswith("_s"):
+        return f"{1e3 * value:,.1f}"
+    text = f"{value:,}"
+    return f"[green]{text}[/green]" if not value and key in ("lost", "duplicated", "out_of_order") else text
