@@ -8,11 +8,13 @@ run does, or when it is interrupted; started again with the same checkpoint it g
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +29,9 @@ from sojourn.pipeline.audit_job import JOB_FAILURES
 from sojourn.pipeline.session import spark_session
 from sojourn.pipeline.streaming import CHECKPOINT, LiveOptions, by_window, read_findings, start_live_audit
 from sojourn.trace import COLUMNS, segment_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 WINDOWS_SHOWN = 15
 _LOOK_S = 0.2
@@ -69,9 +74,8 @@ def follow(
     console = Console(stderr=True, highlight=False)
     spark = spark_session(master)
     query = start_live_audit(spark, root, run, folder, options)
-    interrupted = False
     rows: Rows = []
-    with _view(run, as_json=as_json) as show:
+    with _view(run, as_json=as_json) as show, _interrupts() as interrupted:
         try:
             while True:
                 over = has_ended(root, run)
@@ -79,11 +83,9 @@ def follow(
                     query.processAllAvailable()
                 rows = by_window(read_findings(spark, folder)).toArrow().to_pylist()
                 show(rows)
-                if over:
+                if over or interrupted.is_set():
                     break
-                _rest(query, options.trigger_s)
-        except KeyboardInterrupt:
-            interrupted = True
+                _rest(query, options.trigger_s, interrupted)
         except JOB_FAILURES as error:
             raise FollowError(_first_line(error)) from error
         finally:
@@ -91,7 +93,7 @@ def follow(
     _say_late(console, rows)
     console.print(
         f"Interrupted; the same command goes on where it stopped, by its checkpoint in {folder}."
-        if interrupted
+        if interrupted.is_set()
         else f"The run {run} has ended; `sojourn audit {root}` looks at it as a whole.",
         markup=False,
         soft_wrap=True,
@@ -140,12 +142,30 @@ def _check_options(folder: Path, run_id: str, options: LiveOptions) -> None:
     note.write_text(json.dumps(asked))
 
 
-def _rest(query: Any, seconds: float) -> None:
-    """Wait, and learn of the query's end, if it ends, at once."""
+def _rest(query: StreamingQuery, seconds: float, interrupted: threading.Event) -> None:
+    """Wait, and learn of an interrupt or of the query's end at once."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if query.awaitTermination(_LOOK_S):
+    while time.monotonic() < deadline and not interrupted.wait(_LOOK_S):
+        if not query.isActive:
+            query.awaitTermination()  # raises what ended it
             raise FollowError("The query was stopped from elsewhere; start it again.")
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """Note an interrupt instead of raising it in the middle of a word with Java; a second one is raised."""
+    interrupted = threading.Event()
+
+    def note(_signal: int, _frame: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
