@@ -36,7 +36,7 @@ def handoff(
 ) -> None:
     """Let subscribers move, die and change their minds while messages cross, repeat and wait.
 
-    With room enough nothing may be lost, doubled or out of its source's order, and no copy may be left behind.
+    With room enough nothing may be lost, doubled or out of its source's order, and no copy left behind.
     Each seed is one small world; scheme and routing take turns over the seeds unless they are given.
     """
     console = Console(stderr=True, highlight=False)
