@@ -231,6 +231,7 @@ class Subscribers(Transfers):
         # What a copy cannot know is what the client consumed elsewhere since; only the client can tell.
         is_current = is_active and (from_previous or fact.marks is not None)
         if fact.subscriptions is None:
+            is_current = is_current and from_previous
             stay.subscriptions = stay.subscriptions if from_previous else ()
         else:
             is_current = is_current and stay.subscriptions_include(fact.subscriptions)
