@@ -154,6 +154,7 @@ def _write_figures(study: Study, outcome: Any, out: Path, command: str) -> list[
         charts=charts,
         claims=claim_rows(study.name, outcome.verdicts),
         command=command,
+        tables=study.tables(outcome),
     )
     report = out / "report.html"
     report.write_text(render(page), encoding="utf-8")

@@ -20,7 +20,8 @@ from sojourn.edge.quench import ALTERNATIVES_MAX, CombinedInterest, QuenchUpdate
 from sojourn.edge.queues import Dropped, Queued, QueuePolicy
 from sojourn.errors import SojournError
 from sojourn.interest.filters import Filter
-from sojourn.routing.messages import Kind
+from sojourn.routing.mesh_flooding import MeshFloodingRouter
+from sojourn.routing.messages import Kind, Publish
 from sojourn.routing.neighbours import LOCAL
 from sojourn.routing.router import Router
 
@@ -175,8 +176,8 @@ class EventBroker:
             self.combined = CombinedInterest(
                 narrow_after=self.rules.narrow_after, alternatives_max=self.rules.alternatives_max
             )
-        self._counted: set[int] = set()
-        """The subscriptions that are in the combined expression."""
+        self._counted: set[int] | None = None
+        """The subscriptions that are in the combined expression; None until a source asks for it."""
         self._told: dict[int, int] = {}
         """By source that quenches and is here: the version it was told."""
         self._ads: dict[int, int] = {}
@@ -221,12 +222,14 @@ class EventBroker:
             self._tell(fact.source, fact.version)
 
     def _on_source_published(self, fact: SourcePublished) -> None:
-        self._count_event()
-        self.router.publish(Stamped(fact.item), LOCAL)
-        self._flush()
+        self._publish(Stamped(fact.item), LOCAL)
 
     def _tell(self, source: int, version: int) -> None:
         assert self.combined is not None
+        assert self._filter_of is not None
+        if self._counted is None:
+            self._counted = set(self.router.subs)
+            self.combined.add_all(self._filter_of(sub) for sub in sorted(self._counted))
         update = self.combined.update_from(version)
         self._told[source] = self.combined.version
         self._effects.append(ToSource(source, update))
@@ -298,8 +301,7 @@ class EventBroker:
         bit = self.router.neighbours.bit(fact.sender)
         router = self.router
         if message.kind == Kind.PUBLISH:
-            self._count_event()
-            router.publish(message, bit)
+            self._publish(message, bit)
         elif message.kind == Kind.ADVERTISE:
             router.advertise(message, bit)
         elif message.kind == Kind.UNADVERTISE:
@@ -353,13 +355,17 @@ class EventBroker:
             for client in clients:
                 self._carry(client, self._custody(client).event(item, self._now))
 
-    def _count_event(self) -> None:
+    def _publish(self, message: Publish, bit: int) -> None:
+        router = self.router
+        repeated = isinstance(router, MeshFloodingRouter) and router.has_seen(message)
         self.handled += 1
-        self.compared += len(self.router.subs)
+        self.compared += 0 if repeated else len(router.subs)
+        router.publish(message, bit)
+        self._flush()
 
     def _note(self, sub: int) -> None:
         """Keep the combined expression in step with the table."""
-        if self.combined is None or self._filter_of is None:
+        if self.combined is None or self._filter_of is None or self._counted is None:
             return
         known = sub in self.router.subs
         if known == (sub in self._counted):

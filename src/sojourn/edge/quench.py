@@ -89,6 +89,11 @@ class CombinedInterest:
         every = (*self._numbers, *wanted.conjunctions)
         return self._become(merge([Filter(gathered(every))]).conjunctions)
 
+    def add_all(self, every: Iterable[Filter]) -> bool:
+        """Take in many subscriptions at once; says whether sources must be told."""
+        self._active.update(every)
+        return self.narrow()
+
     def remove(self, wanted: Filter) -> bool:
         """Let one subscription go; says whether sources are told now."""
         if self._active[wanted] < 1:

@@ -45,6 +45,16 @@ class Chart(NamedTuple):
     caption: str = ""
 
 
+class DataTable(NamedTuple):
+    """A table that a study makes from its measures."""
+
+    anchor: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
 class Page(NamedTuple):
     """All that a report shows."""
 
@@ -55,6 +65,7 @@ class Page(NamedTuple):
     claims: Sequence[ClaimRow]
     command: str = ""
     """What repeats the study."""
+    tables: Sequence[DataTable] = ()
 
 
 class Entry(NamedTuple):
@@ -70,11 +81,13 @@ def render(page: Page) -> str:
     """The whole page of a study as text."""
     verdicts = {claim.id: claim.verdict for claim in page.claims}
     contents = [("#figures-of", "Figures")] if page.charts else []
+    contents += [(f"#{table.anchor}", table.title) for table in page.tables]
     contents += [("#claims", "Claims"), ("#facts", "How it was measured")]
     body = [
         _header(page.title, page.summary, [claim.verdict for claim in page.claims], contents),
         "<main>",
         _charts(page.charts, verdicts),
+        *map(_table, page.tables),
         _claims(page.claims),
         _facts(page.facts, page.command),
         "</main>",
@@ -171,6 +184,16 @@ def _title(chart: Chart) -> tuple[str, str]:
     whole = str(chart.figure.layout.title.text or f"Figure {chart.anchor}")
     number, colon, title = whole.partition(": ")
     return (number, title) if colon else (f"Figure {chart.anchor}", whole)
+
+
+def _table(table: DataTable) -> str:
+    head = "".join(f"<th>{_text(name)}</th>" for name in table.columns)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    note = f'<p class="check">{_text(table.note)}</p>' if table.note else ""
+    return (
+        f'<h2 id="{_text(table.anchor)}">{_text(table.title)}</h2>{note}<div class="scroll">'
+        f'<table class="numbers found"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def _claims(claims: Sequence[ClaimRow]) -> str:

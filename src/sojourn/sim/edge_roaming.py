@@ -52,7 +52,7 @@ class Roamed(msgspec.Struct, frozen=True, kw_only=True):
     duplicated: int
     unwanted: int
     held_s: tuple[float, ...]
-    """By event shown: seconds since it was generated or the displayer last connected, whichever was later."""
+    """By event shown: seconds since it was generated and the displayer was there to be shown it."""
     moves: int
     while_old_down: int
     """Connections made while the displayer's last broker was down or cut off."""
@@ -92,7 +92,8 @@ class _Roam:
             self.world.add_source(EventSource(SourceRules()), source % roaming.brokers)
         self.at: list[int | None] = [None] * roaming.displayers
         self.last: list[int | None] = [None] * roaming.displayers
-        self.connected_s: list[list[float]] = [[] for _ in range(roaming.displayers)]
+        self.stays: list[list[list[float]]] = [[] for _ in range(roaming.displayers)]
+        """By displayer: when each connection began and, if it did, ended."""
         self.moves = self.while_old_down = 0
         self.ended = False
 
@@ -152,15 +153,19 @@ class _Roam:
         cut_off = any(broker in edge or old in edge for edge in self.cut)
         self.while_old_down += old not in (None, broker) and (old not in up or cut_off)
         self.at[client] = self.last[client] = broker
-        self.connected_s[client].append(self.world.clock.now)
+        self.stays[client].append([self.world.clock.now])
 
     def _leave(self, client: int) -> None:
         broker = self.at[client]
         if self.ended or broker is None:
             return
         self.world.disconnect(client, broker)
-        self.at[client] = None
+        self._gone(client)
         self._return_later(client)
+
+    def _gone(self, client: int) -> None:
+        self.at[client] = None
+        self.stays[client][-1].append(self.world.clock.now)
 
     def _return_later(self, client: int) -> None:
         wait = self._wait(self.roaming.away_s, self.moves_stream)
@@ -172,7 +177,7 @@ class _Roam:
         self.world.take_down(broker)
         for client, at in enumerate(self.at):
             if at == broker:
-                self.at[client] = None
+                self._gone(client)
                 self._return_later(client)
         down = self._wait(self.roaming.down_s, self.faults)
         self.world.clock.plan(self.world.clock.now + down, self._recover, broker)
@@ -211,8 +216,16 @@ class _Roam:
         for client, at in enumerate(self.at):
             if at is not None:
                 self.world.disconnect(client, at)
+                self._gone(client)
             self._connect(client)
         self.world.settle()
+
+    def _there_s(self, client: int, generated_s: float) -> float:
+        """When a displayer was first there to be shown an event."""
+        for stay in self.stays[client]:
+            if len(stay) == 1 or stay[1] > generated_s:
+                return max(stay[0], generated_s)
+        raise AssertionError("everybody is connected in the end")
 
     def _outcome(self) -> Roamed:
         owed = {
@@ -225,8 +238,7 @@ class _Roam:
         held = []
         for each in self.world.shown:
             generated = self.world.generated[each.source, each.sequence][0]
-            connected = max(time for time in self.connected_s[each.client] if time <= each.time_s)
-            held.append(each.time_s - max(generated, connected))
+            held.append(each.time_s - self._there_s(each.client, generated))
         return Roamed(
             expected=len(owed),
             lost=len(owed.difference(shown)),

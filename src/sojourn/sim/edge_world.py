@@ -184,6 +184,11 @@ class EdgeWorld:
             self._from_source(source, broker, SourceArrived(source, self._ad))
         self._source(source, sourcing.Connected())
 
+    def announce_source(self, source: int) -> None:
+        """A source's brokers learn what it is going to publish, before it connects."""
+        for broker in self._source_at[source]:
+            self._from_source(source, broker, SourceArrived(source, self._ad))
+
     def disconnect_source(self, source: int) -> None:
         """A source loses its brokers."""
         self.sources[source].handle(sourcing.Disconnected(), self.clock.now)
@@ -210,6 +215,10 @@ class EdgeWorld:
             return
         self.displayers[client].handle(displaying.Disconnected(broker), self.clock.now)
         self._from_displayer(client, broker, DisplayerLost(client, number), notice_s)
+
+    def tell_broker(self, client: int, broker: int, fact: Any) -> None:
+        """A displayer says something to its broker, such as that it wants something else."""
+        self._from_displayer(client, broker, fact)
 
     def take_down(self, broker: int) -> None:
         """A broker goes down, with its state on disk."""

@@ -11,6 +11,10 @@ from sojourn.studies.adhoc_tree import parameters as adhoc_parameters
 from sojourn.studies.adhoc_tree import presentation as adhoc_presentation
 from sojourn.studies.adhoc_tree import runs as adhoc_runs
 from sojourn.studies.adhoc_tree import study as adhoc_study
+from sojourn.studies.architectures import parameters as architectures_parameters
+from sojourn.studies.architectures import presentation as architectures_presentation
+from sojourn.studies.architectures import runs as architectures_runs
+from sojourn.studies.architectures import study as architectures_study
 from sojourn.studies.base import Average, Sweep, write_results
 from sojourn.studies.handoff import measures as handoff_measures
 from sojourn.studies.handoff import parameters as handoff_parameters
@@ -36,6 +40,8 @@ class Study(NamedTuple):
     write_results: Callable[[Any, Path], list[Path]] = write_results
     simulate_traced: str | None = None
     """Where the function is that keeps traces, as module:name; imported only when it is wanted."""
+    tables: Callable[[Any], list[Any]] = lambda _outcome: []
+    """The report's tables, beyond claims and figures."""
 
 
 STUDIES = {
@@ -81,6 +87,21 @@ STUDIES = {
         charts=adhoc_presentation.charts,
         summary=adhoc_presentation.summary,
         facts=adhoc_presentation.facts,
+    ),
+    architectures_study.NAME: Study(
+        name=architectures_study.NAME,
+        title=architectures_presentation.TITLE,
+        scale_named=architectures_parameters.scale_named,
+        what_is_run=lambda scale, seeds: (
+            f"seeds 1 to {seeds or scale.seeds} a point, {scale.heals} histories of partitions"
+        ),
+        simulate=architectures_runs.simulate,
+        run=architectures_study.run,
+        charts=architectures_presentation.charts,
+        summary=architectures_presentation.summary,
+        facts=architectures_presentation.facts,
+        simulate_traced="sojourn.studies.architectures.traced:simulate_traced",
+        tables=architectures_presentation.tables,
     ),
 }
 """Every study by name, in the order in which they are run."""

@@ -1,0 +1,1 @@
+"""Paper 003: central, quenched, broadcast, multicast and replicated publish/subscribe, measured."""

@@ -1,0 +1,105 @@
+"""What a person is shown of the study: its figures, its two tables, and the constants behind them."""
+
+from contextlib import suppress
+
+import plotly.graph_objects as go
+
+from sojourn.report.page import DataTable
+from sojourn.studies import base
+from sojourn.studies.architectures import advice, checks, figures, parameters
+from sojourn.studies.architectures.figures import Figure
+from sojourn.studies.architectures.study import Outcome
+
+TITLE = "Central, quenched, broadcast, multicast, replicated (paper 003)"
+
+FIGURES = (
+    Figure("quench-bytes", "Bytes", ("D-quench-tradeoff",), figures.quench_bytes),
+    Figure("quench-work", "Source work", ("D-quench-tradeoff",), figures.quench_work),
+    Figure("break-even", "Break-even", ("D-quench-tradeoff",), figures.break_even_lines),
+    Figure("offline", "A source away", ("D-quench-offline",), figures.offline),
+    Figure("matching", "Matching", ("D-scaling",), figures.matching),
+    Figure("traffic", "Traffic", ("D-scaling",), figures.traffic),
+    Figure("knowledge", "Knowledge", ("D-scaling",), figures.knowledge),
+    Figure("selectivity", "Selectivity", ("D-scaling",), figures.selectivity),
+    Figure("replication", "Replication", ("D-table1",), figures.replication),
+    Figure("waiting", "Moving displayers", ("D-exactly-once",), figures.waiting),
+    Figure("queues", "Queues", ("D-queues",), figures.queues),
+    Figure("healing", "Ad-hoc broker", ("D-adhoc-broker",), figures.healing),
+)
+
+MARKS = {True: "✓", False: "✗"}
+
+
+def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
+    """Every figure that the outcome has points for."""
+    found = []
+    for figure in FIGURES:
+        try:
+            found.append((figure, figure.draw(outcome.table)))
+        except (KeyError, ValueError):
+            continue  # its runs failed; the claims that need them say so
+    return found
+
+
+def tables(outcome: Outcome) -> list[DataTable]:
+    """Table 1 with its counterexamples, and which architecture when."""
+    found = []
+    # Where runs failed a table is left out; the claims that need them say so.
+    with suppress(ValueError):
+        cells = checks.cells_of(outcome.table)
+        rows = [
+            [str(cell["filter"]), str(cell["property"]), MARKS[bool(cell["holds"])], str(cell["story"])]
+            for cell in cells
+        ]
+        columns = ("filter at the displayer", "property", "holds", "counterexample")
+        found.append(DataTable("table-1", "Table 1, from every small run", columns, rows))
+    with suppress(KeyError):
+        rows = advice.rows(outcome.table)
+        found.append(DataTable("which-when", "Which architecture when", advice.COLUMNS, rows, NOTE))
+    return found
+
+
+NOTE = (
+    "Bytes are for each event published. Comparisons are without an index: subscriptions that an event is "
+    "held against. Replication goes with any of them where copies get lost: see the figure on replication."
+)
+
+
+def summary(outcome: Outcome) -> str:
+    """One sentence on what was found."""
+    return base.tally(outcome, runs="tasks")
+
+
+def facts(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study and how long it took."""
+    scale = outcome.scale
+    return [
+        ("scale", f"{scale.name}: seeds 1 to {outcome.seeds} a point, {scale.heals} histories of partitions"),
+        ("the paper's numbers", "none: paper 003 argues without measuring, so every constant here is ours"),
+        (
+            "events and subscriptions",
+            (
+                f"readings of {parameters.EVENT_BYTES} bytes in {parameters.AREAS} areas with values below "
+                "1000; a subscription wants one area and a range of values"
+            ),
+        ),
+        (
+            "links",
+            (
+                "24 bytes of header a message; subscriptions and quench updates go as the text of the "
+                "filter; what each source is told is counted for each source, as over unicast"
+            ),
+        ),
+        (
+            "quench updates",
+            ", ".join(
+                f"{name}: narrowed after {after} left, at most {most} alternatives"
+                for name, (after, most) in parameters.QUENCH_MODES.items()
+            ),
+        ),
+        (
+            "random runs of replicas",
+            f"{parameters.REPLICA_EVENTS} events of four sources, delays up to 0.5 s",
+        ),
+        ("wall time", f"{outcome.seconds:.0f} s"),
+    ]

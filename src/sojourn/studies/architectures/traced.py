@@ -1,0 +1,60 @@
+"""Runs of the study with their traces, for sweeps that keep traces: those of replicated brokers have one."""
+
+import json
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from sojourn.pipeline.sweep import Outcome
+from sojourn.studies.architectures.grid import run_id_of
+from sojourn.studies.architectures.replicas import Replicated
+from sojourn.studies.architectures.runs import KINDS
+from sojourn.studies.architectures.spec import Run
+from sojourn.trace import COLUMNS
+
+
+def simulate_traced(spec_json: str) -> Outcome:
+    """The same with what was published, wanted and shown as trace tables; other tasks have no trace."""
+    run = msgspec.json.decode(spec_json, type=Run)
+    measures = KINDS[run.kind](run)
+    return Outcome(measures, trace_of(run, spec_json) if run.kind == "replicas" else {})
+
+
+def trace_of(run: Run, spec_json: str) -> dict[str, pa.Table]:
+    """A replicated run as trace tables; an event that reached no broker has no broker."""
+    played = Replicated(run)
+    run_id = run_id_of(spec_json)
+    world = played.world
+    first = {key: broker for broker in reversed(range(run.brokers)) for key in world.received[broker]}
+    names = [f"c{client} {name}" for client, name in enumerate(played.filters)]
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "clients": [(name, "{}") for name in names],
+        "interests": [
+            (name, "0", str(wanted), 0.0, None) for name, wanted in zip(names, played.wanted, strict=True)
+        ],
+        "publications": [
+            (source, sequence, time_s, _broker(first.get((source, sequence))), None,
+             json.dumps(dict(event.flat)), None, run.workload.event_bytes)
+            for (source, sequence), (time_s, event) in world.generated.items()
+        ],
+        "deliveries": [
+            (names[each.client], each.source, each.sequence, each.time_s, f"EB{each.broker + 1}")
+            for each in world.shown
+        ],
+        "runs": [("sim", "architectures", run.seed, spec_json, None, world.clock.now, played.start_s, None)],
+    }  # fmt: skip
+    return {name: _table(name, run_id, found) for name, found in rows.items() if found}
+
+
+def _broker(number: int | None) -> str | None:
+    return None if number is None else f"EB{number + 1}"
+
+
+def _table(name: str, run_id: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    typed = {
+        field.name: pa.array(list(values), field.type)
+        for field, values in zip(COLUMNS[name], columns, strict=True)
+    }
+    return pa.table({"run_id": pa.array([run_id] * len(rows), pa.string()), **typed})
