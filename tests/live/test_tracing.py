@@ -1,0 +1,69 @@
+"""The trace of a live run tells what clients did and got, in tables that any audit reads."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+
+from sojourn.live.client import Client
+from sojourn.live.config import Config, TraceConfig
+from tests.live.building import building, url
+from tests.live.test_roaming import started, stop
+
+
+def rows(folder: Path, table: str) -> list[dict[str, object]]:
+    """All rows of a table, in the order in which they were written by each broker."""
+    found: list[dict[str, object]] = []
+    for path in sorted((folder / table).rglob("*.parquet")):
+        found += pq.read_table(path).to_pylist()
+    return found
+
+
+def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
+    """One reader moves once; publications, deliveries, stays, the hand-off and the interest are there."""
+    config: Config = msgspec.structs.replace(building(), trace=TraceConfig(folder=str(tmp_path), run="test"))
+
+    async def scenario() -> None:
+        servers = await started(config)
+        reader = Client(url(config, 0), client_id="reader", attributes={"role": "medic"})
+        await reader.connect()
+        await reader.subscribe("n >= 0", topic="news")
+        await asyncio.sleep(0.1)
+        async with Client(url(config, 3), client_id="source") as source:
+            for n in range(10):
+                await source.publish("news", {"n": n})
+            for _ in range(5):
+                await reader.next(5)
+            await reader.move_to(url(config, 1))
+            for _ in range(5):
+                await reader.next(5)
+        await asyncio.sleep(0.1)
+        await reader.unsubscribe(topic="news")
+        await reader.close()
+        await stop(servers)
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+    published, delivered = rows(tmp_path, "publications"), rows(tmp_path, "deliveries")
+    assert [row["source"] for row in published] == ["source@B4"] * 10
+    keys = [(row["source"], row["sequence"]) for row in published]
+    assert sorted((row["source"], row["sequence"]) for row in delivered) == sorted(keys)
+    assert {row["client"] for row in delivered} == {"reader"}
+    assert {row["broker"] for row in delivered} == {"B1", "B2"}
+    stays = [
+        (row["broker"], row["client"]) for row in rows(tmp_path, "sojourns") if row["client"] == "reader"
+    ]
+    assert stays == [("B1", "reader"), ("B2", "reader")]
+    (move,) = [row for row in rows(tmp_path, "handoffs") if row["client"] == "reader"]
+    assert (move["from_broker"], move["to_broker"]) == ("B1", "B2")
+    assert move["ready_s"] >= move["arrived_s"]  # type: ignore[operator]
+    began, ended = rows(tmp_path, "interests")
+    assert (began["filter"], began["to_s"]) == (ended["filter"], None)
+    assert began["from_s"] == ended["from_s"]
+    assert ended["to_s"] > ended["from_s"]  # type: ignore[operator]
+    (run,) = rows(tmp_path, "runs")
+    assert run["world"] == "live"
+    attributes = {row["client"]: row["attributes_json"] for row in rows(tmp_path, "clients")}
+    assert '"role": "medic"' in str(attributes["reader"])
