@@ -18,10 +18,8 @@ State is plain and can be pickled with everything it holds; time and bytes come 
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections import Counter, deque
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
@@ -29,6 +27,7 @@ from mqtt5 import ConnAckReasonCode as ConnectCode
 from sojourn.live.channel import Channel, Position
 from sojourn.live.config import Config
 from sojourn.live.names import LiveInterests, Names, interest_of
+from sojourn.live.roamers import Handoff, Roamer, Timers, Waiting, read_marks
 from sojourn.live.tracing import Tracer
 from sojourn.live.wire import RETAIN, Carried, Retain, Wire
 from sojourn.mobility import facts
@@ -55,47 +54,6 @@ NOBODY = 0
 """The client that stands for the broker itself."""
 EVENTS_REMEMBERED = 512
 """Happenings kept for the page."""
-
-
-class Waiting(NamedTuple):
-    """A client that knocked and whose session is being looked for."""
-
-    connection: int
-    admission: Admission
-    epoch: int
-    previous: int | None
-    marks: dict[str, int] | None
-
-
-class Roamer:
-    """What is known of a client with a session here."""
-
-    __slots__ = ("arrived", "epoch", "held", "marks", "outstanding", "previous", "roams", "since")
-
-    def __init__(self, epoch: int, previous: int | None, marks: dict[str, int] | None, since: float) -> None:
-        self.epoch = epoch
-        self.previous = previous
-        self.marks = marks
-        self.roams = True
-        """Whether its session outlives its connection."""
-        self.arrived = False
-        """Whether the mobility core knows of this connection."""
-        self.held: tuple[int, ...] = ()
-        """The interests that the routing core holds for it."""
-        self.outstanding: dict[str, dict[int, bool]] = {}
-        """By source and sequence, in the order of delivery: whether the client has acknowledged it."""
-        self.since = since
-
-
-class Handoff(NamedTuple):
-    """A client that moved here, for traces and the page."""
-
-    client: str
-    origin: str | None
-    arrived_s: float
-    ready_s: float
-    how: str
-    complete: bool
 
 
 class Network:
@@ -140,8 +98,7 @@ class Network:
         self.drops: Counter[str] = Counter()
         self.handoffs: deque[Handoff] = deque(maxlen=EVENTS_REMEMBERED)
         self.handoff_count = 0
-        self._timers: list[tuple[float, int, int]] = []
-        self._running: dict[int, float] = {}
+        self.timers = Timers()
         if config.routing.mode == "content":
             self.broker.router.client_advertises(NOBODY, self.interests.anything)
             self._carry_out(self.broker.effects, 0.0)
@@ -162,7 +119,7 @@ class Network:
         client = self.names.client_number(client_id)
         known = self.roamers.get(client)
         epoch = max(int(now * EPOCHS_A_SECOND), known.epoch + 1 if known is not None else 0)
-        marks = _marks(property_values(packet.user_properties, conventions.MARKS))
+        marks = read_marks(property_values(packet.user_properties, conventions.MARKS))
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.numbers.get(named[0]) if named else None
         waiting = Waiting(number, admission, epoch, previous, marks)
@@ -282,8 +239,7 @@ class Network:
         # What is in flight is sent again by the session core itself, so it is outstanding from the start.
         for delivery in session.inflight.values():
             if delivery is not None:
-                message = delivery.message
-                roamer.outstanding.setdefault(message.source, {})[message.sequence] = False
+                roamer.note(delivery.message, settled=False)
         self._tell(
             facts.SubscriberArrived(
                 client, roamer.epoch, wanted, roamer.previous, roamer.marks, stays_here=True
@@ -362,7 +318,7 @@ class Network:
         roamer = self.roamers.get(client)
         if roamer is None or not roamer.arrived:
             return
-        if message.sequence in roamer.outstanding.get(message.source, ()):
+        if roamer.has(message):
             return  # it is in flight, and the session core sends it again
         name = self.names.client_name(client)
         qos = self.core.deliver_to(name, message, now)
@@ -371,7 +327,7 @@ class Network:
         if not roamer.roams:
             return
         # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
-        roamer.outstanding.setdefault(message.source, {})[message.sequence] = qos <= 0
+        roamer.note(message, settled=qos <= 0)
         if qos <= 0:
             self._advance(client, roamer, message.source, now)
 
@@ -380,24 +336,13 @@ class Network:
             self.tracer.delivered(session.client_id, message, now)
         client = self.names.client_number(session.client_id)
         roamer = self.roamers.get(client)
-        waiting = roamer.outstanding.get(message.source) if roamer is not None else None
-        if roamer is None or waiting is None:
-            return
-        if message.sequence in waiting:
-            waiting[message.sequence] = True
+        if roamer is not None:
+            roamer.acknowledge(message)
             self._advance(client, roamer, message.source, now)
 
     def _advance(self, client: int, roamer: Roamer, source: str, now: float) -> None:
         """Report as consumed what was acknowledged without a gap."""
-        waiting, last = roamer.outstanding[source], None
-        while waiting:
-            oldest = next(iter(waiting))
-            if not waiting[oldest]:
-                break
-            del waiting[oldest]
-            last = oldest
-        if not waiting:
-            del roamer.outstanding[source]
+        last = roamer.consumed(source)
         if last is not None and roamer.arrived:
             self._tell(facts.Consumed(client, source, last), now)
 
@@ -506,11 +451,9 @@ class Network:
         sends, deliveries, ready = effects.sends[:], effects.deliveries[:], effects.ready[:]
         drops, closes = effects.drops[:], effects.closes[:]
         for timer in effects.timers:
-            if math.isfinite(timer.delay_s):
-                self._running[timer.token] = now + timer.delay_s
-                heapq.heappush(self._timers, (now + timer.delay_s, timer.client, timer.token))
+            self.timers.set(timer, now)
         for cancel in effects.cancels:
-            self._running.pop(cancel.token, None)
+            self.timers.cancel(cancel)
         effects.clear()
         for mask, message in sends:
             body = self.wire.encode(message, now)
@@ -565,18 +508,13 @@ class Network:
 
     def next_moment(self) -> float | None:
         """When `time_passed` has something to do, at the latest."""
-        while self._timers and self._timers[0][2] not in self._running:
-            heapq.heappop(self._timers)
-        moments = [self.finder.next_moment(), self._timers[0][0] if self._timers else None]
+        moments = [self.finder.next_moment(), self.timers.next_moment()]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def time_passed(self, now: float) -> None:
         """Let timers run out."""
-        while self._timers and self._timers[0][0] <= now:
-            due, client, token = heapq.heappop(self._timers)
-            if self._running.get(token) == due:
-                del self._running[token]
-                self._tell(facts.TimerFired(client, token), now)
+        while (due := self.timers.due(now)) is not None:
+            self._tell(facts.TimerFired(*due), now)
         self.finder.time_passed(now)
         self._follow_finder(now)
         self.report(now)
@@ -589,13 +527,3 @@ class Network:
             self.core.lost(number, now)
         self.waiting.clear()
         self.report(now)
-
-
-def _marks(texts: list[str]) -> dict[str, int] | None:
-    """The marks that a client states, or none if they cannot be read."""
-    if not texts:
-        return None
-    try:
-        return msgspec.json.decode(texts[0], type=dict[str, int])
-    except msgspec.MsgspecError:
-        return None

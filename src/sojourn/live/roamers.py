@@ -1,0 +1,125 @@
+"""What a broker of a network knows of each client: its epoch, and what it owes an answer to."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import NamedTuple
+
+import msgspec
+
+from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.message import Message
+from sojourn.routing.effects import CancelTimer, SetTimer
+
+
+class Waiting(NamedTuple):
+    """A client that knocked and whose session is being looked for."""
+
+    connection: int
+    admission: Admission
+    epoch: int
+    previous: int | None
+    marks: dict[str, int] | None
+
+
+class Handoff(NamedTuple):
+    """A client that moved here, for the page."""
+
+    client: str
+    origin: str | None
+    arrived_s: float
+    ready_s: float
+    how: str
+    complete: bool
+
+
+class Roamer:
+    """A client with a session here."""
+
+    __slots__ = ("arrived", "epoch", "held", "marks", "outstanding", "previous", "roams", "since")
+
+    def __init__(self, epoch: int, previous: int | None, marks: dict[str, int] | None, since: float) -> None:
+        self.epoch = epoch
+        self.previous = previous
+        self.marks = marks
+        self.roams = True
+        """Whether its session outlives its connection."""
+        self.arrived = False
+        """Whether the mobility core knows of this connection."""
+        self.held: tuple[int, ...] = ()
+        """The interests that the routing core holds for it."""
+        self.outstanding: dict[str, dict[int, bool]] = {}
+        """By source and sequence, in the order of delivery: whether the client has acknowledged it."""
+        self.since = since
+
+    def note(self, message: Message, *, settled: bool) -> None:
+        """An event was handed over; `settled` if no answer is expected."""
+        self.outstanding.setdefault(message.source, {})[message.sequence] = settled
+
+    def has(self, message: Message) -> bool:
+        """Whether an event is on its way to the client already."""
+        return message.sequence in self.outstanding.get(message.source, ())
+
+    def acknowledge(self, message: Message) -> None:
+        """The client has an event."""
+        waiting = self.outstanding.get(message.source)
+        if waiting is not None and message.sequence in waiting:
+            waiting[message.sequence] = True
+
+    def consumed(self, source: str) -> int | None:
+        """The last event of a source before which none is outstanding, if that is news."""
+        waiting = self.outstanding.get(source)
+        last = None
+        while waiting:
+            oldest = next(iter(waiting))
+            if not waiting[oldest]:
+                break
+            del waiting[oldest]
+            last = oldest
+        if waiting is not None and not waiting:
+            del self.outstanding[source]
+        return last
+
+
+class Timers:
+    """The timers that a core has set: due one by one, or taken back."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, int]] = []
+        self._running: dict[int, float] = {}
+
+    def set(self, timer: SetTimer, now: float) -> None:
+        """Start a timer; one for ever never fires."""
+        if math.isfinite(timer.delay_s):
+            self._running[timer.token] = now + timer.delay_s
+            heapq.heappush(self._heap, (now + timer.delay_s, timer.client, timer.token))
+
+    def cancel(self, cancel: CancelTimer) -> None:
+        """Take a timer back."""
+        self._running.pop(cancel.token, None)
+
+    def next_moment(self) -> float | None:
+        """When the next one is due."""
+        while self._heap and self._running.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now: float) -> tuple[int, int] | None:
+        """The client and token of one that is due, or None."""
+        moment = self.next_moment()
+        if moment is None or moment > now:
+            return None
+        _, client, token = heapq.heappop(self._heap)
+        del self._running[token]
+        return client, token
+
+
+def read_marks(texts: list[str]) -> dict[str, int] | None:
+    """The marks that a client states, or none if they cannot be read."""
+    if not texts:
+        return None
+    try:
+        return msgspec.json.decode(texts[0], type=dict[str, int])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
