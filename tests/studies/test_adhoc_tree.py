@@ -186,7 +186,7 @@ def test_reasons_are_measured() -> None:
     rows["exact", "R=80 l=25", 0.0] = _values(nhop=0.2)
     found, sentence = isolating.densities(_table(rows))
     assert (found["layouts with the paper's neighbours"], found["on those, l = 50"]) == (1, 1.3)
-    assert "1.300 on those" in sentence
+    assert "on those 1.300" in sentence
     assert isolating.densities(_table({})) == isolating.NOTHING
     assert isolating.correlation(_table({}), ["ni-x"], 50.0) == isolating.NOTHING
 

@@ -57,7 +57,10 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 class Table(Protocol):
     """A study's measures in whatever form its checks want them; the means are written to a file."""
 
-    means: pd.DataFrame
+    @property
+    def means(self) -> pd.DataFrame:
+        """One row a configuration and measure."""
+        ...
 
 
 ScaleT = TypeVar("ScaleT", bound=Scale)

@@ -46,12 +46,12 @@ def densities(table: Table) -> Isolated:
         f"all layouts, l = {length:g}": all_wide,
         "NHOP/optimum at 80": 1 + optimal,
     }, (
-        f" It is not the algorithm: even the proved optimum would leave SP-NHOP at {1 + optimal:.3f} here. "
-        f"It is the system: on the {alike.sum()} layouts with the paper's 5.2 and 21.3 neighbours the "
-        f"ratio is "
-        f"{same:.3f}, and with interests of mean length {length:g} it is {all_wide:.3f} on all layouts and "
-        f"{wide:.3f} on those, {wide_free:.3f} with r = 0, which comes near the paper's pair; the paper drew "
-        "one layout, and its two numbers fit its longest interests better than its base value."
+        f" Even the proved optimum would leave SP-NHOP at {1 + optimal:.3f} here, so no better shopping "
+        "makes "
+        f"the difference; the system does. On the {alike.sum()} layouts with the paper's 5.2 and 21.3 "
+        f"neighbours, which seem to be those of a single layout, the ratio is {same:.3f}. With interests of "
+        f"mean length {length:g} it is {all_wide:.3f} on all layouts, and on those {wide:.3f} and "
+        f"{wide_free:.3f} with r = 0, beside the paper's 1.30 and 1.23."
     )
 
 
@@ -74,19 +74,14 @@ def correlation(table: Table, names: list[str], at: float) -> Isolated:
     found: dict[str, Number] = {f"spread of shared parts at l={at:g}, {k}": v for k, v in spreads.items()}
     found["rank correlation of that spread with NHOP/COMBO"] = follows
     return found | flat("ni-x dealt", dealt), (
-        f" The tie of interest to place is the reason, not how much interests overlap: with NI-X's very "
-        f"centres "
-        f"dealt out at random the ratio falls from {tied[at]:.3f} to {dealt[at]:.3f} (from "
-        f"{tied[25.0]:.3f} to "
-        f"{dealt[25.0]:.3f} at l=25). The paper explains its order by neighbours whose interests differ "
-        f"less in "
-        f"NI-X. Here they differ more, since the range of 80 is wider than an interest: the part of a node's "
-        f"interest that a neighbour shares has a spread of {spreads['ni-x']:.2f} over its neighbours in "
-        f"NI-X, "
-        f"{spreads['ni-x dealt']:.2f} dealt out and {spreads['ni-r']:.2f} in NI-R. The advantage follows "
-        f"that "
-        f"spread over all {len(spreads)} models (rank correlation {follows:.2f}), as the paper's summary "
-        f"has it."
+        " What decides is the tie of interest to place, not how much interests overlap: with NI-X's very "
+        f"centres dealt out at random the ratio goes from {tied[at]:.3f} to {dealt[at]:.3f} (from "
+        f"{tied[25.0]:.3f} to {dealt[25.0]:.3f} at l=25). The paper explains its order by neighbours whose "
+        "interests differ less in NI-X. Here the part of a node's interest that a neighbour shares has a "
+        f"spread of {spreads['ni-x']:.2f} over its neighbours in NI-X, {spreads['ni-x dealt']:.2f} dealt out "
+        f"and {spreads['ni-r']:.2f} in NI-R: the range of 80 is wider than an interest, so among neighbours "
+        f"some share much and others nothing. Over all {len(spreads)} models the advantage goes with that "
+        f"spread (rank correlation {follows:.2f}), which is the rule the paper draws in its summary."
     )
 
 
@@ -111,14 +106,14 @@ def errors(table: Table) -> Isolated:
         found |= flat(f"l={length:g}, {name}/combo", line)
     one, floor, fresh = (f"comboerr-{name}" for name in ("one", "floor", "fresh"))
     return found, (
-        f" The harm is in the difference of two large numbers: with one error for both overheads, which "
-        f"scales "
-        f"it, {lines[one][0.2]:.3f} and {meets[one]:.2f}, which meets both bounds of the claim. A good "
-        f"part is "
-        f"that errors make increases negative, and more hops then look better: counted as 0, "
-        f"{lines[floor][0.2]:.3f} and {meets[floor]:.2f}. New errors at every turn change little "
-        f"({lines[fresh][0.2]:.3f}, {meets[fresh]:.2f}). Where they meet also depends on SP-NHOP's gap: at "
-        f"l = {length:g} ({wide_nhop[0.2]:.3f}) the three meet it at {wide_meets['comboerr']:.2f}, "
+        " The harm is in the difference of two large numbers: one error for both overheads scales it, and "
+        f"gives {lines[one][0.2]:.3f} and {meets[one]:.2f} (the claim: at most 1.10, and 0.25 to 0.6). A "
+        "part "
+        "is that errors make increases negative, and more hops then look better: counted as 0 they give "
+        f"{lines[floor][0.2]:.3f} and {meets[floor]:.2f}. New errors at every turn give "
+        f"{lines[fresh][0.2]:.3f} "
+        f"and {meets[fresh]:.2f}. Where they meet also depends on SP-NHOP's gap: at l = {length:g} "
+        f"({wide_nhop[0.2]:.3f}) the first three meet it at {wide_meets['comboerr']:.2f}, "
         f"{wide_meets[one]:.2f} and {wide_meets[floor]:.2f}."
     )
 

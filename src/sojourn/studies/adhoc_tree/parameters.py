@@ -59,7 +59,7 @@ system of 30 nodes takes a quarter of a second of an idle core and seldom five, 
 of 60 a minute. A system that is not proved in time is counted as such."""
 
 SIXTY_SECONDS = 150.0
-"""The same for a system of sixty nodes, of which the study can afford a few; the first two take 15 and 70 s."""
+"""The same for a system of sixty nodes, of which the study can afford a few; they take 15 s to minutes."""
 
 SIXTY_CLUSTERS = 6
 """Between thirty and three hundred nodes: sixty, at the same density, about as many as can be solved."""
