@@ -126,6 +126,13 @@ class Raw:
         assert isinstance(packet, kind), f"{kind.__name__} was expected, {packet} came"
         return packet
 
+    def answer(self, kind: type[Packet]) -> Packet:
+        """Return the next packet of this kind; what comes before it is put aside."""
+        while not isinstance(came := self._read(), kind):
+            assert came is not None, f"{kind.__name__} was expected, the end came"
+            self.aside.append(came)
+        return came
+
     def expect_nothing(self, seconds: float = SILENCE_S) -> None:
         """Nothing comes for a while."""
         try:
@@ -168,11 +175,11 @@ class Raw:
         if qos == 0:
             return 0
         if qos == 1:
-            return int(self.expect(mqtt5.PubAckPacket).reason_code)
-        code = int(self.expect(mqtt5.PubRecPacket).reason_code)
+            return int(self.answer(mqtt5.PubAckPacket).reason_code)
+        code = int(self.answer(mqtt5.PubRecPacket).reason_code)
         if code < 0x80:
             self.send(mqtt5.PubRelPacket(number))
-            self.expect(mqtt5.PubCompPacket)
+            self.answer(mqtt5.PubCompPacket)
         return code
 
     def message(self) -> PublishPacket:
@@ -184,8 +191,6 @@ class Raw:
         elif packet.qos == QoS.EXACTLY_ONCE:
             assert packet.packet_id
             self.send(mqtt5.PubRecPacket(packet.packet_id))
-            while not isinstance(came := self._read(), mqtt5.PubRelPacket):
-                assert came is not None
-                self.aside.append(came)
+            self.answer(mqtt5.PubRelPacket)
             self.send(mqtt5.PubCompPacket(packet.packet_id))
         return packet

@@ -12,6 +12,7 @@ from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.packets import REFUSED_3_1_1
 
 Packet = TypeVar("Packet")
 
@@ -73,6 +74,8 @@ class Client:
 
     def take(self, data: bytes) -> None:
         """Decode what the core wrote."""
+        if data == REFUSED_3_1_1:
+            return  # in words that the codec does not know
         while data:
             packet, length = mqtt5.read(memoryview(data))
             self.inbox.append(packet)
