@@ -1,65 +1,83 @@
 """How the cores of mobile ad-hoc nodes are compiled: plain functions over arrays, no allocation inside.
 
-A simulated quarter of an hour of sixty nodes is some ten million facts, so these cores are compiled. They stay
-what cores are here: state, a fact and the time go in, effects come out; randomness is an argument.
+A simulated quarter of an hour of sixty nodes is some ten million facts, so these cores are compiled. They
+stay what cores are here: state, a fact and the time go in, effects come out; randomness is an argument.
 
 `inner` is for functions that other kernels call. `entry` is for those that Python calls; only these are kept
-on disk. Numba watches only the file of the function it keeps, while an entry contains the code of many files:
-so a kept entry is compiled anew when any file that had a kernel before it was defined has changed.
+on disk. Numba watches only the file of the function it keeps, while an entry contains the code of many files
+and constants from others: so a kept entry is known by a digest of all code and constants that it reaches.
 """
 
+import hashlib
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba.core import types
 from numba.core.options import DefaultOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-# Numba counts references to every array it takes out of a tuple; a kernel that makes no arrays needs none of it.
+# Numba counts references to every array it takes out of a tuple; a kernel that makes no arrays needs none.
 if hasattr(DefaultOptions, "_nrt"):
     _OPTIONS["_nrt"] = False
 
 _STAMP = "_source_stamp"
 """Where a cache of Numba's keeps the age of its source; a Numba that keeps it elsewhere is left alone."""
-_stamps: dict[str, Any] = {}
+
+_njit_options: Any = numba.njit
+_plain: Any = types.unliteral
+
+
+def _njit(function: Any, **options: Any) -> Any:
+    return _njit_options(**_OPTIONS, **options)(function)
 
 
 def inner(function: F) -> F:
     """Compile a function that is called by kernels only."""
-    _note(numba.njit(cache=True, **_OPTIONS)(function))
-    kernel: Any = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    kernel: Any = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     _once_for_all_constants(kernel)
     return kernel  # type: ignore[no-any-return]
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls, and keep it on disk."""
-    kernel: Any = numba.njit(cache=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
-    file = _note(kernel)
-    if file is not None:
-        setattr(file, _STAMP, tuple(sorted(_stamps.items())))
+    kernel: Any = _njit(function, cache=True, no_cfunc_wrapper=True)
+    file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if hasattr(file, _STAMP):
+        digest = hashlib.sha256()
+        _add(digest, function, set())
+        setattr(file, _STAMP, digest.hexdigest())
     return kernel  # type: ignore[no-any-return]
 
 
+def _add(digest: Any, function: Any, known: set[Any]) -> None:
+    """Add a function's code to a digest, the constants it uses, and the functions it calls."""
+    if function in known:
+        return
+    known.add(function)
+    code = function.__code__
+    constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
+    digest.update(repr((function.__qualname__, code.co_code, constants, code.co_names)).encode())
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        members = code.co_names if isinstance(value, ModuleType) else ()
+        for used in (value, *(getattr(value, member, None) for member in members)):
+            if hasattr(used, "py_func"):
+                _add(digest, used.py_func, known)
+            elif isinstance(used, (int, float, str, tuple, np.generic, np.ndarray)):
+                digest.update(f"{name}={used!r}".encode())
+
+
 def _once_for_all_constants(kernel: Any) -> None:
-    """Compile a function once for all constants it is called with: Numba would do so for each of them anew."""
+    """Compile a function once for all constants it is called with; Numba would do so for each anew."""
     resolve = kernel.get_call_template
 
     def without_literals(arguments: Any, keywords: Any) -> Any:
-        plain = tuple(types.unliteral(argument) for argument in arguments)
-        return resolve(plain, {name: types.unliteral(kind) for name, kind in keywords.items()})
+        plain = tuple(_plain(argument) for argument in arguments)
+        return resolve(plain, {name: _plain(kind) for name, kind in keywords.items()})
 
     kernel.get_call_template = without_literals
-
-
-def _note(kernel: Any) -> Any:
-    """Remember how old the file of a kernel is, and return what holds that age."""
-    file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if file is None or not hasattr(file, _STAMP):
-        return None
-    name = kernel.py_func.__module__
-    _stamps.setdefault(name, getattr(file, _STAMP))
-    return file

@@ -1,8 +1,9 @@
 """What mobile ad-hoc nodes send to each other, as one record, and the effects their cores answer with.
 
-An effect is a packet record with its field `effect` set: what is to be sent, handed up, routed or timed. Cores
-write effects into a buffer that their driver hands in and empties (`Effects`); a full buffer drops what is
-added, which the driver counts. One record holds the fields of all layers, since a packet passes all of them.
+An effect is a packet record with its field `effect` set: what is to be sent, handed up, routed or timed.
+Cores write effects into a buffer that their driver hands in and empties (`Effects`); a full buffer drops what
+is added, which the driver counts. One record holds the fields of all layers, since a packet passes all of
+them.
 """
 
 from typing import Any, NamedTuple
@@ -100,7 +101,7 @@ class Effects(NamedTuple):
     """A buffer of effects."""
 
     rows: Packets
-    count: NDArray[np.int64]
+    filled: NDArray[np.int64]
     """How many rows are set; and how many were refused since the buffer was full."""
 
 
@@ -112,12 +113,12 @@ def make_effects(rows: int = 512) -> Effects:
 @inner
 def emit(out: Effects, packet: Packet, effect: int) -> int:
     """Add a copy of a packet as an effect and return its row; the last row is spare, for a full buffer."""
-    at = out.count[0]
+    at = int(out.filled[0])
     if at >= len(out.rows) - 1:
-        out.count[1] += 1
+        out.filled[1] += 1
         at = len(out.rows) - 1
     else:
-        out.count[0] = at + 1
+        out.filled[0] = at + 1
     out.rows[at] = packet
     out.rows[at].effect = effect
     return at
@@ -126,12 +127,12 @@ def emit(out: Effects, packet: Packet, effect: int) -> int:
 @inner
 def emit_new(out: Effects, node: int, kind: int, effect: int, now_s: float) -> int:
     """Add an effect that is a new packet of a node, and return its row."""
-    at = out.count[0]
+    at = int(out.filled[0])
     if at >= len(out.rows) - 1:
-        out.count[1] += 1
+        out.filled[1] += 1
         at = len(out.rows) - 1
     else:
-        out.count[0] = at + 1
+        out.filled[0] = at + 1
     row = out.rows[at]
     row.effect = effect
     row.kind = kind

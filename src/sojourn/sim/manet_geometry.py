@@ -41,7 +41,7 @@ def find_neighbours(net: Net) -> None:
         cells[number + 1] += 1
     for number in range(SIDE * SIDE):
         cells[number + 1] += cells[number]
-    # Counting sort; afterwards cells[n] is the end of cell n, and the start of n is the end of the one before.
+    # Counting sort: afterwards cells[n + 1] is the start of cell n.
     for node in range(nodes - 1, -1, -1):
         number = cells[starts + node]
         cells[number + 1] -= 1

@@ -63,7 +63,7 @@ from sojourn.sim.manet_state import (
 def _carry_out(net: Net, node: int) -> None:
     """Carry out the effects in the buffer and empty it."""
     out = net.out
-    for at in range(out.count[0]):
+    for at in range(out.filled[0]):
         row = out.rows[at]
         if row.effect == SEND:
             _send(net, node, at)
@@ -77,8 +77,8 @@ def _carry_out(net: Net, node: int) -> None:
                 plan(net, due_s, SEARCH_TIMER, node, row.goal, row.token * 2 + row.tries)
             else:
                 plan(net, due_s, AGAIN_TIMER, node, row.event, row.tries + 1)
-    net.run[0].numbers[OVERFLOW] += out.count[1]
-    out.count[0] = out.count[1] = 0
+    net.run[0].numbers[OVERFLOW] += out.filled[1]
+    out.filled[0] = out.filled[1] = 0
 
 
 @inner

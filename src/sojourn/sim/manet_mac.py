@@ -6,10 +6,10 @@ collisions at the receiver, with capture of a frame ten times as strong as whate
 nodes that begin within the same 15 us; unicast given up after seven retries, which the layer above is told;
 broadcast sent once and never acknowledged; a queue of fifty.
 
-What is simplified: every frame is preceded by a random back-off, also after long silence; no RTS/CTS and hence
-no virtual carrier sense; no EIFS; frames travel in no time; who is in range is settled when a frame begins; a
-frame is received within 250 m and never beyond; routing messages have no priority in the queue; places change
-in ticks (0.1 s).
+What is simplified: every frame is preceded by a random back-off, also after long silence; no RTS/CTS and
+hence no virtual carrier sense; no EIFS; frames travel in no time; who is in range is settled when a frame
+begins; a frame is received within 250 m and never beyond; routing messages have no priority in the queue;
+places change in ticks (0.1 s).
 """
 
 from sojourn.adhoc.kernels import inner
@@ -190,7 +190,7 @@ def _transmit(net: Net, node: int, packet: int, to: int, frame: int, size: int) 
 
 
 @inner
-def _reach(net: Net, slot: int, node: int, distance2: float, inside: bool) -> None:
+def _reach(net: Net, slot: int, node: int, distance2: float, inside: int) -> None:
     """A frame begins at a node that senses it."""
     mac = net.macs[node]
     if mac.transmitting == 0:

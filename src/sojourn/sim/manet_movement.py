@@ -2,9 +2,9 @@
 
 Vehicles keep to their lane. Once a second a vehicle's speed changes by a random share, between -1 and 1, of
 its acceleration, within its limits. Within the safety distance of the one ahead in its lane it is no faster
-than that one. At a crossing it goes straight on with probability 1/2 and turns left or right with 1/4 each, or
-in those proportions among what there is; where a road ends it comes back on the other side. A freeway is a map
-without crossings. What is returned is where every vehicle is at every tick; nothing here knows of radios.
+than that one. At a crossing it goes straight on with probability 1/2 and turns left or right with 1/4 each,
+or in those proportions among what there is; where a road ends it comes back on the other side. A freeway is a
+map without crossings. What is returned is where every vehicle is at every tick; nothing here knows of radios.
 """
 
 import math
@@ -95,7 +95,7 @@ def _drive(
 ) -> None:
     """Fill the track; `geometry` is start, direction, length, lanes of each leg and the lane's width."""
     slowest, fastest, acceleration, tick_s = limits[0], limits[1], limits[2], limits[3]
-    each = int(round(SPEED_CHANGES_S / tick_s))
+    each = round(SPEED_CHANGES_S / tick_s)
     for tick in range(len(track)):
         for one in range(len(vehicles)):
             leg = vehicles[one].leg

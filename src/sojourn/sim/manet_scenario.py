@@ -1,7 +1,7 @@
 """What a run over a mobile ad-hoc network is made of: Table 1 of paper 004, and what the paper leaves open.
 
-`Manet` is all it takes to repeat a run. The defaults are the paper's freeway scenario, or ns-2's and RFC 3561's
-numbers; fields that the paper does not give say so.
+`Manet` is all it takes to repeat a run. The defaults are the paper's freeway scenario, or ns-2's and RFC
+3561's numbers; fields that the paper does not give say so.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -27,13 +27,15 @@ class Scheme(NamedTuple):
 
 
 SCHEMES = {
-    "r-aodv": Scheme(False, True, False, title="R-AODV"),
-    "b-aodv": Scheme(False, False, False, title="B-AODV"),
-    "r-gpsr": Scheme(True, True, False, title="R-GPSR (no map)"),
-    "b-gpsr": Scheme(True, False, False, title="B-GPSR (no map)"),
-    "r-gpsr-map": Scheme(True, True, True, title="R-GPSR (with map)"),
-    "b-gpsr-map": Scheme(True, False, True, title="B-GPSR (with map)"),
-    "b-gpsr-repair": Scheme(True, False, True, repair=True, title="B-GPSR (with map and repair)"),
+    "r-aodv": Scheme(geographic=False, rendezvous=True, mapped=False, title="R-AODV"),
+    "b-aodv": Scheme(geographic=False, rendezvous=False, mapped=False, title="B-AODV"),
+    "r-gpsr": Scheme(geographic=True, rendezvous=True, mapped=False, title="R-GPSR (no map)"),
+    "b-gpsr": Scheme(geographic=True, rendezvous=False, mapped=False, title="B-GPSR (no map)"),
+    "r-gpsr-map": Scheme(geographic=True, rendezvous=True, mapped=True, title="R-GPSR (with map)"),
+    "b-gpsr-map": Scheme(geographic=True, rendezvous=False, mapped=True, title="B-GPSR (with map)"),
+    "b-gpsr-repair": Scheme(
+        geographic=True, rendezvous=False, mapped=True, repair=True, title="B-GPSR (with map and repair)"
+    ),
 }
 """The six schemes of section 5, and ours."""
 
@@ -51,7 +53,7 @@ class Manet(msgspec.Struct, frozen=True, kw_only=True):
     movement: str = ""
     """A file of SUMO's FCD output to take the place of the movement model."""
     speed_m_s: float = 30.0
-    """The fastest a vehicle goes; the slowest is `slowest_share` of it. The paper gives one number a point."""
+    """The fastest a vehicle goes; the slowest is `slowest_share` of it. The paper gives one number."""
     slowest_share: float = 0.5
     acceleration_share: float = 0.1
     duration_s: float = 900.0

@@ -40,7 +40,7 @@ class Measured(NamedTuple):
     """What one run came to."""
 
     expected: int
-    """Deliveries due: for each event, the subscriptions that its topic, value and policy let it through to."""
+    """Deliveries due: for each event, the subscriptions that topic, value and policy let it through to."""
     delivered: int
     duplicates: int
     unauthorised: int
@@ -201,7 +201,8 @@ class World:
             & (events["value"][:, None] >= wanted["least"])
             & (wanted["clearance"] >= events["clearance"][:, None])
         )
-        return due & (wanted["silent"] == 0)
+        heard: NDArray[np.bool_] = wanted["silent"] == 0
+        return due & heard
 
     def measured(self) -> Measured:
         """What the run came to."""

@@ -6,6 +6,6 @@ discovery.py  asking for a route: expanding ring, retries, limits, and packets t
 core.py       what a node does with each message, each packet to send, each broken link and each timer
 
 Left out, as the RFC allows: local repair, gratuitous replies, multicast, subnets. A node remembers the latest
-request of each originator instead of every one of the last 5.6 s: an older request that comes late is dropped.
-The blacklist of one-way links is not needed on a radio whose links all work both ways.
+request of each originator instead of every one of the last 5.6 s: an older request that comes late is
+dropped. The blacklist of one-way links is not needed on a radio whose links all work both ways.
 """

@@ -37,6 +37,9 @@ from sojourn.adhoc.packets import (
     lose,
 )
 
+WAIT_MIN_S = 0.001
+"""No timer is shorter: rounding must not let one fire before the second it waits for is over."""
+
 
 @inner
 def wait_for_route(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects) -> None:
@@ -84,7 +87,7 @@ def _ask(aodv: Aodv, node: int, goal: int, now_s: float, out: Effects) -> None:
     if now_s - station.requests_s >= 1.0:
         station.requests_s, station.requests = now_s, 0
     if station.requests >= REQUESTS_MAX_PER_S:
-        _set_timer(node, goal, search.token, station.requests_s + 1.0 - now_s, True, now_s, out)
+        _set_timer(node, goal, search.token, station.requests_s + 1.0 - now_s, 1, now_s, out)
         return
     station.requests += 1
     station.seq += 1
@@ -102,23 +105,23 @@ def _ask(aodv: Aodv, node: int, goal: int, now_s: float, out: Effects) -> None:
     wait_s = 2 * NODE_TRAVERSAL_TIME_S * (search.ttl + TIMEOUT_BUFFER)
     if search.ttl >= NET_DIAMETER:
         wait_s = NET_TRAVERSAL_TIME_S * 2**search.retries
-    _set_timer(node, goal, search.token, wait_s, False, now_s, out)
+    _set_timer(node, goal, search.token, wait_s, 0, now_s, out)
 
 
 @inner
 def _set_timer(
-    node: int, goal: int, token: int, wait_s: float, put_off: bool, now_s: float, out: Effects
+    node: int, goal: int, token: int, wait_s: float, put_off: int, now_s: float, out: Effects
 ) -> None:
     row = out.rows[emit_new(out, node, REQUEST, TIMER, now_s)]
     row.goal = goal
     row.token = token
-    row.tries = 1 if put_off else 0
-    row.delay_s = max(wait_s, 0.0)
+    row.tries = put_off
+    row.delay_s = max(wait_s, WAIT_MIN_S)
 
 
 @inner
 def search_again(
-    aodv: Aodv, node: int, goal: int, token: int, put_off: bool, now_s: float, out: Effects
+    aodv: Aodv, node: int, goal: int, token: int, put_off: int, now_s: float, out: Effects
 ) -> None:
     """A timer ran out: ask in a wider ring, or once more, or give up and lose what waits.
 
@@ -127,7 +130,7 @@ def search_again(
     search = aodv.pairs[node, goal]
     if search.searching == 0 or search.token != token:
         return
-    if not put_off:
+    if put_off == 0:
         if search.ttl < NET_DIAMETER:
             wider = search.ttl + TTL_INCREMENT
             search.ttl = wider if wider <= TTL_THRESHOLD else NET_DIAMETER

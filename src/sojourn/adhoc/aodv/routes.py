@@ -1,9 +1,9 @@
 """The rules for a route (RFC 3561, sections 6.1, 6.2, 6.11): made, taken over, used, given up.
 
 What keeps AODV free of loops: along valid next hops towards a destination the sequence number known never
-falls, and where it is equal the hops left fall. So a route is taken over only if its number is newer, or equal
-and shorter, or the old one is invalid; and a route that is given up has its number raised by one, so that
-nothing as old as it will be believed again. A number in a route error raises ours and never lowers it.
+falls, and where it is equal the hops left fall. So a route is taken over only if its number is newer, or
+equal and shorter, or the old one is invalid; and a route that is given up has its number raised by one, so
+that nothing as old as it will be believed again. A number in a route error raises ours and never lowers it.
 """
 
 from typing import Any

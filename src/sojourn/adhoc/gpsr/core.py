@@ -71,7 +71,7 @@ def forward(gpsr: Gpsr, node: int, x: float, y: float, packet: Packet, now_s: fl
         row.to = gpsr[node].near[entry]
         gpsr[node].said_s = now_s
         return
-    out.count[0] = at  # nothing is sent after all
+    out.filled[0] = at  # nothing is sent after all
     if entry == _ROUND and gpsr[node].home_walk != 0 and packet.goal == EVERYBODY:
         emit(out, packet, ARRIVED)
     else:

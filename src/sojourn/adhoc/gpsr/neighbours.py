@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sojourn.adhoc.kernels import inner
 
 EXPIRY_BEACONS = 4.5
-"""Beacon intervals after which a silent neighbour is forgotten: three lost in a row, each as late as can be."""
+"""Beacon intervals after which a silent neighbour is forgotten: three lost, each as late as can be."""
 
 NEIGHBOURS_MAX = 128
 

@@ -1,9 +1,8 @@
-"""A whole node: its topics over GPSR or over AODV. Facts in, effects out; the driver sees SEND, DELIVER, LOST
-and TIMER only.
+"""A whole node: its topics over GPSR or over AODV.
 
-Each function takes one fact (something was heard, a link broke, a timer fired, the application acts), lets the
-layer concerned answer, and then settles what the layers have for each other: ROUTE goes down to the routing
-protocol, ARRIVED up to the topics, until only effects for the driver are left.
+Each function takes one fact (something was heard, a link broke, a timer fired, the application acts), lets
+the layer concerned answer, and then settles what the layers have for each other: ROUTE goes down to the
+routing protocol, ARRIVED up to the topics, until only SEND, DELIVER, LOST and TIMER are left for the driver.
 """
 
 from typing import Any, NamedTuple
@@ -53,7 +52,7 @@ def is_geographic(cores: Cores) -> bool:
 def settle(cores: Cores, node: int, x: float, y: float, now_s: float, out: Effects) -> None:
     """Let the layers of a node answer each other until only effects for the driver are left."""
     at = 0
-    while at < out.count[0]:
+    while at < out.filled[0]:
         row = out.rows[at]
         if row.effect == ROUTE:
             row.effect = 0
@@ -75,7 +74,7 @@ def receive(
     cores: Cores, node: int, x: float, y: float, packet: Packet, now_s: float, draw: float, out: Effects
 ) -> None:
     """A packet was heard: for this node, for everybody, or for somebody else."""
-    mine = packet.to == node or packet.to == EVERYBODY
+    mine = packet.to in (node, EVERYBODY)
     if is_geographic(cores):
         hear(cores.gpsr, node, packet.sender, packet.x, packet.y, now_s)
     else:
@@ -122,7 +121,7 @@ def on_period(cores: Cores, node: int, x: float, y: float, now_s: float, out: Ef
 def on_timer(cores: Cores, node: int, x: float, y: float, timer: Any, now_s: float, out: Effects) -> None:
     """A timer of AODV's search for a route ran out."""
     if timer.kind == REQUEST:
-        search_again(cores.aodv, node, timer.goal, timer.token, timer.tries != 0, now_s, out)
+        search_again(cores.aodv, node, timer.goal, timer.token, timer.tries, now_s, out)
     settle(cores, node, x, y, now_s, out)
 
 

@@ -1,14 +1,14 @@
-"""Beyond paper 004: nobody has to get an event at the first try. Subscriptions come anyway; they carry receipts.
+"""Beyond paper 004: events are kept near their home and sent again to whoever has not got them.
 
 1. Whoever takes an event at its home repeats it once to all neighbours, so that everybody near the home keeps
    it for `keep_s`, and sends the publisher a receipt. A publisher without a receipt sends again, after one,
    two, four and eight seconds.
-2. A subscription lists the events its subscriber was given lately. Whoever takes it at the home sends the kept
-   events that pass and are not on the list, to the place the subscription has just named.
+2. A subscription lists the events its subscriber was given lately. Whoever takes it at the home sends the
+   kept events that pass and are not on the list, to the place the subscription has just named.
 3. An event known here, by itself or from a neighbour's repetition, is not matched again.
 
-Since a subscription that gets lost costs a delay and no longer an event, they can be sent half as often, which
-pays for all the rest.
+Since a subscription that gets lost costs a delay and no longer an event, they can be sent half as often,
+which pays for all the rest.
 """
 
 from typing import Any
@@ -111,7 +111,7 @@ def _on_event(
 
 @inner
 def _is_kept(topics: Topics, node: int, event: int) -> bool:
-    for at in range(KEPT_MAX):
+    for at in range(KEPT_MAX):  # noqa: SIM110  kernels have no generators
         if topics.kept[node, at].event == event:
             return True
     return False
@@ -144,7 +144,7 @@ def _send_missing(topics: Topics, node: int, packet: Packet, now_s: float, out: 
 
 @inner
 def _has_receipt(packet: Packet, event: int) -> bool:
-    for at in range(packet.count):
+    for at in range(packet.count):  # noqa: SIM110  kernels have no generators
         if packet.items[at, 0] == event:
             return True
     return False

@@ -109,7 +109,7 @@ def make_topics(nodes: int, topics: NDArray[Any], subscriptions: NDArray[Any], *
 def has_seen(topics: Topics, node: int, event: int, role: int) -> bool:
     """Whether an event was seen before in a role."""
     me = topics.stations[node]
-    for at in range(RECENT_MAX):
+    for at in range(RECENT_MAX):  # noqa: SIM110  kernels have no generators
         if me.seen_event[at] == event and me.seen_role[at] == role:
             return True
     return False

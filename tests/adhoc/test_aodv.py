@@ -1,0 +1,111 @@
+"""AODV over a perfect radio: finds every route there is, never loops, keeps its limits."""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
+
+from sojourn.adhoc.aodv.tables import BUFFER_MAX, REQUESTS_MAX_PER_S
+from sojourn.adhoc.packets import DATA, KINDS, REASONS, REQUEST
+from sojourn.sim.manet_scenario import Manet
+from sojourn.sim.manet_world import World
+
+BASE = Manet(scheme="b-aodv", duration_s=40.0, warmup_s=1.0, topics=2, subscribers=4, publish_s=2.0)
+
+
+def still(places: NDArray[np.float64], duration_s: float) -> NDArray[np.float32]:
+    """Nodes that stay where they are."""
+    return np.repeat(places[None].astype(np.float32), round(duration_s * 10) + 1, axis=0)
+
+
+def broken_invariant(world: World) -> str:
+    """What is wrong with the routes, if anything: a circle, or numbers that fall along a route."""
+    pairs = world.net.cores.aodv.pairs
+    live = (pairs["valid"] != 0) & (pairs["expires_s"] > world.now_s)
+    count = len(pairs)
+    goals = np.arange(count)
+    onward = np.where(live, pairs["next"], -1)
+    at, goal = np.nonzero(live & (pairs["next"] != goals[None, :]))
+    following = onward[at, goal]
+    both = (pairs["seq_known"][at, goal] != 0) & (pairs["seq_known"][following, goal] != 0)
+    mine, theirs = pairs["seq"][at, goal], pairs["seq"][following, goal]
+    if (both & (mine > theirs)).any():
+        return "a sequence number falls along a route"
+    same = both & (mine == theirs) & live[following, goal]
+    if (same & (pairs["hops"][following, goal] >= pairs["hops"][at, goal])).any():
+        return "hops do not fall along a route of one number"
+    reached = np.tile(np.arange(count)[:, None], (1, count))
+    for _ in range(count + 1):
+        step = np.where(reached >= 0, onward[np.maximum(reached, 0), goals[None, :]], -1)
+        reached = np.where((reached < 0) | (step < 0) | (reached == goals[None, :]), -1, step)
+    return "next hops run in a circle" if (reached >= 0).any() else ""
+
+
+def test_never_loops_while_nodes_move() -> None:
+    """After every single event numbers rise and hops fall along live routes, and no route is a circle."""
+    for seed in (1, 2, 3):
+        world = World(
+            msgspec.structs.replace(
+                BASE, seed=seed, nodes=16, map="manhattan", speed_m_s=60.0, duration_s=8.0, warmup_s=0.1
+            )
+        )
+        seen = b""
+        while world.step():
+            pairs = world.net.cores.aodv.pairs
+            state = pairs["next"].tobytes() + pairs["seq"].tobytes() + pairs["valid"].tobytes()
+            if state != seen:
+                seen = state
+                assert not broken_invariant(world), f"seed {seed} at {world.now_s:.6f} s"
+
+
+def test_the_invariant_would_notice_a_circle() -> None:
+    """The check itself finds a circle that is put into the tables."""
+    world = World(msgspec.structs.replace(BASE, nodes=6, map="manhattan", duration_s=2.0, warmup_s=0.1))
+    pairs = world.net.cores.aodv.pairs
+    for node, onward in ((0, 1), (1, 2), (2, 0)):
+        pairs[node, 5]["valid"], pairs[node, 5]["next"], pairs[node, 5]["expires_s"] = 1, onward, 9.0
+    assert broken_invariant(world) == "next hops run in a circle"
+
+
+def test_finds_a_route_whenever_there_is_one() -> None:
+    """On still layouts every event gets through between nodes that are connected, and none between others."""
+    stream = np.random.default_rng(8)
+    tried = 0
+    for seed in range(1, 13):
+        places = stream.uniform(0, 900, (20, 2))
+        part = connected_components(cdist(places, places) <= 249.5)[1]
+        given = msgspec.structs.replace(BASE, seed=seed, nodes=20)
+        world = World(given, track=still(places, given.duration_s), ideal=True)
+        world.run()
+        homes = world.net.cores.topics.topics["home"]
+        for event in world.publications:
+            home = homes[event["topic"]]
+            for number, wanted in enumerate(world.subscriptions):
+                if not world.expected()[event["event"], number]:
+                    continue
+                joined = part[event["node"]] == part[home] == part[wanted["node"]]
+                got = not np.isnan(world.net.delivered_s[event["event"], number])
+                # The first subscriptions need a second to arrive, and longer where a search goes on.
+                if event["made_s"] > 5.0:
+                    tried += joined
+                    assert got == joined, f"seed {seed}: event {event['event']} to {number}"
+    assert tried > 300
+
+
+def test_limits_are_kept() -> None:
+    """Nobody asks more than ten times a second, and packets that wait have a limit; what is more is lost."""
+    places = np.column_stack((np.arange(30) * 1000.0, np.zeros(30)))
+    given = Manet(
+        scheme="b-aodv", nodes=30, topics=20, publishers=1, subscribers=20, duration_s=20.0, warmup_s=1.0,
+        subscribe_s=0.2,
+    )  # fmt: skip
+    world = World(given, track=still(places, 20.0), ideal=True)
+    result = world.run()
+    assert result.packets_by_kind["route request"] <= REQUESTS_MAX_PER_S * 20 * 30
+    stations = world.net.cores.aodv.stations
+    assert stations["requests"].max() == REQUESTS_MAX_PER_S
+    lost = world.net.run["lost"][0][DATA].sum(axis=0)
+    assert lost[REASONS.index("buffer full")] > 0
+    assert world.net.cores.aodv.waiting.shape[1] == BUFFER_MAX
+    assert KINDS[REQUEST] == "route request"
