@@ -77,6 +77,7 @@ def reproduce(
     console = Console(stderr=True)
     engine = _Engine(workers, master, trace)
     again = f"sojourn reproduce {study_name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
+    again += " --trace" if trace else ""
     entries, failures = [], []
     for study in wanted:
         folder = out / study.name if study_name == "all" else out
