@@ -18,7 +18,7 @@ State is plain and can be pickled with everything it holds; time and bytes come 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -28,8 +28,9 @@ from sojourn.live.channel import Channel, Position
 from sojourn.live.config import Config
 from sojourn.live.names import LiveInterests, Names, interest_of
 from sojourn.live.roamers import Handoff, Roamer, Timers, Waiting, read_marks
+from sojourn.live.status import Watcher
 from sojourn.live.tracing import Tracer
-from sojourn.live.wire import RETAIN, Carried, Retain, Wire
+from sojourn.live.wire import RETAIN, STATUS, Carried, Retain, Status, Wire
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.finding import EVERYBODY, FIND, FOUND, Find, Finder, Found
@@ -52,8 +53,8 @@ EPOCHS_A_SECOND = 1_000
 """A connection is dated in milliseconds: finer dates would leave versions no room in 64 bits."""
 NOBODY = 0
 """The client that stands for the broker itself."""
-EVENTS_REMEMBERED = 512
-"""Happenings kept for the page."""
+STATUS_QUEUE_BYTES = 1 << 20
+"""A link with more than that waiting is spared the brokers' reports."""
 
 
 class Network:
@@ -91,12 +92,12 @@ class Network:
         self.follows = self.broker.subscribers.scheme.follows
         """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
         self.tracer: Tracer | None = None
+        self.watcher: Watcher | None = None
         self.finder = Finder(self.number, len(self.names_of))
         self.roamers: dict[int, Roamer] = {}
         self.waiting: dict[int, Waiting] = {}
         self.giving: set[int] = set()
         self.drops: Counter[str] = Counter()
-        self.handoffs: deque[Handoff] = deque(maxlen=EVENTS_REMEMBERED)
         self.handoff_count = 0
         self.timers = Timers()
         if config.routing.mode == "content":
@@ -104,8 +105,8 @@ class Network:
             self._carry_out(self.broker.effects, 0.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the tracer, which belongs to one life of the process."""
-        return self.__dict__ | {"tracer": None}
+        """Everything but the tracer and the watcher, which belong to one life of the process."""
+        return self.__dict__ | {"tracer": None, "watcher": None}
 
     # Clients -------------------------------------------------------------------------------------------
 
@@ -363,10 +364,29 @@ class Network:
             for publication in message.publications:
                 self.core.retain(publication.message)
             self._flood(message, sender, now)
+        elif message.kind == STATUS:
+            self._on_status(message, sender, now)
         else:
             self._tell(facts.Received(message, sender), now)
         self.channels[peer].took(position)
         self._follow_finder(now)
+
+    def tell_status(self, report: bytes, now: float) -> None:
+        """Let every broker know how this one is doing."""
+        self._pass_status(Status(self.number, report), None, now)
+
+    def _on_status(self, message: Status, sender: int, now: float) -> None:
+        if self.watcher is not None and 0 <= message.sender != self.number:
+            self.watcher.heard(self.names_of[message.sender], message.report, now)
+        self._pass_status(message, sender, now)
+
+    def _pass_status(self, message: Status, sender: int | None, now: float) -> None:
+        body = self.wire.encode(message, now)
+        for peer in self.neighbours.brokers:
+            channel = self.channels[self.names_of[peer]]
+            # A link that is down or behind is spared: the next report says more than this one.
+            if peer != sender and channel.open and channel.queued < STATUS_QUEUE_BYTES:
+                channel.put(body, volatile=True)
 
     def _on_find(self, message: Find, sender: int, now: float) -> None:
         if message.destination == EVERYBODY:
@@ -478,21 +498,15 @@ class Network:
         roamer = self.roamers.get(one.client)
         if roamer is None or roamer.epoch != one.epoch:
             return
-        origin = None if roamer.previous is None else self.names_of[roamer.previous]
-        if self.tracer is not None and origin is not None and origin != self.name:
-            how = facts.How(one.how).name.lower()
-            self.tracer.moved(self.names.client_name(one.client), origin, roamer.since, now, how)
-        self.handoff_count += roamer.previous not in (None, self.number)
-        self.handoffs.append(
-            Handoff(
-                self.names.client_name(one.client),
-                origin,
-                roamer.since,
-                now,
-                facts.How(one.how).name.lower(),
-                one.complete,
-            )
-        )
+        if roamer.previous is None or roamer.previous == self.number:
+            return
+        self.handoff_count += 1
+        how = facts.How(one.how).name.lower()
+        client, origin = self.names.client_name(one.client), self.names_of[roamer.previous]
+        if self.tracer is not None:
+            self.tracer.moved(client, origin, roamer.since, now, how)
+        if self.watcher is not None:
+            self.watcher.handed_off(Handoff(client, origin, roamer.since, now, how, one.complete))
 
     def _close(self, client: int, epoch: int, now: float) -> None:
         """The client is with another broker; its session went there or will not be asked for."""

@@ -27,7 +27,7 @@ class Handoff(NamedTuple):
     """A client that moved here, for the page."""
 
     client: str
-    origin: str | None
+    origin: str
     arrived_s: float
     ready_s: float
     how: str

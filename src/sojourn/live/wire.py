@@ -31,6 +31,8 @@ from sojourn.routing.messages import Kind, Publish
 
 RETAIN = 34
 """The kind of `Retain`, beyond those of the cores."""
+STATUS = 35
+"""The kind of `Status`."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
 
@@ -55,6 +57,15 @@ class Retain:
 
     kind: ClassVar[int] = RETAIN
     publications: tuple[Carried, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Status:
+    """How a broker is doing, for whoever watches (`status.py`); old news is worthless, so it is volatile."""
+
+    kind: ClassVar[int] = STATUS
+    sender: int
+    report: bytes
 
 
 class Translator(Protocol):
@@ -113,6 +124,7 @@ _CLASSES: tuple[type, ...] = (
     Find,
     Found,
     Retain,
+    Status,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -124,6 +136,7 @@ _TYPES: dict[str, Any] = {
     "marks": dict[str, int] | None,
     "publications": list[EventFrame],
     "state": bytes | None,
+    "report": bytes,
     "found": bool,
     "for_good": bool,
     "wants": bool,

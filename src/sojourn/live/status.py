@@ -1,0 +1,162 @@
+"""How a broker is doing: what it tells the others every second, and what the page shows of all of them.
+
+Every broker makes a `Report` a second and floods it along the tree of links as a volatile frame
+(`wire.Status`), so any broker can show the whole network without asking anybody: only one of them needs a
+page, and the brokers need no further port. Old reports are worthless, so a link that is down or behind is
+spared, and a broker that was not heard of for a while is shown as such.
+
+Rules: a report is small, whatever happens (`CLIENTS_MAX`, `HANDOFFS_MAX`); counters only grow while a
+process lives; times are those of the broker that reports, so brokers on several machines want one clock.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import zlib
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from sojourn.live.roamers import Handoff
+
+if TYPE_CHECKING:
+    from sojourn.live.node import Node
+
+CLIENTS_MAX = 200
+"""Clients named in a report: those whose names hash lowest, so that every broker names the same ones."""
+HANDOFFS_MAX = 100
+"""Hand-offs told in a report: the last ones."""
+NAME_MAX = 64
+"""Characters of a client's name that are told."""
+REPORT_BYTES_MAX = 256 << 10
+
+BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""The upper ends of the classes that hand-off latencies are counted in; one class lies above them."""
+
+
+class Watcher(Protocol):
+    """Who wants to know what happens between brokers."""
+
+    def heard(self, broker: str, report: bytes, now: float, /) -> None:
+        """Another broker told how it is doing."""
+
+    def handed_off(self, handoff: Handoff, /) -> None:
+        """A client that was at another broker has all its events here."""
+
+
+class LinkState(msgspec.Struct, frozen=True):
+    """One link, seen from the broker that reports."""
+
+    up: bool
+    queue_bytes: int
+    queue_frames: int
+    refused: int
+    """Events of QoS 0 that did not fit into its queue."""
+
+
+class Move(msgspec.Struct, frozen=True, array_like=True):
+    """One hand-off, as the page is told."""
+
+    client: str
+    origin: str
+    at_s: float
+    took_s: float
+    how: str
+    complete: bool
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How one broker is doing."""
+
+    at_s: float
+    started_s: float
+    clients: int
+    sessions: int
+    published: int
+    delivered: int
+    published_rate: float
+    delivered_rate: float
+    handoff_rate: float
+    dropped: dict[str, int]
+    """What subscribers did not get, by reason."""
+    refused: dict[str, int]
+    """Connections, subscriptions and publishes refused, by reason."""
+    queue_bytes: int
+    handoffs: int
+    handoff_sum_s: float
+    handoff_buckets: list[int]
+    """How many lie in each class of `BUCKETS_S`, and above."""
+    links: dict[str, LinkState]
+    store: str
+    """`none`, `ok` or `full`."""
+    store_bytes: int
+    refusing: str | None
+    moves: list[Move] = []
+    present: list[tuple[str, float]] = []
+    """Clients connected and since when, as far as they are known by time; at most `CLIENTS_MAX`."""
+
+
+class Tally:
+    """Hand-offs counted by how long they took."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sum_s = 0.0
+        self.buckets = [0] * (len(BUCKETS_S) + 1)
+
+    def add(self, took_s: float) -> None:
+        """Count one."""
+        self.count += 1
+        self.sum_s += took_s
+        self.buckets[bisect.bisect_left(BUCKETS_S, took_s)] += 1
+
+
+def lost_by_reason(node: Node) -> dict[str, int]:
+    """What subscribers did not get from this broker, by reason, whichever part let it go."""
+    found = Counter(node.core.state.counters.dropped)
+    if node.network is not None:
+        found.update(node.network.drops)
+        unsent = sum(channel.refused for channel in node.network.channels.values())
+        found["link queue full"] += unsent
+    return {reason: count for reason, count in sorted(found.items()) if count}
+
+
+def refused_by_reason(node: Node) -> dict[str, int]:
+    """What this broker refused, by reason."""
+    return {reason: count for reason, count in sorted(node.core.state.counters.refused.items()) if count}
+
+
+def link_states(node: Node) -> dict[str, LinkState]:
+    """The links of this broker that events travel on."""
+    if node.network is None:
+        return {}
+    return {
+        peer: LinkState(channel.open, channel.queued, channel.waiting, channel.refused)
+        for peer, channel in node.network.channels.items()
+    }
+
+
+def store_state(node: Node) -> str:
+    """Whether there is a store, and whether it can be written."""
+    if node.recording is None:
+        return "none"
+    return "ok" if node.core.state.refusing is None else "full"
+
+
+def clients_present(node: Node) -> list[tuple[str, float]]:
+    """The names of connected clients, each with when it came; not all of them if they are many."""
+    names = [name for name, session in node.core.state.sessions.items() if session.connection is not None]
+    if len(names) > CLIENTS_MAX:
+        names = heapq.nsmallest(CLIENTS_MAX, names, key=lambda name: zlib.crc32(name.encode()))
+    network = node.network
+    if network is None:
+        return [(name[:NAME_MAX], 0.0) for name in names]
+    since = ((name, network.roamers.get(network.names.client_number(name))) for name in names)
+    return [(name[:NAME_MAX], roamer.since if roamer is not None else 0.0) for name, roamer in since]
+
+
+def clients_count(node: Node) -> int:
+    """How many clients are connected and were let in."""
+    return sum(session.connection is not None for session in node.core.state.sessions.values())
