@@ -91,6 +91,8 @@ class RoamingResult:
     """Mean bytes in all queues together."""
     brokers: list[BrokerResult] = field(default_factory=list)
     redirects: int = 0
+    stale_edges: int = 0
+    """Entries of brokers' neighbour tables that nobody crossed for longer than the edge timeout."""
     drained: bool = True
 
 
@@ -122,6 +124,9 @@ class RoamingTally:
         self.measuring = False
         self.loads: list[tuple[float, int, float]] = []
         self.learnt: list[list[str]] = []
+        self.crossed: dict[frozenset[int], float] = {}
+        """By pair of brokers: when a client last went from one to the other, as the brokers were told."""
+        self.stale_edges = 0
 
     # The measured time -----------------------------------------------------------------------------
 
@@ -155,6 +160,10 @@ class RoamingTally:
             site.note_queue(now)
             self.loads.append((site.busy_s, site.queue_max, site.queue_area))
             near = site.broker.subscribers.table.neighbours(now)
+            oldest_s = now - self.world.scenario.edge_timeout_s
+            self.stale_edges += sum(
+                self.crossed.get(frozenset((site.number, other)), 0.0) < oldest_s for other in near
+            )
             self.learnt.append(sorted(names[broker] for broker in near))
 
     def _stayed(self, client: Client, broker: int, now: float) -> None:
@@ -197,6 +206,7 @@ class RoamingTally:
     def note_arrival(self, site: Site, fact: SubscriberArrived) -> None:
         """A broker is about to take in a client; one that comes from elsewhere may find its copy there."""
         if fact.previous is not None and fact.previous != site.number:
+            self.crossed[frozenset((fact.previous, site.number))] = self.world.clock.now
             is_found = fact.client in site.broker.subscribers.main
             self.minutes[int(self.world.clock.now // BUCKET_S), is_found] += 1
 
@@ -278,6 +288,7 @@ class RoamingTally:
             queued_bytes=float(samples[:, 2].mean()),
             brokers=[self._broker(site) for site in world.sites],
             redirects=self.redirects,
+            stale_edges=self.stale_edges,
             drained=not any(site.queue or site.busy_with for site in world.sites),
         )
 

@@ -118,7 +118,7 @@ def neighbour_graph(claim: Claim, table: Table) -> Verdict:
     largest = max(missing)
     first = table.points(*learnt, "unprepared_percent_at_first")[largest]
     end = table.points(*learnt, "unprepared_percent_at_the_end")[largest]
-    stale = table.points("stale", "complete", "NBR", "edges_beside")[STALE_TIMEOUT_S]
+    stale = table.points("stale", "complete", "NBR", "edges_stale")[STALE_TIMEOUT_S]
     kept = table.points("stale", "complete", "NBR", "edges_missing")[STALE_TIMEOUT_S]
     right = missing[largest] == 0 and beside[largest] == 0
     forgotten = stale == 0 and kept == 0

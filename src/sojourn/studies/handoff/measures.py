@@ -37,6 +37,7 @@ def measure(result: RoamingResult, scenario: RoamingScenario) -> Row:
     mobile = [kind for kind in result.hops if kind in CONTROL or kind in TREE]
     row: Row = {
         "throughput": result.received / result.duration_s,
+        "throughput_once": (result.received - result.duplicates) / result.duration_s,
         "published_per_s": result.published / result.duration_s,
         "loss_percent": PERCENT * (1 - result.unique / result.expected) if result.expected else None,
         "duplicates_percent": PERCENT * result.duplicates / max(1, result.received),
@@ -97,6 +98,7 @@ def _graph(result: RoamingResult) -> Row:
     row["edges_learnt"] = len(learnt)
     row["edges_missing"] = len(building - learnt)
     row["edges_beside"] = len(learnt - building)
+    row["edges_stale"] = result.stale_edges
     return row
 
 

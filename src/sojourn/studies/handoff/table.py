@@ -6,6 +6,7 @@ BROKERS = tuple(f"B{number}" for number in range(1, 7))
 
 MEASURES = [
     "throughput",
+    "throughput_once",
     "published_per_s",
     "loss_percent",
     "duplicates_percent",
@@ -35,6 +36,7 @@ MEASURES = [
     "edges_learnt",
     "edges_missing",
     "edges_beside",
+    "edges_stale",
     *(f"handoff p{share}" for share in SHARES),
     *(f"handoffs under {limit} ms" for limit in LIMITS_MS),
     *(f"{what} {broker}" for broker in BROKERS for what in ("routed", "event_ms", "present")),
