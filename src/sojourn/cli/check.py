@@ -8,6 +8,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sojourn.cli.check_election import election
+from sojourn.cli.check_properties import properties
 from sojourn.sim.handoff_check import Found, check, shorten
 from sojourn.sim.handoff_check_script import CHECKED_SCHEMES, ROUTINGS, CheckSpec
 
@@ -20,6 +22,10 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="
 @app.callback()
 def about() -> None:
     """Check that protocols keep their promises, over many seeds."""
+
+
+app.command()(election)
+app.command()(properties)
 
 
 @app.command()

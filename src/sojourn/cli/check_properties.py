@@ -1,0 +1,41 @@
+"""`sojourn check properties`: is every run of a trace ordered, consistent and complete, and if not, why."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+PROPERTIES = ("ordered", "consistent", "complete")
+
+
+def properties(
+    trace: Annotated[Path, typer.Argument(help="The directory a run, or several, were written to.")],
+    *,
+    clients: Annotated[bool, typer.Option("--clients", help="A row a client instead of a run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list, nothing else.")] = False,
+    master: Annotated[
+        str | None, typer.Option(help="A Spark master, such as spark://host:7077; none means this machine.")
+    ] = None,
+) -> None:
+    """Hold what users were shown to the three properties of a replicated system (paper 003)."""
+    # Imported here because the other checks need neither Spark nor Java.
+    from sojourn.pipeline.properties_job import judge_trace  # noqa: PLC0415
+    from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with console.status("holding deliveries to the properties"):
+        rows, problems = judge_trace(spark_session(master), trace, by_client=clients)
+    for problem in problems:
+        console.print(f"{problem.run_id}: {problem.sentence}", markup=False)
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    table = Table("run", *(("client",) if clients else ()), *PROPERTIES, "why not")
+    for row in rows:
+        marks = ["✓" if row[name] else "✗" for name in PROPERTIES]
+        why = "; ".join(str(row[f"not_{name}"]) for name in PROPERTIES if not row[name])
+        table.add_row(row["run_id"], *((row["client"],) if clients else ()), *marks, why)
+    Console().print(table)
