@@ -510,3 +510,42 @@ def test_numbered_clients_are_told_source_and_sequence() -> None:
     assert len({each["sojourn-source"] for each in told}) == 1
     numbers = [int(each["sojourn-sequence"]) for each in told]
     assert numbers == sorted(set(numbers))
+
+
+def test_incomplete_packets_have_a_limit_together() -> None:
+    """Whoever goes beyond it is told; what others have begun is still taken."""
+    world = World(Limits(packet_bytes_max=1_000, input_bytes_max_all=2_500))
+    clients = [world.client() for _ in range(4)]
+    packet = PublishPacket("t", bytes(900)).write()
+    for number, client in enumerate(clients):
+        client.connect(f"c{number}")
+        client.send(packet[:-1])
+    assert int(clients[2].next(mqtt5.DisconnectPacket).reason_code) == 0x97
+    assert [client.closed for client in clients] == [False, False, True, True]
+    for client in clients[2:]:
+        client.lose()
+    assert world.core.state.input_bytes == 2 * (len(packet) - 1)
+    clients[0].send(packet[-1:])
+    clients[1].lose()
+    assert world.core.state.input_bytes == 0
+    assert world.core.state.counters.received == 1
+
+
+def test_many_retained_messages_do_not_flood_an_output() -> None:
+    """What a new subscriber may not leave unread at once waits in its queue."""
+    world = World(Limits(output_bytes_max=1_000))
+    keeper, late = world.client(), world.client()
+    keeper.connect("keeper")
+    for number in range(100):
+        keeper.publish(f"kept/{number}", bytes(100), retain=True)
+    late.connect("late")
+    late.send(SubscribePacket(1, [TopicFilter("kept/+")]))
+    late.inbox.popleft()
+    first = len(late.messages())
+    assert 5 < first < 20
+    got = first
+    for _ in range(40):
+        world.core.drained(late.number, world.now)
+        world.carry_out()
+        got += len(late.messages())
+    assert got == 100

@@ -40,7 +40,8 @@ ROUNDS = 3
 SECONDS = 3.0
 WARM_UP_S = 0.7
 IDLE_CONNECTIONS = 10_000
-START_S = 20.0
+START_S = 60.0
+START_MARGIN_S = 0.2
 
 Progress = Callable[[str], None]
 
@@ -132,9 +133,9 @@ def mosquitto_broker(port: int) -> Iterator[subprocess.Popen[bytes]]:
 BROKERS = {"mosquitto": mosquitto_broker, "sojourn": sojourn_broker}
 
 
-def _client(task: Task, **options: Any) -> subprocess.Popen[str]:
+def _client(task: Task) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "sojourn.cli.bench_live_client", msgspec.json.encode(task).decode()]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)  # noqa: S603
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
 
 
 def _result(process: subprocess.Popen[str], patience_s: float) -> dict[str, Any]:
@@ -151,38 +152,40 @@ def _wait_ready(process: subprocess.Popen[str]) -> None:
         raise BenchError("A client of the benchmark failed; its message is above.")
 
 
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
+
+
 def traffic(port: int, case: Case, name: str, seconds: float, pace_per_s: float = 0.0) -> dict[str, Any]:
     """Let one publisher and some subscribers talk for a while; return what both say."""
     wanted = [(k % 5 * 20, k % 5 * 20 + 19) for k in range(case.subscribers)] if case.chooses else None
-    # Subscribers start first; when they are ready is not known ahead, so the publisher is told then.
-    begin = time.monotonic() + 3.0
     common: dict[str, Any] = {
         "port": port,
         "qos": case.qos,
         "wanted": wanted,
-        "start_s": begin + WARM_UP_S,
-        "stop_s": begin + WARM_UP_S + seconds,
+        "warm_up_s": WARM_UP_S,
+        "seconds": seconds,
         "stamped": pace_per_s > 0,
     }
-    taker = _client(
-        Task(
-            role="subscribe",
-            subscribers=case.subscribers,
-            by_filter=case.chooses and name == "sojourn",
-            **common,
-        )
-    )
-    giver = _client(Task(role="publish", warm_up_s=WARM_UP_S, pace_per_s=pace_per_s, **common))
+    by_filter = case.chooses and name == "sojourn"
+    taker = _client(Task(role="subscribe", subscribers=case.subscribers, by_filter=by_filter, **common))
+    giver = _client(Task(role="publish", pace_per_s=pace_per_s, **common))
     try:
-        _wait_ready(taker)
-        if time.monotonic() > begin:
-            raise BenchError("The machine is too busy: a client took over three seconds to start.")
+        for process in (taker, giver):
+            _wait_ready(process)
+        for process in (taker, giver):
+            assert process.stdin is not None
+            process.stdin.write(f"{time.monotonic() + START_MARGIN_S}\n")
+            process.stdin.flush()
         result = _result(taker, seconds + 60)
         return result | _result(giver, 60)
     finally:
-        for process in (taker, giver):
-            process.kill()
-            process.wait()
+        _end(taker)
+        _end(giver)
 
 
 def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
@@ -203,17 +206,13 @@ def _measure_memory(name: str, connections: int) -> dict[str, Any]:
     with BROKERS[name](port) as process:
         before = resident_mib(process)
         start = time.monotonic()
-        client = _client(Task(role="idle", port=port, count=connections), stdin=subprocess.PIPE)
+        client = _client(Task(role="idle", port=port, count=connections))
         try:
             _wait_ready(client)
             taken = time.monotonic() - start
             after = resident_mib(process)
         finally:
-            client.kill()
-            client.wait()
-            for stream in (client.stdin, client.stdout):
-                if stream is not None:
-                    stream.close()
+            _end(client)
     return {"before_mib": before, "mib": after, "connect_s": taken}
 
 

@@ -37,10 +37,13 @@ class Task(msgspec.Struct, kw_only=True):
     port: int
     qos: int = 0
     payload_bytes: int = 256
-    start_s: float = 0.0
-    """When counting begins; publishing begins a little earlier."""
-    stop_s: float = 0.0
     warm_up_s: float = 0.0
+    """How long messages flow before they are counted."""
+    seconds: float = 0.0
+    """How long they are counted."""
+    start_s: float = 0.0
+    """When counting begins; it is told when all are ready."""
+    stop_s: float = 0.0
     subscribers: int = 1
     wanted: list[tuple[int, int]] | None = None
     """By subscriber, the levels it wants, from and to."""
@@ -51,6 +54,14 @@ class Task(msgspec.Struct, kw_only=True):
     stamped: bool = False
     """Whether messages carry the time they were sent at."""
     count: int = 0
+
+
+def wait_for_start(task: Task) -> None:
+    """Say that all is ready, and read when to begin."""
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    task.start_s = float(sys.stdin.readline()) + task.warm_up_s
+    task.stop_s = task.start_s + task.seconds
 
 
 class Link:
@@ -106,8 +117,9 @@ def _messages(task: Task) -> list[tuple[bytes, bytes]]:
 def publish(task: Task) -> dict[str, float]:
     """Publish until the time is over."""
     link = Link(task.port, "bench-publisher")
-    time.sleep(max(0.0, task.start_s - task.warm_up_s - time.monotonic()))
     messages = _messages(task)
+    wait_for_start(task)
+    time.sleep(max(0.0, task.start_s - task.warm_up_s - time.monotonic()))
     if task.pace_per_s:
         sent = _publish_paced(task, link, messages)
     elif task.qos:
@@ -180,8 +192,7 @@ def subscribe(task: Task) -> dict[str, object]:
         assert isinstance(answer, SubAckPacket)
         assert int(answer.reason_codes[0]) == task.qos, answer
         links.append(link)
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
+    wait_for_start(task)
     taker = Taker(task, links)
     taker.run()
     waits = sorted(taker.waits)

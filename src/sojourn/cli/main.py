@@ -24,6 +24,7 @@ COMMANDS = {
     "tour": "sojourn.cli.tour:tour",
     "init": "sojourn.cli.init:init",
     "serve": "sojourn.cli.serve:serve",
+    "password": "sojourn.cli.password:password",
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",
     "tree": "sojourn.cli.tree:tree",

@@ -100,13 +100,11 @@ class Core:
             return
         connection.seen_s = now
         if connection.pieces:
-            connection.pieces.append(data)
-            connection.have += len(data)
+            self._put_by(connection, data)
             if connection.have < connection.needed or connection.state is Phase.KNOCKING:
-                self._check_patience(connection)
+                self._check_room(connection, now)
                 return
-            data = b"".join(connection.pieces)
-            connection.pieces.clear()
+            data = self._taken_up(connection)
         try:
             self._read(connection, data, now)
         except PacketError as error:
@@ -171,6 +169,7 @@ class Core:
             return
         connection.state = Phase.CLOSED
         connection.output.clear()
+        self._taken_up(connection)
         if connection.session is not None:
             self.handshake.detach(connection.session, now)
             self._settle(now)
@@ -323,13 +322,32 @@ class Core:
         if session is not None and (session.queue or session.unsent):
             self._go_on(session, now)
         if at < end and connection.state is not Phase.CLOSED:
-            connection.pieces.append(data[at:] if at else data)
-            connection.have, connection.needed = end - at, needed
+            self._put_by(connection, data[at:] if at else data)
+            connection.needed = needed
+            self._check_room(connection, now)
 
-    def _check_patience(self, connection: Connection) -> None:
-        """Limit what a client may send before it was admitted."""
-        if connection.state is Phase.KNOCKING and connection.have > self.state.limits.packet_bytes_max:
+    def _put_by(self, connection: Connection, data: bytes) -> None:
+        """Keep what cannot be read yet."""
+        connection.pieces.append(data)
+        connection.have += len(data)
+        self.state.input_bytes += len(data)
+
+    def _taken_up(self, connection: Connection) -> bytes:
+        """Return what was kept, to be read now."""
+        data = b"".join(connection.pieces)
+        connection.pieces.clear()
+        self.state.input_bytes -= connection.have
+        connection.have = 0
+        return data
+
+    def _check_room(self, connection: Connection, now: float) -> None:
+        """Limit what clients may send that cannot be read yet: one before it is admitted, and all of them."""
+        limits = self.state.limits
+        if connection.state is Phase.KNOCKING and connection.have > limits.packet_bytes_max:
             self.handshake.close_silently(connection)
+        elif self.state.input_bytes > limits.input_bytes_max_all:
+            text = "There are too many incomplete packets at present; try again later."
+            self._break(connection, PacketError(Reason.QUOTA_EXCEEDED, text), now)
 
     def _on_first(self, connection: Connection, frame: bytes, now: float) -> None:
         if frame[0] >> 4 != CONNECT:

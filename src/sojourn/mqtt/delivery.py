@@ -10,6 +10,7 @@ messages is disconnected then. Nobody else notices.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from mqtt5 import DisconnectReasonCode as Reason
@@ -187,6 +188,16 @@ class Deliverer:
         self.shared.counters.delivered += 1
 
     # One session -------------------------------------------------------------------------------------
+
+    def hand_all(self, session: Session, deliveries: Iterable[Delivery], now: float) -> None:
+        """Send many messages to a client, as many at once as it may leave unread; the rest waits."""
+        budget = self.shared.limits.output_bytes_max
+        for delivery in deliveries:
+            if budget > 0 or session.connection is None:
+                self.hand(session, delivery, now)
+                budget -= delivery.message.size
+            else:
+                self._enqueue(session, delivery)
 
     def hand(self, session: Session, delivery: Delivery, now: float) -> None:
         """Send a message to a client, or let it wait, or drop it and count that."""

@@ -31,6 +31,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Bytes waiting for one client."""
     queue_bytes_max_all: int = 512 * 1_048_576
     """Bytes waiting for all clients together."""
+    input_bytes_max_all: int = 256 * 1_048_576
+    """Bytes of packets that have not come whole yet, of all clients together."""
     output_bytes_max: int = 1_048_576
     """Bytes that one connection may leave unread before messages wait in its queue."""
     retained_messages_max: int = 100_000

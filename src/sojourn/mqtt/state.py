@@ -56,6 +56,8 @@ class State:
         self.retained = Retained(limits.retained_messages_max, limits.retained_bytes_max)
         self.queued_bytes = 0
         """Bytes waiting for all clients."""
+        self.input_bytes = 0
+        """Bytes of packets that have not come whole yet, of all connections."""
         self.sequence = 0
         """The number of the last message published here."""
         self._numbered_s = 0.0

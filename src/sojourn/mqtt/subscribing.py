@@ -202,6 +202,7 @@ class Subscriber:
 
     def _send_retained(self, subscription: Subscription, now: float) -> None:
         session, condition = subscription.session, subscription.filter
+        found = []
         for message in self.shared.retained.matching(subscription.pattern, now):
             if subscription.no_local and message.publisher == session.client_id:
                 continue
@@ -209,9 +210,8 @@ class Subscriber:
                 continue
             if self.deliverer.permits(message, session):
                 qos = min(message.qos, subscription.qos)
-                self.deliverer.hand(
-                    session, Delivery(message, qos, retain=True, identifiers=subscription.identifiers), now
-                )
+                found.append(Delivery(message, qos, retain=True, identifiers=subscription.identifiers))
+        self.deliverer.hand_all(session, found, now)
 
 
 def _suback(connection: Connection, number: int, codes: list[SubCode], reason: str | None) -> bytes:
