@@ -10,13 +10,16 @@ import base64
 import hashlib
 import hmac
 import secrets
+from pathlib import Path
 from typing import NamedTuple
 
+import jwt
 import mqtt5
+import msgspec
 
 from sojourn.errors import SojournError
 from sojourn.interest import Filter, TopicPattern
-from sojourn.live.config import Config, ConfigError, UserConfig
+from sojourn.live.config import Config, ConfigError, JwtConfig, UserConfig
 from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.session import Permissions
 
@@ -39,6 +42,65 @@ class Question(NamedTuple):
     password: bytes
 
 
+class Tokens:
+    """Checks passwords that are tokens."""
+
+    def __init__(self, config: JwtConfig) -> None:
+        self._config = config
+        try:
+            self._key = Path(config.key).read_text().strip()
+        except OSError as error:
+            raise ConfigError(
+                f"The key {config.key} of [security.jwt] cannot be read: {error.strerror}."
+            ) from None
+
+    def ask(self, name: str | None, token: bytes) -> Admission | Refusal:
+        """Decide about a client that brings a token."""
+        config = self._config
+        try:
+            claims = jwt.decode(
+                token,
+                self._key,
+                algorithms=[config.algorithm],
+                audience=config.audience,
+                issuer=config.issuer,
+                options={"require": ["exp", "sub"]},
+            )
+            user = msgspec.convert(claims, TokenUser)
+            if name is not None and name != user.sub:
+                return _wrong()
+            return Admission(
+                username=user.sub,
+                attributes=user.attributes,
+                may_state=False,
+                permissions=_permissions(
+                    UserConfig(
+                        name=user.sub,
+                        password="",
+                        publish=user.publish,
+                        subscribe=user.subscribe,
+                        publish_if=user.publish_if,
+                        subscribe_if=user.subscribe_if,
+                    )
+                ),
+            )
+        except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError) as error:
+            return Refusal(
+                mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD, f"The token is not accepted: {error}."
+            )
+
+
+class TokenUser(msgspec.Struct, frozen=True, kw_only=True):
+    """What a token says of its bearer; other claims are ignored."""
+
+    sub: str
+    attributes: dict[str, str | int | float | bool] = {}
+    publish: list[str] | None = None
+    subscribe: list[str] | None = None
+    publish_if: str | None = None
+    subscribe_if: str | None = None
+
+
 class Doorkeeper:
     """Decides about clients that knock."""
 
@@ -48,6 +110,7 @@ class Doorkeeper:
         wanted = config.security.anonymous
         self._anonymous = wanted if wanted is not None else on_loopback
         self._states = config.security.clients_state_attributes
+        self._tokens = Tokens(config.security.jwt) if config.security.jwt is not None else None
 
     def ask(self, packet: mqtt5.ConnectPacket) -> Admission | Refusal | Question:
         """Decide, or say which password is to be checked first."""
@@ -55,6 +118,8 @@ class Doorkeeper:
         user = self._users.get(name) if name is not None else None
         if user is not None and password is not None and len(password) <= PASSWORD_BYTES_MAX:
             return Question(user, password)
+        if self._tokens is not None and user is None and password is not None:
+            return self._tokens.ask(name, password)
         if self._anonymous and user is None and (not self._users or name is None):
             # Without users a name is only a name; with users a wrong one is a mistake to tell.
             return Admission(username=name or "", may_state=self._states is not False)

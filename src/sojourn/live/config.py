@@ -49,6 +49,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: str
     listen: str
     """Where clients connect, as HOST:PORT."""
+    listen_tls: str | None = None
+    """Where clients connect by TLS, as HOST:PORT; needs [tls]."""
     advertised: str | None = None
     """What clients elsewhere are told to use, where that differs."""
     peers: str | None = None
@@ -104,6 +106,31 @@ class UserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A filter that the attributes of events must satisfy for it to see them."""
 
 
+class TlsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Certificates; `{broker}` in a path stands for the broker's name."""
+
+    certificate: str
+    key: str
+    authority: str | None = None
+    """Whose certificates brokers accept from one another."""
+    peers: bool = True
+    """Whether the links between brokers are encrypted too, and both ends show a certificate."""
+
+
+class JwtConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tokens as passwords: signed by somebody else, who says what the bearer may do.
+
+    The claims `publish`, `subscribe` (lists of topic filters), `publish_if`, `subscribe_if` (filters) and
+    `attributes` (an object) mean what they mean for a user of the configuration; `sub` is the user name.
+    """
+
+    key: str
+    """The file with the shared secret (HS256) or the public key (RS256, ES256, EdDSA)."""
+    algorithm: Literal["HS256", "RS256", "ES256", "EdDSA"] = "HS256"
+    audience: str | None = None
+    issuer: str | None = None
+
+
 class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who may connect."""
 
@@ -111,6 +138,7 @@ class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Clients without a name: by default only where the broker listens on loopback."""
     clients_state_attributes: bool | None = None
     """Whether a client's own word about its attributes counts: by default only for anonymous ones."""
+    jwt: JwtConfig | None = None
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,6 +151,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limits: Limits = Limits()
     security: SecurityConfig = SecurityConfig()
     trace: TraceConfig | None = None
+    tls: TlsConfig | None = None
     users: list[UserConfig] = []
 
     def broker(self, name: str) -> BrokerConfig:
@@ -179,15 +208,30 @@ def check_config(config: Config) -> None:
             raise ConfigError(f"The broker name {name!r} is empty or given twice; each broker has its own.")
     for broker in config.brokers:
         parse_address(broker.listen, f"listen of {broker.name}")
-        for key, text in (("peers", broker.peers), ("page", broker.page)):
-            if text is not None:
-                parse_address(text, f"{key} of {broker.name}")
+        _check_addresses(config, broker)
     _check_links(config.links, names)
     if config.trace is not None and not 0 < config.trace.sample <= 1:
         raise ConfigError(f"sample of [trace] is a share above 0 and up to 1, not {config.trace.sample}.")
     users = [user.name for user in config.users]
     if len(set(users)) < len(users):
         raise ConfigError("Two users have the same name; each needs its own.")
+
+
+def _check_addresses(config: Config, broker: BrokerConfig) -> None:
+    places = (("peers", broker.peers), ("page", broker.page), ("listen_tls", broker.listen_tls))
+    for key, text in places:
+        if text is not None:
+            parse_address(text, f"{key} of {broker.name}")
+    if broker.listen_tls is not None and config.tls is None:
+        raise ConfigError(f"listen_tls of {broker.name} needs a [tls] table with certificate and key.")
+    encrypts = config.tls is not None and config.tls.peers
+    if broker.peers is not None and not encrypts:
+        address = parse_address(broker.peers, f"peers of {broker.name}")
+        if not address.is_loopback:
+            raise ConfigError(
+                f"peers of {broker.name} is {broker.peers}, which others can reach: brokers know each other "
+                "by certificate there, so add a [tls] table with an authority."
+            )
 
 
 def _check_links(links: list[tuple[str, str]], names: list[str]) -> None:

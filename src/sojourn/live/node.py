@@ -29,7 +29,6 @@ from sojourn.live.admission import Doorkeeper, Question, Refusal, password_fits
 from sojourn.live.channel import Position
 from sojourn.live.config import Config, parse_address
 from sojourn.live.journal import Journal, JournalError
-from sojourn.live.network import Network
 from sojourn.live.peers import PeerAddress, PeerLinks
 from sojourn.live.recording import (
     BLOCKED,
@@ -42,6 +41,7 @@ from sojourn.live.recording import (
     TICK,
     Recording,
 )
+from sojourn.live.tls import for_callers, for_calling
 from sojourn.live.tracing import Tracer
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
@@ -50,6 +50,7 @@ from sojourn.mqtt.handshake import Admission
 
 if TYPE_CHECKING:
     from sojourn.live.connection import ClientConnection
+    from sojourn.live.network import Network
 
 LINGER_S = 5.0
 """How long a connection that is closed may take to read what it was told."""
@@ -77,6 +78,9 @@ class Node:
         self.links: PeerLinks | None = None
         self.recording: Recording | None = None
         if config.neighbours(name) or config.trace is not None:
+            # Imported here: a single broker does without the kernels that routing brings along.
+            from sojourn.live.network import Network  # noqa: PLC0415
+
             self.network = Network(config, name, self.core, secrets.token_hex(8))
         self._effects = self.core.effects
         self._last_number = 0
@@ -181,8 +185,16 @@ class Node:
             # Of two neighbours the first in the configuration calls the other.
             if address is not None and network.numbers[peer] > network.number:
                 calls[peer] = PeerAddress(*parse_address(address, f"peers of {peer}"))
+        tls = self.config.tls if self.config.tls is not None and self.config.tls.peers else None
+        name = self.broker.name
         self.links = PeerLinks(
-            self.broker.name, network.channels, calls=calls, on_frame=self._on_frame, on_change=self._on_link
+            name,
+            network.channels,
+            calls=calls,
+            on_frame=self._on_frame,
+            on_change=self._on_link,
+            server_tls=for_callers(tls, name) if tls is not None else None,
+            client_tls=for_calling(tls, name) if tls is not None else None,
         )
 
     def _trace(self, network: Network) -> None:

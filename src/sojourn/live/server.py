@@ -6,6 +6,7 @@ import asyncio
 import logging
 import resource
 import signal
+import ssl
 from collections.abc import Callable
 
 import uvloop
@@ -15,6 +16,7 @@ from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.connection import ClientConnection
 from sojourn.live.node import Node
 from sojourn.live.peers import PeerAddress
+from sojourn.live.tls import for_clients
 
 BACKLOG = 1_024
 SPARE_FILES = 256
@@ -35,30 +37,40 @@ class Server:
         self.name = name
         self.node: Node | None = None
         self._server: asyncio.Server | None = None
+        self._tls_server: asyncio.Server | None = None
 
     async def start(self) -> Address:
         """Listen; return the address, which has the true port where 0 was asked for."""
         loop = asyncio.get_running_loop()
         address = parse_address(self.config.broker(self.name).listen, "listen")
         node = self.node = Node(self.config, self.name, loop)
-        try:
-            self._server = await loop.create_server(
-                lambda: ClientConnection(node), address.host, address.port, backlog=BACKLOG
-            )
-        except OSError as error:
-            raise ListenError(
-                f"Cannot listen on {address}: {error.strerror or error}; choose another port."
-            ) from None
+        self._server = await self._listen(node, address, None)
+        tls = self.config.tls
+        encrypted = self.config.broker(self.name).listen_tls
+        if encrypted is not None and tls is not None:
+            place = parse_address(encrypted, "listen_tls")
+            self._tls_server = await self._listen(node, place, for_clients(tls, self.name))
         if node.links is not None:
             peers = self.config.broker(self.name).peers
             await node.links.start(PeerAddress(*parse_address(peers, "peers")) if peers is not None else None)
         port = self._server.sockets[0].getsockname()[1]
         return Address(address.host, port)
 
+    async def _listen(self, node: Node, address: Address, tls: ssl.SSLContext | None) -> asyncio.Server:
+        try:
+            return await asyncio.get_running_loop().create_server(
+                lambda: ClientConnection(node), address.host, address.port, backlog=BACKLOG, ssl=tls
+            )
+        except OSError as error:
+            raise ListenError(
+                f"Cannot listen on {address}: {error.strerror or error}; choose another port."
+            ) from None
+
     async def stop(self, reference: str | None = None) -> None:
         """Accept nobody any more, and tell clients where to go."""
-        if self._server is not None:
-            self._server.close()
+        for server in (self._server, self._tls_server):
+            if server is not None:
+                server.close()
         if self.node is not None:
             await self.node.stop(reference)
 

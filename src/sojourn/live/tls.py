@@ -1,0 +1,63 @@
+"""TLS for clients and between brokers, from the files that a configuration names.
+
+Clients see the broker's certificate. Brokers show theirs to one another and accept only certificates of the
+configured authority whose common name (and subject alternative name) is the broker they talk to: that is how
+they know each other.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from sojourn.errors import SojournError
+from sojourn.live.config import TlsConfig
+
+
+class TlsError(SojournError):
+    """A certificate or key cannot be used."""
+
+
+def for_clients(tls: TlsConfig, broker: str) -> ssl.SSLContext:
+    """The context of a broker towards clients."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, tls, broker)
+    return context
+
+
+def for_callers(tls: TlsConfig, broker: str) -> ssl.SSLContext:
+    """The context of a broker that other brokers call: they must have a certificate of the authority."""
+    context = for_clients(tls, broker)
+    context.verify_mode = ssl.CERT_REQUIRED
+    _trust(context, tls)
+    return context
+
+
+def for_calling(tls: TlsConfig, broker: str) -> ssl.SSLContext:
+    """The context of a broker that calls another one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, tls, broker)
+    _trust(context, tls)
+    return context
+
+
+def _load(context: ssl.SSLContext, tls: TlsConfig, broker: str) -> None:
+    certificate, key = (Path(text.replace("{broker}", broker)) for text in (tls.certificate, tls.key))
+    for path in (certificate, key):
+        if not path.is_file():
+            raise TlsError(f"The file {path} of [tls] is not there; name a PEM file.")
+    try:
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError) as error:
+        raise TlsError(f"{certificate} and {key} of [tls] do not fit together: {error}.") from None
+
+
+def _trust(context: ssl.SSLContext, tls: TlsConfig) -> None:
+    if tls.authority is None:
+        raise TlsError("Brokers know each other by certificate: name the `authority` file in [tls].")
+    try:
+        context.load_verify_locations(tls.authority)
+    except (ssl.SSLError, OSError) as error:
+        raise TlsError(f"The authority {tls.authority} of [tls] cannot be read: {error}.") from None
