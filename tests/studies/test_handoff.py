@@ -59,6 +59,7 @@ def _as_the_paper_says(text: str) -> Row:
         "transferred_percent": {"durable": 0.0, "reactive": 40.0, "proactive": 1.0}[scheme],
         "edges_missing": 0,
         "edges_beside": 0,
+        "edges_stale": 0,
         "unprepared_percent_at_first": 30.0,
         "unprepared_percent_at_the_end": 0.1,
         "present_max": 40.0 if scenario.placement == "own" else 30.0,
