@@ -17,6 +17,7 @@ from typing import Any
 from sojourn.interest.events import Event
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
+from sojourn.mobility.copies import State
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.schemes import Scheme
 from sojourn.routing.effects import Effects
@@ -183,6 +184,21 @@ class CheckWorld:
             problem = self.oracle.judge(client.witness)
             if problem is not None:
                 raise FailedCheckError(problem)
+            if not client.is_over and client.beginnings <= 1:
+                self._expect_calm(client)
+
+    def _expect_calm(self, client: Client) -> None:
+        """At rest a client that is connected is so at one broker, and at others there are passive copies."""
+        for broker in self.brokers:
+            half = broker.subscribers
+            holding = half.main.get(client.number)
+            wanted = State.PRESENT if broker.number == client.at else State.PASSIVE
+            is_right = holding is None if wanted is State.PASSIVE else False
+            if client.number in half.older or not (is_right or (holding and holding.state is wanted)):
+                state = holding.state.name if holding else "nothing"
+                raise FailedCheckError(
+                    f"broker {broker.number} has {state} of client {client.number}, which is at {client.at}"
+                )
 
     def _end_all(self) -> None:
         """Everybody says goodbye, all times run out, and nothing is to be left."""
