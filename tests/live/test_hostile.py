@@ -1,204 +1,213 @@
-"""Hostile and clumsy clients: the broker stays up, its memory bounded, others are served."""
+"""Hostile clients and peers: the broker stays up, its memory stays bounded, and others are served."""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import random
 import socket
 import time
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 
 import mqtt5
 import pytest
-from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
 
-from tests.live.raw_client import BrokerProcess, Raw, running_broker, single_config
-from tests.mqtt.test_parts import SAMPLES, mutated
+from sojourn.live.channel import Channel, ChannelError
+from sojourn.live.client import Client
+from sojourn.live.client_link import ClientError
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.limits import Limits
+from tests.live.raw_client import BrokerProcess, running_broker
 
-MIB = 1_048_576
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker with small limits."""
-    config = single_config(
-        tmp_path_factory.mktemp("strict"),
-        connect_timeout_s=1,
-        queue_bytes_max=MIB,
-        output_bytes_max=MIB // 4,
-        packet_bytes_max=MIB // 4,
-        connections_max=300,
-    )
-    with running_broker(config) as broker:
-        yield broker
+MUTATIONS = 30_000
+"""In the suite; `make hostile` does a million."""
 
 
-def resident_mib(broker: BrokerProcess) -> float:
-    """The memory that the broker takes."""
-    text = Path(f"/proc/{broker.process.pid}/status").read_text()
-    return int(next(line for line in text.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+def packets() -> list[bytes]:
+    """One good packet of every kind that a client may send."""
+    return [
+        mqtt5.ConnectPacket(
+            "c", keep_alive=10, session_expiry_interval=9, username="u", password=b"p"
+        ).write(),
+        mqtt5.PublishPacket("a/b", b"x" * 20, user_properties=[("k", "v")]).write(),
+        mqtt5.PublishPacket("a/b", b"{}", qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=3, topic_alias=2).write(),
+        mqtt5.PublishPacket("a", b"", qos=mqtt5.QoS.EXACTLY_ONCE, packet_id=4, retain=True).write(),
+        mqtt5.SubscribePacket(
+            5,
+            [mqtt5.TopicFilter("a/+/#")],
+            subscription_id=7,
+            user_properties=[("filter", "a > 1 AND b = 'x'")],
+        ).write(),
+        mqtt5.UnsubscribePacket(6, ["a/b", "c"]).write(),
+        mqtt5.PubAckPacket(1).write(),
+        mqtt5.PubRecPacket(1).write(),
+        mqtt5.PubRelPacket(1).write(),
+        mqtt5.PubCompPacket(1).write(),
+        mqtt5.PingReqPacket().write(),
+        mqtt5.DisconnectPacket(session_expiry_interval=3).write(),
+        mqtt5.AuthPacket().write(),
+    ]
 
 
-def check_service(broker: BrokerProcess) -> None:
-    """Somebody else is served, and soon."""
-    start = time.monotonic()
-    with Raw(broker.port) as client:
-        client.connect("")
-        client.subscribe("service")
-        client.publish("service", b"still here", 1)
-        assert client.message().payload == b"still here"
-    assert time.monotonic() - start < 3
+def mutate(packet: bytes, draw: random.Random) -> bytes:
+    """A packet with some bytes changed, added, removed or repeated."""
+    data = bytearray(packet)
+    for _ in range(draw.randrange(1, 5)):
+        where = draw.randrange(len(data)) if data else 0
+        match draw.randrange(4):
+            case 0 if data:
+                data[where] = draw.randrange(256)
+            case 1:
+                data[where:where] = draw.randbytes(draw.randrange(1, 6))
+            case 2 if data:
+                del data[where : where + draw.randrange(1, 6)]
+            case _:
+                data += data[where : where + 8]
+    return bytes(data)
 
 
-@pytest.mark.parametrize("qos", [0, 1])
-def test_a_subscriber_that_never_reads_hurts_only_itself(strict: BrokerProcess, qos: int) -> None:
-    """40 MiB are published to it and to one that reads: that one gets all, and memory hardly grows."""
-    with Raw(strict.port) as deaf, Raw(strict.port) as reader, Raw(strict.port) as publisher:
-        deaf.connect("deaf")
-        deaf.subscribe(TopicFilter("flood", max_qos=QoS(qos), retain_as_published=False))
-        reader.connect("reader")
-        reader.subscribe("flood")
-        publisher.connect("publisher")
-        before = resident_mib(strict)
-        frame = PublishPacket("flood", bytes(10_000), qos=QoS(qos), packet_id=1 if qos else None).write()
-        for _ in range(80):
-            publisher.send(frame * 50)
-            for _ in range(50):
-                assert len(reader.message().payload) == 10_000
-                if qos:
-                    publisher.expect(mqtt5.PubAckPacket)
-        assert resident_mib(strict) - before < 16
-        check_service(strict)
+def feed_mutations(count: int, seed: int) -> Counter[str]:
+    """Give a core mutated packets on connections of all ages; return what became of them."""
+    draw = random.Random(seed)
+    core = Core("B1", Limits(connections_max=1_000))
+    good = packets()
+    told: Counter[str] = Counter()
+    now, number = 0.0, 0
+    for _ in range(count):
+        now += 0.01
+        if number == 0 or draw.random() < 0.2 or number not in core.state.connections:
+            number += 1
+            core.opened(number, "127.0.0.1", f"auto-{number}", now)
+            if draw.random() < 0.8:
+                hello = mqtt5.ConnectPacket(f"c{draw.randrange(50)}", clean_start=draw.random() < 0.5).write()
+                core.received(number, hello, now)
+        core.received(number, mutate(draw.choice(good), draw), now)
+        while core.effects.knocks:
+            core.admit(core.effects.knocks.pop(0).number, Admission(), now)
+        for connection in core.effects.touched:
+            told[f"told {connection.state.name.lower()}"] += 1
+            connection.output.clear()
+            if connection.state.name == "CLOSED":
+                core.lost(connection.number, now)
+        core.effects.touched.clear()
+        core.time_passed(now)
+    told["sessions"] = len(core.state.sessions)
+    return told
 
 
-def test_a_publisher_that_never_reads_its_answers_is_not_read_either(strict: BrokerProcess) -> None:
-    """Its answers pile up to a limit; then it feels it, and memory does not grow."""
-    with Raw(strict.port) as client:
-        client.connect("chatter")
-        before = resident_mib(strict)
-        client.socket.settimeout(1.0)
-        frames = PublishPacket("$SYS/refused", b"", qos=QoS.AT_LEAST_ONCE, packet_id=1).write() * 10_000
-        sent = 0
+@pytest.mark.parametrize("seed", [1, 2])
+def test_mutated_packets_are_refused_or_served(seed: int) -> None:
+    """No bytes of a client raise anything, and sessions stay within their limits."""
+    told = feed_mutations(MUTATIONS, seed)
+    assert told["told closed"] > MUTATIONS / 20
+    assert told["told open"] > MUTATIONS / 100
+    assert told["sessions"] <= MUTATIONS / 3
+
+
+def test_mutated_frames_of_a_peer_end_the_connection_at_worst() -> None:
+    """A channel takes a frame, ignores it, or says in one sentence why it ends the connection."""
+    draw = random.Random(3)
+    ended: list[str] = []
+    for _ in range(3_000):
+        sender, receiver = Channel("A", "B", "1"), Channel("B", "A", "1")
+        list(sender.arrived(receiver.greet()))
+        for body in (b"one", b"two" * 30):
+            sender.put(body)
+        stream = sender.greet() + sender.outgoing()
         try:
-            while sent < 400:
-                client.socket.sendall(frames)
-                sent += 1
-        except TimeoutError:
-            pass
-        assert sent < 400, "the broker read four million packets whose answers nobody took"
-        assert resident_mib(strict) - before < 16
-        check_service(strict)
+            list(receiver.arrived(mutate(stream, draw)))
+        except ChannelError as error:
+            ended.append(str(error))
+    assert len(ended) > 300
+    assert all(sentence.endswith(".") for sentence in ended)
 
 
-def test_slow_connects_are_dropped(strict: BrokerProcess) -> None:
-    """Two hundred connections that drip bytes are closed in time; others get in meanwhile."""
-    frame = ConnectPacket("drip").write()
-    drips = [socket.create_connection(("127.0.0.1", strict.port), 5) for _ in range(200)]
-    for byte in frame[:10]:
-        for drip in drips:
-            try:
-                drip.sendall(bytes((byte,)))
-            except OSError:
-                continue
-        check_service(strict)
-        time.sleep(0.15)
-    for drip in drips:
-        drip.settimeout(5)
-        with contextlib.suppress(ConnectionResetError):
-            assert drip.recv(10) == b""
-        drip.close()
+def memory_mib(broker: BrokerProcess) -> float:
+    """How much memory the broker process holds."""
+    for line in Path(f"/proc/{broker.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("no such process")
 
 
-def test_too_many_connections_are_told_so(strict: BrokerProcess) -> None:
-    """Beyond the limit: server busy; room again when some have gone."""
-    many = [Raw(strict.port) for _ in range(300)]
-    for number, client in enumerate(many):
-        client.send(ConnectPacket(f"many-{number}", clean_start=True))
-    for client in many:
-        assert int(client.expect(mqtt5.ConnAckPacket).reason_code) == 0
-    with Raw(strict.port) as late:
-        assert int(late.connect("late").reason_code) == 0x89
-    for client in many:
-        client.drop()
+async def still_serves(broker: BrokerProcess) -> float:
+    """How long an honest pair of clients waits for an event."""
+    address = f"mqtt://127.0.0.1:{broker.port}"
+    async with Client(address) as reader, Client(address) as writer:
+        await reader.subscribe(topic="honest")
+        began = time.perf_counter()
+        await writer.publish("honest", b"hello")
+        assert (await reader.next(5)).payload == b"hello"
+        return time.perf_counter() - began
+
+
+def test_many_kinds_of_hostile_client_hurt_only_themselves() -> None:
+    """Slow connects, a subscriber that never reads, filter bombs, oversized everything, noise."""
+    with running_broker() as broker:
+        address = ("127.0.0.1", broker.port)
+        before = memory_mib(broker)
+        slow = [socket.create_connection(address) for _ in range(200)]
+        for connection in slow:
+            connection.send(b"\x10")  # the first byte of a CONNECT, and no more
+        huge = socket.create_connection(address)
+        huge.sendall(b"\x10\xff\xff\xff\x7f" + b"\x00" * 10_000)
+        noise = socket.create_connection(address)
+        noise.sendall(random.Random(1).randbytes(100_000))
+        lazy = _never_reads(address)
+
+        async def scenario() -> None:
+            url = f"mqtt://127.0.0.1:{broker.port}"
+            async with Client(url) as bomber:
+                bombs = [
+                    "(" * 5_000 + "a = 1" + ")" * 5_000,
+                    " AND ".join(f"(a{i} = 1 OR b{i} = 2)" for i in range(40)),
+                ]
+                for bomb in bombs:
+                    packet = mqtt5.SubscribePacket(
+                        bomber._next_id(), [mqtt5.TopicFilter("#")], user_properties=[("filter", bomb)]
+                    )
+                    answer = await bomber._ask(packet, "suback")
+                    assert int(answer.reason_codes[0]) >= 0x80
+            async with Client(url) as flooder:
+                for _ in range(3_000):
+                    await flooder.publish("flood", b"z" * 10_000, qos=0)
+                with pytest.raises(ClientError, match="send less"):
+                    await flooder.publish("flood", b"z" * 5_000_000)
+            assert await still_serves(broker) < 2.0
+
+        asyncio.run(asyncio.wait_for(scenario(), 60))
+        assert memory_mib(broker) - before < 200
+        assert broker.process.poll() is None
+        for connection in [*slow, huge, noise, lazy]:
+            connection.close()
+
+
+def _never_reads(address: tuple[str, int]) -> socket.socket:
+    """A client that subscribes to everything and reads nothing."""
+    lazy = socket.create_connection(address)
+    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    lazy.sendall(mqtt5.ConnectPacket("lazy", session_expiry_interval=60).write())
+    lazy.sendall(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("#", max_qos=mqtt5.QoS.EXACTLY_ONCE)]).write())
     time.sleep(0.2)
-    check_service(strict)
+    return lazy
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        " AND ".join(f"(a{n} = 1 OR b{n} = 2 OR c{n} = 3)" for n in range(40)),
-        "NOT " * 500 + "a = 1",
-        "(" * 1_000 + "a = 1" + ")" * 1_000,
-        "a LIKE '" + "%" * 2_000 + "'",
-        "a IN (" + ", ".join(str(n) for n in range(800)) + ")",
-        "a = '" + "x" * 60_000 + "'",
-        "\x01",
-        "",
-    ],
-    ids=["distribution", "negations", "parentheses", "wildcards", "list", "length", "control", "empty"],
-)
-def test_a_filter_bomb_is_defused(strict: BrokerProcess, text: str) -> None:
-    """It is accepted or refused with a code, quickly, and the session goes on."""
-    with Raw(strict.port) as client:
-        client.connect("bomber")
-        start = time.monotonic()
-        client.send(SubscribePacket(1, [TopicFilter("x")], user_properties=[("filter", text)]))
-        answer = client.expect(mqtt5.SubAckPacket)
-        assert int(answer.reason_codes[0]) in (0x02, 0x83, 0x97)
-        assert time.monotonic() - start < 2
-        client.publish("y", b"z", 1)
-
-
-def test_json_bombs_are_just_payloads(strict: BrokerProcess) -> None:
-    """Deep, broken and wide JSON travels as it is; filters see no attributes in it."""
-    with Raw(strict.port) as client:
-        client.connect("json")
-        client.subscribe("j", user_properties=[("filter", "n > 0 OR n IS NULL")])
-        payloads = [
-            b"[" * 50_000,
-            b'{"n": ' * 20_000,
-            b'{"n": 1e999}',
-            b'{"n": NaN}',
-            b'{"' + b"k" * 60_000 + b'": 1}',
-            b"{" + b",".join(b'"k%d": %d' % (n, n) for n in range(5_000)) + b"}",
-            b'{"n": "\xff"}',
-        ]
-        for payload in payloads:
-            client.publish("j", payload)
-            assert client.message().payload == payload
-
-
-def test_mutated_packets_over_a_socket(strict: BrokerProcess) -> None:
-    """Two thousand of them, on connections made anew when they are closed."""
-    chance = random.Random(5)
-    frames = [packet.write() for packet in SAMPLES]
-    client = Raw(strict.port)
-    client.connect("mutant")
-    for _ in range(2_000):
-        try:
-            client.send(mutated(chance, chance.choice(frames)))
-            client.socket.settimeout(0.0005)
-            closed = not client.socket.recv(65_536)
-        except TimeoutError:
-            continue
-        except OSError:
-            closed = True
-        if closed:
-            client.drop()
-            client = Raw(strict.port)
-            client.connect("mutant")
-    client.drop()
-    check_service(strict)
-
-
-def test_an_oversized_packet_is_refused_at_its_header(strict: BrokerProcess) -> None:
-    """No byte of its body is waited for."""
-    with Raw(strict.port) as client:
-        client.connect("large")
-        client.send(b"\x30" + b"\x81\x80\x10")
-        client.expect_end(0x95)
-    with Raw(strict.port) as client:
-        client.send(b"\x10\xff\xff\xff\x7f")
-        client.expect_end()
+def test_very_many_filters_on_one_topic(strict: BrokerProcess) -> None:
+    """Three hundred different ones: each gets what it asked for, before and after the index is there."""
+    clients = [Raw(strict.port) for _ in range(10)]
+    for number, client in enumerate(clients):
+        client.connect(f"many-filters-{number}")
+        for part in range(30):
+            text = f"n BETWEEN {number * 30 + part} AND {number * 30 + part + 1}"
+            client.subscribe("many/+" if part == 0 else f"many/{part}", user_properties=[("filter", text)])
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        clients[0].publish("many/x", b"", user_properties=[("n", "61")])
+        assert clients[2].message().user_properties == [("n", "61")]
+        clients[0].publish("many/7", b"", user_properties=[("n", "8")])
+        assert clients[0].message().user_properties == [("n", "8")]
+    for client in clients[1:2] + clients[3:]:
+        client.expect_nothing(0.02)
+    for client in clients:
+        client.drop()

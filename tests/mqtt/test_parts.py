@@ -103,6 +103,7 @@ def test_functions_answer_as_filters_do(text: str) -> None:
 def test_many_filters_are_found_through_the_index() -> None:
     """The book answers alike with few and with many, also after some have gone."""
     book = FilterBook()
+    book.indexed = True
     filters = [book.add(Filter.parse(f"n BETWEEN {k} AND {k + 10}")) for k in range(3 * ONE_BY_ONE_MAX)]
     for value in (0, 5, 50, 200):
         message = new_message("t", b'{"n": %d}' % value, qos=0, now=0.0)

@@ -43,6 +43,7 @@ from sojourn.live.recording import (
 )
 from sojourn.live.tls import for_callers, for_calling
 from sojourn.live.tracing import Tracer
+from sojourn.live.warming import load_index_kernels
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
@@ -85,6 +86,7 @@ class Node:
         self._effects = self.core.effects
         self._last_number = 0
         self._flushing = False
+        self._indexing = False
         self._to_pump: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
@@ -246,10 +248,26 @@ class Node:
                 if session is not None and (session.queue or session.unsent):
                     self._to_pump.append(connection.number)
         touched.clear()
+        if self.core.state.filters.wants_index and not self._indexing:
+            self._prepare_index()
         if self.links is not None:
             self.links.flush()
         if self._to_pump:
             self.loop.call_soon(self._pump)
+
+    def _prepare_index(self) -> None:
+        """Load the kernels of the filter index in a thread, and use it then."""
+        filters = self.core.state.filters
+        self._indexing = True
+
+        async def prepare() -> None:
+            await self.loop.run_in_executor(None, load_index_kernels)
+            filters.indexed = True
+            filters.wants_index = False
+
+        task = self.loop.create_task(prepare())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _pump(self) -> None:
         """Go on with queues that were cut off because a connection had been given enough for a turn."""

@@ -26,6 +26,7 @@ from sojourn.mqtt.conventions import ATTRIBUTE_PREFIX, value_of
 from sojourn.mqtt.message import Message
 
 KNOWN_NAMES_MAX = 10_000
+TEXTS_MAX = 1_024
 Parsed = TypeVar("Parsed")
 
 _read_json = msgspec.json.Decoder().decode
@@ -37,19 +38,19 @@ class ContentError(SojournError):
     """A filter, policy or advertisement in a user property cannot be used; the text says why."""
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=TEXTS_MAX)
 def parse_filter(text: str) -> Filter:
     """Return the filter of a user property, or raise a `ContentError`."""
     return _parsed(text, Filter.parse)
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=TEXTS_MAX)
 def parse_policy(text: str) -> Policy:
     """Return the policy of a user property, or raise a `ContentError`."""
     return _parsed(text, Policy.parse)
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=TEXTS_MAX)
 def parse_advertisement(text: str) -> Advertisement:
     """Return the advertisement of a user property or control message, or raise a `ContentError`."""
     return _parsed(text, Advertisement.parse)

@@ -1,8 +1,9 @@
 """Which of many filters a message passes.
 
 Equal filters are one object and tried once a message. A few are tried one by one (`filter_tests.py`), many
-through the index, whose fixed price is that of some dozens of trials; the index is made when a broker first
-has that many filters.
+through the index, whose fixed price is that of some dozens of trials. The index needs kernels that take a
+while to load, so a broker does without it until somebody who has loaded them sets `indexed`; `wants_index`
+asks for that. The answers are the same either way.
 """
 
 from __future__ import annotations
@@ -31,13 +32,18 @@ class FilterBook:
         self._tests: dict[Filter, Test] = {}
         self._index: FilterIndex | None = None
         self._last = 0
+        self.indexed = False
+        """Whether the index may be used."""
+        self.wants_index = False
+        """Whether there are so many filters that it should be."""
 
     def __len__(self) -> int:
         return len(self._filters)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the functions, which cannot be written down and are made again."""
-        return self.__dict__ | {"_tests": {}}
+        """Everything but the functions and the index, which are made again."""
+        crowded = len(self._filters) > ONE_BY_ONE_MAX
+        return self.__dict__ | {"_tests": {}, "_index": None, "indexed": False, "wants_index": crowded}
 
     def add(self, wanted: Filter) -> Filter:
         """Count a use of a filter; return the one object that stands for all equal ones."""
@@ -49,6 +55,7 @@ class FilterBook:
             self._uses[number] = 0
             if self._index is not None:
                 self._index.add(number, wanted)
+            self.wants_index = len(self._filters) > ONE_BY_ONE_MAX and not self.indexed
         self._uses[number] += 1
         return self._filters[number]
 
@@ -75,7 +82,7 @@ class FilterBook:
 
     def passed(self, message: Message, wanted: Collection[Filter]) -> set[Filter]:
         """Return those of some filters that a message passes."""
-        if len(wanted) <= ONE_BY_ONE_MAX:
+        if len(wanted) <= ONE_BY_ONE_MAX or not self.indexed:
             flat, objects = attributes_of(message)
             return {condition for condition in wanted if self.test(condition)(flat, objects)}
         if self._index is None:

@@ -10,8 +10,9 @@ first, and not if the client was back before (MQTT 5, sections 3.1.2.5 and 3.1.3
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket
 from mqtt5 import ConnAckReasonCode as ConnectCode
@@ -216,7 +217,8 @@ class Handshake:
         limits = self.shared.limits
         changed = session.expiry != packet.session_expiry_interval
         shorter = packet.keep_alive != connection.keep_alive_s
-        return ConnAckPacket(
+        packet_of: Callable[..., ConnAckPacket] = partial(
+            ConnAckPacket,
             session_present=is_old,
             session_expiry_interval=session.expiry if changed else None,
             assigned_client_id=None if packet.client_id else session.client_id,
@@ -225,8 +227,11 @@ class Handshake:
             topic_alias_max=limits.topic_alias_max,
             max_packet_size=limits.packet_bytes_max,
             shared_subscription_available=self.shared.shared_subscriptions,
-            user_properties=[(BROKER, self.shared.name)],
-        ).write()
+        )
+        answer = packet_of(user_properties=[(BROKER, self.shared.name)]).write()
+        if connection.packet_bytes_max and len(answer) > connection.packet_bytes_max:
+            answer = packet_of().write()
+        return answer
 
     # Going -------------------------------------------------------------------------------------------
 
