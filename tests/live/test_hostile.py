@@ -21,7 +21,7 @@ from sojourn.mqtt.limits import Limits
 from tests.live.raw_client import BrokerProcess, running_broker
 
 MUTATIONS = 30_000
-"""In the suite; `make hostile` does a million."""
+"""In the suite; `make test-slow` does a million."""
 
 
 def packets() -> list[bytes]:
@@ -103,6 +103,14 @@ def test_mutated_packets_are_refused_or_served(seed: int) -> None:
     assert told["told closed"] > MUTATIONS / 20
     assert told["told open"] > MUTATIONS / 100
     assert told["sessions"] <= MUTATIONS / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_a_million_mutated_packets_are_refused_or_served(seed: int) -> None:
+    """The same at length: a hundred thousand a seed."""
+    told = feed_mutations(100_000, seed)
+    assert told["told closed"] > 5_000
 
 
 def test_mutated_frames_of_a_peer_end_the_connection_at_worst() -> None:

@@ -45,6 +45,8 @@ ANSWER_S = 10.0
 REDIRECTIONS_MAX = 5
 LOG_MAX = 1_000
 PACKET_IDS = 65_535
+PACKET_BYTES_MAX = 256 << 20
+"""As large as a packet can be."""
 UNDECIDED = 1
 """The packet id of a publish that waits for one: the codec wants some id from the start."""
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
@@ -107,6 +109,7 @@ class Client:
         self._last_id = 0
         self._last_number = 0
         self._keeper: asyncio.Task[None] | None = None
+        self._packet_bytes_max = PACKET_BYTES_MAX
         self._pause_s = 0.0
         self._closing = False
         self._failure: Exception | None = None
@@ -220,6 +223,7 @@ class Client:
         del self.connections[:-LOG_MAX]
         keep_alive = connack.server_keep_alive
         link.keep_alive(self._keep_alive_s if keep_alive is None else keep_alive)
+        self._packet_bytes_max = connack.max_packet_size or PACKET_BYTES_MAX
         under_way = len(self._unsettled)
         self._room = asyncio.Semaphore(max(0, min(connack.receive_max, PACKET_IDS) - under_way))
         if not connack.session_present:
@@ -368,6 +372,7 @@ class Client:
             message_expiry_interval=expires_s,
             user_properties=properties,
         )
+        self._check_size(packet)
         if not qos:
             await self._connected.wait()
             assert self._link is not None
@@ -375,6 +380,14 @@ class Client:
             await self._link.drained()
             return
         await self._publish_surely(packet)
+
+    def _check_size(self, packet: mqtt5.PublishPacket) -> None:
+        size = len(packet.write())
+        if size > self._packet_bytes_max:
+            raise ClientError(
+                f"The event on {packet.topic!r} makes a packet of {size} bytes and {self.address} takes "
+                f"{self._packet_bytes_max}; send less, or raise packet_bytes_max there."
+            )
 
     async def _publish_surely(self, packet: mqtt5.PublishPacket) -> None:
         await self._connected.wait()
