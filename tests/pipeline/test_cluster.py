@@ -186,6 +186,7 @@ def test_the_same_numbers_on_one_core_two_cores_and_a_cluster(cluster: Cluster, 
     assert all('"error": null' in row for row in answers["one"] if "run_id" in row)
 
 
+@pytest.mark.slow  # executors compile the kernels anew, from the package they are sent
 def test_an_audit_on_a_cluster_finds_what_trying_everything_finds(cluster: Cluster, tmp_path: Path) -> None:
     """The executors read the trace's files themselves, and have our code and the index from the driver."""
     traces = [random_trace(f"r{seed}", seed) for seed in range(2)]
