@@ -199,23 +199,3 @@ def _never_reads(address: tuple[str, int]) -> socket.socket:
     lazy.sendall(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("#", max_qos=mqtt5.QoS.EXACTLY_ONCE)]).write())
     time.sleep(0.2)
     return lazy
-
-
-def test_very_many_filters_on_one_topic(strict: BrokerProcess) -> None:
-    """Three hundred different ones: each gets what it asked for, before and after the index is there."""
-    clients = [Raw(strict.port) for _ in range(10)]
-    for number, client in enumerate(clients):
-        client.connect(f"many-filters-{number}")
-        for part in range(30):
-            text = f"n BETWEEN {number * 30 + part} AND {number * 30 + part + 1}"
-            client.subscribe("many/+" if part == 0 else f"many/{part}", user_properties=[("filter", text)])
-    until = time.monotonic() + 4
-    while time.monotonic() < until:
-        clients[0].publish("many/x", b"", user_properties=[("n", "61")])
-        assert clients[2].message().user_properties == [("n", "61")]
-        clients[0].publish("many/7", b"", user_properties=[("n", "8")])
-        assert clients[0].message().user_properties == [("n", "8")]
-    for client in clients[1:2] + clients[3:]:
-        client.expect_nothing(0.02)
-    for client in clients:
-        client.drop()
