@@ -150,7 +150,7 @@ def test_the_commands_complain_in_a_sentence(tmp_path: Path) -> None:
     for arguments, complaint in (
         (["init", "star"], "building, line, tree, single"),
         (["serve", str(tmp_path / "none.toml")], "sojourn init single"),
-        (["serve", str(file)], "--broker: B1, B2, B3"),
+        (["serve", str(file)], "B1, B2, B3"),
         (["serve", str(file), "--broker", "B9"], "B1, B2, B3"),
         (["serve", str(file), "--port", "1883"], "--port"),
         (["serve", "--broker", "B1"], "configuration"),
