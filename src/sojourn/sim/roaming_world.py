@@ -206,8 +206,7 @@ class RoamingWorld:
                 site.busy_s += seconds
                 heappush(clock.heap, (clock.now + seconds, clock.next_order(), self._served, site))
                 return
-            self._finish(site, job[1], job[2])
-            if not site.queue:
+            if self._finish(site, job[1], job[2]) or not site.queue:
                 return
             job = self._next_job(site)
 
@@ -215,7 +214,12 @@ class RoamingWorld:
         job = site.busy_with
         assert job is not None, "a broker can only finish what it began"
         site.busy_with = None
-        self._finish(site, job[1], job[2])
+        if not self._finish(site, job[1], job[2]) and site.queue:
+            self._serve(site, self._next_job(site))
+
+    def _replayed(self, site: Site) -> None:
+        """A broker is done with sending what was stored."""
+        site.busy_with = None
         if site.queue:
             self._serve(site, self._next_job(site))
 
@@ -253,8 +257,6 @@ class RoamingWorld:
         for _mask, message in effects.sends:
             if message.kind == Kind.FORWARD and message.sender == site.number:  # type: ignore[union-attr]
                 work += self._transfer_s * len(message.publications)  # type: ignore[union-attr]
-        if effects.deliveries:
-            work += self._match_s * len(effects.deliveries)
         return work
 
     def _event_s(self, site: Site) -> float:
@@ -273,17 +275,20 @@ class RoamingWorld:
         self.tally.note_event(site, work)
         return work
 
-    def _finish(self, site: Site, bit: int, thing: Any) -> None:
-        """Carry out the effects of a job."""
+    def _finish(self, site: Site, bit: int, thing: Any) -> bool:
+        """Carry out the effects of a job; say whether the broker stays busy.
+
+        It does while it sends a client what was stored: the first of these messages does not wait for all.
+        """
         now = self.clock.now
         effects = site.broker.effects
         if thing.__class__ is facts.SubscriberArrived:
             self.subscribers.linked(site, thing)
         if effects.sends:
             self._emit(site, now)
-        if effects.deliveries:
-            for clients, publication in effects.deliveries:
-                self.radio.deliver(site, clients, publication, now)
+        for clients, publication in effects.deliveries:
+            self.radio.deliver(site, clients, publication, now)
+        replayed = len(effects.deliveries)
         if effects.timers or effects.cancels:
             self._set_timers(site, now)
         for dropped in effects.drops:
@@ -292,13 +297,21 @@ class RoamingWorld:
             self.tally.note_ready(ready)
         redirected = effects.redirects[0].broker if effects.redirects else None
         effects.clear()
-        if bit:
-            if thing.kind == Kind.PUBLISH:
-                self._handled(thing)
-        elif thing.__class__ is facts.ClientPublished:
-            self._handled(thing.publication)
-        elif thing.__class__ is facts.SubscriberArrived:
+        if thing.__class__ is facts.ClientPublished:
+            return self._handled(thing.publication)
+        if bit and thing.kind == Kind.PUBLISH:
+            return self._handled(thing)
+        if thing.__class__ is facts.SubscriberArrived:
             self.subscribers.accepted(site, thing, redirected)
+        return self._stays_busy(site, replayed * self._match_s)
+
+    def _stays_busy(self, site: Site, seconds: float) -> bool:
+        if seconds <= 0:
+            return False
+        site.busy_with = (self.clock.now, 0, None)
+        site.busy_s += seconds
+        self.clock.plan(self.clock.now + seconds, self._replayed, site)
+        return True
 
     def _set_timers(self, site: Site, now: float) -> None:
         effects = site.broker.effects
@@ -308,11 +321,12 @@ class RoamingWorld:
             site.timers.add((timer.client, timer.token))
             self.clock.plan(now + timer.delay_s, self._timer_fired, (site, timer.client, timer.token))
 
-    def _handled(self, publication: Any) -> None:
-        """One broker less has to do with an event; the last one's end acknowledges it."""
+    def _handled(self, publication: Any) -> bool:
+        """One broker less has to do with an event; the last one's end acknowledges it. Nobody stays busy."""
         publication.outstanding -= 1
         if not publication.outstanding:
             self.publishers[publication.publisher].acknowledged()
+        return False
 
     def _emit(self, site: Site, now: float) -> None:
         """Put what a core sends onto the links, as one entry where it arrives everywhere at once."""

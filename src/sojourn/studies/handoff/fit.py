@@ -18,7 +18,7 @@ from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_world import RoamingWorld
 from sojourn.studies.handoff import paper, parameters
 
-START = (5.5, 0.25, 0.05)
+START = (5.54, 0.22, 0.02)
 SEEDS = (1, 2)
 WARMUP_S, DURATION_S = 40.0, 120.0
 
