@@ -421,3 +421,25 @@ def test_bad_schemes_are_refused() -> None:
         Scheme.named("reactive", queue_bytes_max=0)
     with pytest.raises(SchemeError, match="ahead needs follows"):
         Scheme(follows=False, ahead=True)
+
+
+def test_a_broker_that_evicts_gives_up_the_oldest() -> None:
+    """The newest events stay, shared as before; whoever lost the oldest is named."""
+    net = Roaming(chain(1), Scheme.named("durable", queue_bytes_max=2048, event_bytes=1024, evicts=True))
+    sub = net.interests.sub(1)
+    for client in (1, 2):
+        net.feed(0, facts.SubscriberArrived(client, 1, (sub,)))
+        net.feed(0, facts.SubscriberLost(client, 1))
+    for _ in range(3):
+        net.say()
+    assert [(drop.client, drop.publication.event.sequence) for drop in net.drops] == [(1, 0), (2, 0)]
+    half = net.brokers[0].subscribers
+    assert half.store.bytes == 2048
+    net.feed(0, facts.SubscriberArrived(1, 2, (sub,)))
+    net.say()
+    assert [(drop.client, drop.publication.event.sequence) for drop in net.drops[2:]] == [(2, 1)]
+    net.feed(0, facts.SubscriberGone(1, 2))
+    net.feed(0, facts.SubscriberArrived(2, 2, (sub,)))
+    net.feed(0, facts.SubscriberGone(2, 2))
+    assert (half.store.events, half.store.bytes, half.store.owners) == (0, 0, {})
+    assert [number for _, client, number in net.delivered if client == 2] == [1, 1]

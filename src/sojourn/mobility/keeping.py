@@ -81,7 +81,7 @@ class Keeping:
         self.present = 0
         """How many subscribers are connected here."""
         self.table = NeighbourTable(scheme.neighbours_max, scheme.edge_timeout_s)
-        self.store = Store(scheme.queue_bytes_max, scheme.event_bytes)
+        self.store = Store(scheme.queue_bytes_max, scheme.event_bytes, evicts=scheme.evicts)
         self.stored = 0
         """In how many queues the last event was put, for whoever charges for it."""
         self.main: dict[int, Holding] = {}
@@ -258,7 +258,7 @@ class Keeping:
         kept = in_order(publications, holding.marks)
         for publication in kept:
             # Each is stored already, so there is always room.
-            self.store.admit(publication, 1)
+            self._admit(publication, [holding])
         self._empty(holding)
         holding.queue.extend(kept)
 
@@ -306,6 +306,31 @@ class Keeping:
                 marks=dict(marks),
             )
         )
+
+    def _admit(self, publication: Publish, holdings: list[Holding]) -> bool:
+        """Have room for an event that is to be stored for these; the caller puts it into their queues."""
+        store = self.store
+        while not store.admit(publication, len(holdings)):
+            oldest = store.oldest()
+            if not self.scheme.evicts or oldest is None:
+                return False
+            self._evict(oldest)
+        if store.owners is not None:
+            store.owners.setdefault(publication, []).extend(holdings)
+        return True
+
+    def _evict(self, publication: Publish) -> None:
+        """Give up a stored event, whoever it is stored for."""
+        owners = self.store.owners
+        assert owners is not None, "only a store that evicts knows the owners"
+        for holding in dict.fromkeys(owners.pop(publication)):
+            for place in (holding.queue, holding.forwarded):
+                # The oldest event of the broker is as a rule the oldest of its owner.
+                if place and (place[0] is publication or publication in place):
+                    place.remove(publication)
+                    self.store.release((publication,))
+                    if not holding.ready:
+                        self._drop(holding, [publication], "queue full")
 
     def _drop(self, holding: Holding, publications: list[Publish], reason: str) -> None:
         client = holding.client

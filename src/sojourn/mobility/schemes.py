@@ -43,6 +43,9 @@ class Scheme:
     """How long a subscriber that arrived waits for its old broker before it is served with what there is."""
     queue_bytes_max: int = AMPLE_BYTES
     """Room for stored events at a broker, all subscribers together; an event is stored once for all."""
+    evicts: bool = False
+    """Whether a full broker gives up its oldest stored event for a new one, as caches do, or refuses the new
+    one. Only the second keeps what was promised."""
     queue_events_max: int = AMPLE_EVENTS
     """How many events may be stored for one subscriber."""
     event_bytes: int = 1024

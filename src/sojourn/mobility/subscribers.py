@@ -139,7 +139,7 @@ class Subscribers(Transfers):
     def _queue(self, holdings: list[Holding], message: Publish) -> None:
         most = self.scheme.queue_events_max
         fits = [holding for holding in holdings if len(holding.queue) < most]
-        if fits and self.store.admit(message, len(fits)):
+        if fits and self._admit(message, fits):
             self.stored = len(fits)
             for holding in fits:
                 holding.queue.append(message)

@@ -184,7 +184,7 @@ class Transfers(CopyRequests):
             if message.epoch in holding.waits:
                 room = self.scheme.queue_events_max - len(holding.queue) - len(holding.forwarded)
                 for place, publication in enumerate(message.publications):
-                    if place < room and self.store.admit(publication, 1):
+                    if place < room and self._admit(publication, [holding]):
                         holding.forwarded.append(publication)
                     else:
                         self._drop(holding, [publication], "queue full")
