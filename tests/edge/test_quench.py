@@ -26,6 +26,12 @@ def _filter(draw: random.Random) -> Filter:
     return Filter.parse(f"zone = 'z{draw.randrange(5)}' AND value >= {low} AND value < {low + 10}")
 
 
+def _box(draw: random.Random) -> Filter:
+    """A range in two attributes: such filters cover each other in ways that single ones do not show."""
+    x, y = draw.randrange(8), draw.randrange(8)
+    return Filter.parse(f"x >= {x} AND x <= {x + 4} AND y >= {y} AND y <= {y + 4}")
+
+
 def _event(draw: random.Random, number: int = 0) -> Event:
     return Event({"zone": f"z{draw.randrange(7)}", "value": draw.randrange(110)}, source="s", sequence=number)
 
@@ -34,6 +40,7 @@ def _event(draw: random.Random, number: int = 0) -> Event:
 def test_a_source_never_keeps_back_what_is_wanted(narrow_after: int, alternatives_max: int) -> None:
     """Subscriptions come and go, updates get lost: with the newest update no wanted event is rejected."""
     draw = random.Random(narrow_after)
+    boxes = random.Random(3)
     combined = CombinedInterest(narrow_after=narrow_after, alternatives_max=alternatives_max)
     source = QuenchFilter()
     active: list[Filter] = []
@@ -41,14 +48,18 @@ def test_a_source_never_keeps_back_what_is_wanted(narrow_after: int, alternative
         if active and draw.random() < 0.45:
             combined.remove(active.pop(draw.randrange(len(active))))
         else:
-            active.append(_filter(draw))
+            active.append(_filter(draw) if boxes.random() < 0.7 else _box(boxes))
             combined.add(active[-1])
         if draw.random() < 0.3:
             continue  # an update that was lost; the next one bridges the gap
         assert source.apply(combined.update_from(source.version))
         assert source.size <= alternatives_max
         for _ in range(10):
-            event = _event(draw)
+            event = (
+                _event(draw)
+                if boxes.random() < 0.7
+                else Event({"x": boxes.randrange(13), "y": boxes.randrange(13)})
+            )
             wanted = any(each.matches(event) for each in active)
             assert source.wants(event) or not wanted
             if narrow_after == 1 and alternatives_max == 64:
@@ -69,6 +80,20 @@ def test_the_expression_is_small_and_updates_are_differences() -> None:
     assert (update.base, len(update.added)) == (before, 1)
     assert update.size_bytes < combined.update_from(UNKNOWN).size_bytes
     assert not combined.add(Filter.parse("zone = 'z4' AND value = 91")), "covered: nobody need be told"
+
+
+def test_what_only_several_alternatives_cover_is_not_forgotten() -> None:
+    """A subscription inside the union of two others is told on when one of the two leaves."""
+    combined = CombinedInterest()
+    left = Filter.parse("x >= 0 AND x <= 10 AND y >= 0 AND y < 5")
+    right = Filter.parse("x >= 5 AND x <= 15 AND y >= 5 AND y <= 10")
+    inside = Filter.parse("x >= 6 AND x <= 9 AND y >= 2 AND y <= 8")
+    combined.add(left)
+    combined.add(right)
+    assert not combined.add(inside)
+    combined.remove(right)
+    assert covers(combined.expression, inside)
+    assert not covers(combined.expression, right)
 
 
 def test_a_source_that_missed_a_version_asks_for_all() -> None:

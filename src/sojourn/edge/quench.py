@@ -16,7 +16,7 @@ Rules:
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ UNKNOWN = -1
 ALTERNATIVES_MAX = 64
 HISTORY_MAX = 256
 """Versions back to which differences are told; a source further behind gets the whole expression."""
+PARSED_MAX = 1024
 HEADER_BYTES = 12
 NUMBER_BYTES = 2
 
@@ -70,6 +71,12 @@ class CombinedInterest:
         self._active: Counter[Filter] = Counter()
         self._left = 0
         """Subscriptions that have gone and may still be in the expression."""
+        self._gone: list[Conjunction] = []
+        """What they said."""
+        self._loose: set[Filter] = set()
+        """Active subscriptions that perhaps only several alternatives together cover."""
+        self._is_widened = False
+        """Whether there were too many alternatives for what is told to be exact."""
         self._numbers: dict[Conjunction, int] = {}
         self._next_number = 0
         self._texts: dict[int, str] = {}
@@ -84,15 +91,21 @@ class CombinedInterest:
     def add(self, wanted: Filter) -> bool:
         """Take in a subscription; says whether sources must be told."""
         self._active[wanted] += 1
-        if self._active[wanted] > 1 or covers(self.expression, wanted):
+        if self._active[wanted] > 1:
             return False
-        every = (*self._numbers, *wanted.conjunctions)
-        return self._become(merge([Filter(gathered(every))]).conjunctions)
+        if covers(self.expression, wanted):
+            self._loose.add(wanted)
+            return False
+        parts = gathered((*self._numbers, *wanted.conjunctions))
+        new = [part for part in parts if part not in self._numbers]
+        return self._become(
+            part for part in parts if part in new or not any(wide.covers(part) for wide in new)
+        )
 
     def add_all(self, every: Iterable[Filter]) -> bool:
         """Take in many subscriptions at once; says whether sources must be told."""
         self._active.update(every)
-        return self.narrow()
+        return self._rebuild()
 
     def remove(self, wanted: Filter) -> bool:
         """Let one subscription go; says whether sources are told now."""
@@ -102,12 +115,33 @@ class CombinedInterest:
         if self._active[wanted]:
             return False
         del self._active[wanted]
+        self._loose.discard(wanted)
+        self._gone += wanted.conjunctions
         self._left += 1
         return self._left >= self._narrow_after and self.narrow()
 
     def narrow(self) -> bool:
         """Leave out what nobody wants any more; says whether sources must be told."""
-        self._left = 0
+        if self._is_widened:
+            return self._rebuild()
+        gone, self._gone, self._left = self._gone, [], 0
+        # An alternative is made of whole conjunctions, so one that left is only in those that cover it. What
+        # is active and in none of the others is put together anew.
+        touched = [part for part in self._numbers if any(part.covers(each) for each in gone)]
+        rest = [part for part in self._numbers if part not in touched]
+        again = [
+            conjunction
+            for wanted in self._active
+            for conjunction in wanted.conjunctions
+            if (wanted in self._loose or any(part.covers(conjunction) for part in touched))
+            and not any(part.covers(conjunction) for part in rest)
+        ]
+        self._loose.clear()
+        return self._become(gathered((*rest, *again)))
+
+    def _rebuild(self) -> bool:
+        self._gone, self._left = [], 0
+        self._loose.clear()
         every = (conjunction for wanted in self._active for conjunction in wanted.conjunctions)
         return self._become(merge([Filter(gathered(every))]).conjunctions)
 
@@ -123,7 +157,9 @@ class CombinedInterest:
         return step if step.size_bytes <= everything.size_bytes else everything
 
     def _become(self, alternatives: Iterable[Conjunction]) -> bool:
-        kept = widened(alternatives, self._alternatives_max)
+        exact = tuple(alternatives)
+        kept = widened(exact, self._alternatives_max)
+        self._is_widened = len(kept) < len(exact)
         numbers = {}
         for conjunction in kept:
             number = self._numbers.get(conjunction)
@@ -170,7 +206,7 @@ class QuenchFilter:
         for number in update.dropped:
             self._parts.pop(number, None)
         for number, text in update.added:
-            self._parts[number] = Filter.parse(text)
+            self._parts[number] = _parsed(text)
         self.version = update.version
         return True
 
@@ -194,6 +230,12 @@ class QuenchFilter:
         return False
 
 
+@lru_cache(maxsize=PARSED_MAX)
+def _parsed(text: str) -> Filter:
+    """A filter's text, read; sources beside one broker are told the same texts."""
+    return Filter.parse(text)
+
+
 def gathered(alternatives: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
     """The same in fewer alternatives: those that differ in one attribute only, joined all at once.
 
@@ -206,10 +248,11 @@ def gathered(alternatives: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
         path, groups = min(((path, _grouped(kept, path)) for path in paths), key=lambda found: len(found[1]))
         paths.remove(path)
         kept = []
-        for (constrained, rest), sets in groups.items():
-            joined = (
-                conjunction_of({**dict(rest), path: reduce(or_, sets)}) if constrained else Conjunction(rest)
-            )
+        for (_, rest), group in groups.items():
+            if len(group) == 1:
+                kept.append(group[0])
+                continue
+            joined = conjunction_of({**dict(rest), path: reduce(or_, (each.get(path) for each in group))})
             assert joined is not None, "a union of alternatives that can be met can be met"
             kept.append(joined)
     return tuple(kept)
@@ -217,24 +260,25 @@ def gathered(alternatives: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
 
 def _grouped(
     alternatives: Iterable[Conjunction], path: str
-) -> dict[tuple[bool, tuple[tuple[str, ValueSet], ...]], list[ValueSet]]:
+) -> dict[tuple[bool, tuple[tuple[str, ValueSet], ...]], list[Conjunction]]:
     """Alternatives that are equal but for one attribute, together; those without it by themselves."""
-    groups: dict[tuple[bool, tuple[tuple[str, ValueSet], ...]], list[ValueSet]] = {}
+    groups: dict[tuple[bool, tuple[tuple[str, ValueSet], ...]], list[Conjunction]] = {}
     for conjunction in alternatives:
         rest = tuple(each for each in conjunction.constraints if each[0] != path)
         constrained = len(rest) < len(conjunction.constraints)
-        groups.setdefault((constrained, rest), []).append(conjunction.get(path))
+        groups.setdefault((constrained, rest), []).append(conjunction)
     return groups
 
 
 def widened(alternatives: Iterable[Conjunction], most: int) -> tuple[Conjunction, ...]:
     """At most so many alternatives that let through all that these do, and perhaps more."""
-    kept = sorted(alternatives, key=str)
+    kept = list(alternatives)
     while len(kept) > most:
+        kept.sort(key=str)
         # Neighbours in the order of their texts speak of the same values first: joining them adds least.
         pairs = min(len(kept) - most, len(kept) // 2)
         joined = [_hull(kept[2 * at], kept[2 * at + 1]) for at in range(pairs)]
-        kept = sorted(Filter.union([*joined, *kept[2 * pairs :]]).conjunctions, key=str)
+        kept = list(Filter.union([*joined, *kept[2 * pairs :]]).conjunctions)
     return tuple(kept)
 
 

@@ -128,6 +128,8 @@ def quench_offline(claim: Claim, table: Table) -> Verdict:
             f"{interesting[half]:.1f} interesting events lost with room for {half:g} of "
             f"{parameters.OFFLINE_EVENTS}"
         )
+    if not better or not enough:
+        raise KeyError("offline")
     return judge(
         claim,
         holds=all(better) and all(enough),

@@ -75,8 +75,10 @@ class Table(means.Table):
         return sorted(key[2] for key in self.rows if key[:2] == (experiment, series))
 
     def churns(self) -> list[float]:
-        """The churns at which quenching was measured."""
+        """The churns at which quenching was measured; KeyError where it was not."""
         found = {key[0].removeprefix("quench ") for key in self.rows if key[0].startswith("quench ")}
+        if not found:
+            raise KeyError("quench")
         return sorted(float(each) for each in found)
 
     def total(self, measure: str, experiment: str, series: str | None = None) -> float:
