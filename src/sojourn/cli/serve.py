@@ -1,25 +1,35 @@
-"""`sojourn serve`: run a broker."""
+"""`sojourn serve`: run a broker, or all brokers of a configuration."""
 
 from __future__ import annotations
 
 import logging
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
+from sojourn.cli.logs import LogFormat, set_up_logs
 from sojourn.errors import SojournError
 from sojourn.live.config import Address, Config, load_config, single_broker
 from sojourn.live.server import serve as run_broker
+from sojourn.live.status import Report
+
+PIPE_ATOM = 4_096
+"""A pipe takes so many bytes whole or not at all."""
+
+_log = logging.getLogger("sojourn.serve")
 
 
 class ServeError(SojournError):
     """The options of `sojourn serve` do not fit together."""
 
 
-def serve(
+def serve(  # noqa: PLR0913 - each is an option of the command
     config: Annotated[
         Path | None,
         typer.Argument(metavar="[FILE]", help="A configuration, as `sojourn init` writes one."),
@@ -28,10 +38,22 @@ def serve(
     broker: Annotated[
         str | None, typer.Option(help="Which broker of the configuration this process is.")
     ] = None,
+    all_brokers: Annotated[
+        bool, typer.Option("--all", help="Run every broker of the configuration, each as a process.")
+    ] = False,
     host: Annotated[str | None, typer.Option(help="Without a configuration: where to listen.")] = None,
     port: Annotated[
         int | None, typer.Option(help="Without a configuration: the port.", min=0, max=65535)
     ] = None,
+    log: Annotated[
+        LogFormat, typer.Option(help="Log lines for a person, or one JSON object a line.")
+    ] = LogFormat.TEXT,
+    logs: Annotated[Path, typer.Option(help="With --all: the folder for the brokers' logs.")] = Path(
+        "sojourn-logs"
+    ),
+    status: Annotated[
+        bool, typer.Option("--status", help="Print how the broker is doing every second, as a line of JSON.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
     """Run a broker that any MQTT 5 client can use, until it is interrupted.
@@ -40,20 +62,55 @@ def serve(
 
     sojourn serve --port 1883
 
-    sojourn init building > building.toml && sojourn serve building.toml --broker B1
+    sojourn init building > building.toml && sojourn serve building.toml --all
     """
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.WARNING,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    if all_brokers:
+        from sojourn.cli.serve_all import serve_all  # noqa: PLC0415 - single brokers start faster
+
+        if config is None or broker is not None or host is not None or port is not None or status:
+            raise ServeError("--all runs every broker of a file: give FILE and none of the other choices.")
+        serve_all(config, load_config(config), logs, log=log, verbose=verbose)
+        return
+    set_up_logs(log, verbose=verbose)
     settings, name = _settings(config, broker, host, port)
     console = Console(stderr=True, highlight=False)
 
-    def announce(address: Address) -> None:
+    def announce(address: Address, page: Address | None) -> None:
+        if log is LogFormat.JSON:
+            where = {"broker": name, "address": str(address), "page": None if page is None else str(page)}
+            _log.info("%s listens on mqtt://%s", name, address, extra=where)
+            return
         console.print(f"sojourn: broker {name} listens on mqtt://{address} (Ctrl-C stops it)", soft_wrap=True)
+        if page is not None:
+            console.print(f"sojourn: its page is http://{page}/", soft_wrap=True)
 
-    run_broker(settings, name, announce)
+    run_broker(settings, name, announce, StatusLines() if status else None)
+
+
+class StatusLines:
+    """Reports as lines on standard output; a reader that has gone ends the broker."""
+
+    def __init__(self) -> None:
+        self._out = sys.stdout.fileno()
+        self._is_pipe = stat.S_ISFIFO(os.fstat(self._out).st_mode)
+        if self._is_pipe:
+            os.set_blocking(self._out, False)  # a reader that sleeps must not hold up the broker
+
+    def __call__(self, report: Report) -> bool:
+        """Write a report; False if nobody reads any more."""
+        short = msgspec.structs.replace(report, moves=[], present=[])
+        line = msgspec.json.encode(short) + b"\n"
+        if self._is_pipe and len(line) > PIPE_ATOM:
+            line = (
+                msgspec.json.encode(msgspec.structs.replace(short, links={}, dropped={}, refused={})) + b"\n"
+            )
+        try:
+            os.write(self._out, line)
+        except BlockingIOError:
+            pass  # the next one says more
+        except OSError:
+            return False
+        return True
 
 
 def _settings(
@@ -70,6 +127,6 @@ def _settings(
     if broker is None:
         if len(config.brokers) > 1:
             names = ", ".join(each.name for each in config.brokers)
-            raise ServeError(f"{path} has several brokers; say which with --broker: {names}.")
+            raise ServeError(f"{path} has several brokers; say which with --broker, or --all: {names}.")
         broker = config.brokers[0].name
     return config, config.broker(broker).name

@@ -1,7 +1,17 @@
-"""All brokers of a configuration, each as a process of its own."""
+"""All brokers of a configuration, each as a process of its own.
+
+    fleet = Fleet(path, ["B1", "B2"], logs)
+    fleet.wait_until_ready()
+    …
+    fleet.stop()
+
+What a broker says goes to a file of its name. With `reports` each also tells every second how it is doing
+(`sojourn serve --status`), and stops by itself when whoever started it has gone.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -9,10 +19,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from sojourn.errors import SojournError
+from sojourn.live.status import Report
 
 START_S = 60.0
 STOP_S = 15.0
+UNREAD_MAX = 65_536
+"""Bytes of a line that has no end yet."""
+
+_decode = msgspec.json.Decoder(Report).decode
 
 
 class FleetError(SojournError):
@@ -22,20 +39,45 @@ class FleetError(SojournError):
 class Fleet:
     """Broker processes that are started and stopped together."""
 
-    def __init__(self, path: Path, names: Sequence[str], logs: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        logs: Path,
+        *,
+        options: Sequence[str] = (),
+        reports: bool = False,
+    ) -> None:
         self._path = path
         self._logs = logs
+        self._options = (*options, "--status") if reports else tuple(options)
+        self._reports = reports
+        self._unread: dict[str, bytes] = {}
         logs.mkdir(parents=True, exist_ok=True)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         for name in names:
-            self._spawn(name)
+            self._spawn(name, "wb")
 
-    def _spawn(self, name: str) -> None:
+    def _spawn(self, name: str, mode: str) -> None:
         command = [sys.executable, "-m", "sojourn.cli.main", "serve", str(self._path), "--broker", name]
-        with (self._logs / f"{name}.log").open("wb") as log:
-            self.processes[name] = subprocess.Popen(  # noqa: S603 - our own command
-                command, stderr=log, stdin=subprocess.DEVNULL
+        with self.log_path(name).open(mode) as log:
+            process = self.processes[name] = subprocess.Popen(  # noqa: S603 - our own command
+                [*command, *self._options],
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if self._reports else None,
             )
+        self._unread[name] = b""
+        if process.stdout is not None:
+            os.set_blocking(process.stdout.fileno(), False)
+
+    def restart(self, name: str) -> None:
+        """Start a broker that has ended again; it comes back from its store, if it has one."""
+        process = self.processes[name]
+        assert process.poll() is not None, "only what has ended is started again"
+        if process.stdout is not None:
+            process.stdout.close()
+        self._spawn(name, "ab")
 
     def wait_until_ready(self, on_ready: Callable[[str], Any] = lambda _name: None) -> None:
         """Wait until every broker listens; `on_ready` is told each name once."""
@@ -49,15 +91,32 @@ class Fleet:
                     on_ready(name)
                 elif self.processes[name].poll() is not None:
                     self.stop()
-                    raise FleetError(f"The broker {name} ended at once: {_last_line(said)}")
+                    raise FleetError(f"The broker {name} ended at once: {last_line(said)}")
             if time.monotonic() > until:
                 self.stop()
                 raise FleetError(f"The broker {waiting[0]} does not listen after {START_S:.0f} s.")
             time.sleep(0.05)
 
+    def report(self, name: str) -> Report | None:
+        """The last report of a broker since this was asked before; None if there is no new one."""
+        stream = self.processes[name].stdout
+        data = self._unread[name] + ((stream.read() or b"") if stream is not None else b"")
+        *lines, rest = data.split(b"\n")
+        self._unread[name] = rest[-UNREAD_MAX:]
+        for line in reversed(lines):
+            try:
+                return _decode(line)
+            except msgspec.MsgspecError:
+                continue
+        return None
+
+    def log_path(self, name: str) -> Path:
+        """Where a broker's log is."""
+        return self._logs / f"{name}.log"
+
     def log(self, name: str) -> str:
         """What a broker has said so far."""
-        return (self._logs / f"{name}.log").read_text(errors="replace")
+        return self.log_path(name).read_text(errors="replace")
 
     def ended(self) -> list[str]:
         """The brokers that no longer run."""
@@ -75,8 +134,11 @@ class Fleet:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
 
 
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
+    """The last thing that was said."""
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else "it said nothing"

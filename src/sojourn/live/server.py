@@ -8,6 +8,7 @@ import resource
 import signal
 import ssl
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -15,8 +16,13 @@ from sojourn.errors import SojournError
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.connection import ClientConnection
 from sojourn.live.node import Node
+from sojourn.live.observer import Observer
 from sojourn.live.peers import PeerAddress
+from sojourn.live.status import Report
 from sojourn.live.tls import for_clients
+
+if TYPE_CHECKING:
+    from sojourn.live.page import PageServer
 
 BACKLOG = 1_024
 SPARE_FILES = 256
@@ -38,6 +44,10 @@ class Server:
         self.node: Node | None = None
         self._server: asyncio.Server | None = None
         self._tls_server: asyncio.Server | None = None
+        self.observer: Observer | None = None
+        self.page: Address | None = None
+        """Where the page is, with its true port."""
+        self._page_server: PageServer | None = None
 
     async def start(self) -> Address:
         """Listen; return the address, which has the true port where 0 was asked for."""
@@ -53,8 +63,20 @@ class Server:
         if node.links is not None:
             peers = self.config.broker(self.name).peers
             await node.links.start(PeerAddress(*parse_address(peers, "peers")) if peers is not None else None)
+        await self._show(node)
         port = self._server.sockets[0].getsockname()[1]
         return Address(address.host, port)
+
+    async def _show(self, node: Node) -> None:
+        """Let others see how the broker is doing."""
+        place = node.broker.page
+        self.observer = Observer(node, keeps_board=place is not None)
+        self.observer.start()
+        if place is not None:
+            from sojourn.live.page import PageServer  # noqa: PLC0415 - brokers without a page start faster
+
+            self._page_server = PageServer(self.observer, parse_address(place, "page"))
+            self.page = await self._page_server.start()
 
     async def _listen(self, node: Node, address: Address, tls: ssl.SSLContext | None) -> asyncio.Server:
         try:
@@ -71,6 +93,10 @@ class Server:
         for server in (self._server, self._tls_server):
             if server is not None:
                 server.close()
+        if self._page_server is not None:
+            await self._page_server.stop()
+        if self.observer is not None:
+            self.observer.stop()
         if self.node is not None:
             await self.node.stop(reference)
 
@@ -91,19 +117,27 @@ def allow_many_files(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
 
 
-def serve(config: Config, name: str, on_ready: Callable[[Address], None]) -> None:
+OnReady = Callable[[Address, Address | None], None]
+"""Is told where clients connect, and where the page is."""
+OnReport = Callable[[Report], bool]
+"""Is told every second how the broker is doing; False asks it to stop."""
+
+
+def serve(config: Config, name: str, on_ready: OnReady, on_report: OnReport | None = None) -> None:
     """Run a broker until SIGTERM or SIGINT; it then tells its clients where to go."""
     allow_many_files(config.limits.connections_max + SPARE_FILES)
-    uvloop.run(_serve(config, name, on_ready))
+    uvloop.run(_serve(config, name, on_ready, on_report))
 
 
-async def _serve(config: Config, name: str, on_ready: Callable[[Address], None]) -> None:
+async def _serve(config: Config, name: str, on_ready: OnReady, on_report: OnReport | None) -> None:
     server = Server(config, name)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     address = await server.start()
-    on_ready(address)
+    if on_report is not None and server.observer is not None:
+        server.observer.listeners.append(lambda report: None if on_report(report) else stopped.set())
+    on_ready(address, server.page)
     await stopped.wait()
     await server.stop(reference_for(config, name))

@@ -15,6 +15,7 @@ import bisect
 import heapq
 import zlib
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -145,9 +146,13 @@ def store_state(node: Node) -> str:
     return "ok" if node.core.state.refusing is None else "full"
 
 
-def clients_present(node: Node) -> list[tuple[str, float]]:
-    """The names of connected clients, each with when it came; not all of them if they are many."""
-    names = [name for name, session in node.core.state.sessions.items() if session.connection is not None]
+def clients_connected(node: Node) -> list[str]:
+    """The names of all clients that were let in and are here."""
+    return [name for name, session in node.core.state.sessions.items() if session.connection is not None]
+
+
+def some_of(node: Node, names: list[str]) -> list[tuple[str, float]]:
+    """Clients with when each came; not all of them if they are many, but the same ones at every broker."""
     if len(names) > CLIENTS_MAX:
         names = heapq.nsmallest(CLIENTS_MAX, names, key=lambda name: zlib.crc32(name.encode()))
     network = node.network
@@ -157,6 +162,9 @@ def clients_present(node: Node) -> list[tuple[str, float]]:
     return [(name[:NAME_MAX], roamer.since if roamer is not None else 0.0) for name, roamer in since]
 
 
-def clients_count(node: Node) -> int:
-    """How many clients are connected and were let in."""
-    return sum(session.connection is not None for session in node.core.state.sessions.values())
+def file_bytes(path: str | None) -> int:
+    """How large a store is on disk, with its write-ahead log."""
+    if path is None:
+        return 0
+    files = (Path(path), Path(path + "-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

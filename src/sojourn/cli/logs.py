@@ -1,0 +1,64 @@
+"""How a broker's log looks: lines for a person, or one JSON object a line for a machine.
+
+Both say the same: when, how grave, who, what, and the fields that the broker gave with it (`extra`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+
+_GIVEN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""What every record has; the rest are fields of its own."""
+
+
+class LogFormat(StrEnum):
+    """The formats of a log."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """What was given with a record."""
+    return {name: value for name, value in vars(record).items() if name not in _GIVEN}
+
+
+class JsonLines(logging.Formatter):
+    """One object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **fields_of(record),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class TextLines(logging.Formatter):
+    """A line for a person, with the fields behind."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
+        """Write a record's line; a traceback comes behind it."""
+        fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
+        return super().formatMessage(record) + fields
+
+
+def set_up_logs(wanted: LogFormat, *, verbose: bool) -> None:
+    """Log to standard error: for a person only what is amiss, for a machine what happens too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if wanted is LogFormat.JSON else TextLines())
+    level = logging.INFO if wanted is LogFormat.JSON else logging.WARNING
+    logging.basicConfig(level=logging.DEBUG if verbose else level, handlers=[handler], force=True)

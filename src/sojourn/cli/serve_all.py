@@ -1,0 +1,218 @@
+"""`sojourn serve FILE --all`: every broker as a process, one view of them, and an orderly end.
+
+On a terminal the view is a table that is drawn anew every half second; in a pipe or a service's log only
+what changes is said. A broker that ends by itself is started again after a pause that grows, a limited number
+of times; it comes back from its store. When no broker is left, the command ends with an error.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from sojourn.cli.logs import LogFormat
+from sojourn.errors import SojournError
+from sojourn.live.config import Config
+from sojourn.live.fleet import Fleet, FleetError, last_line
+from sojourn.live.status import Report
+
+RESTARTS_MAX = 5
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
+STEADY_S = 300.0
+"""A broker that ran so long is forgiven its earlier ends."""
+LOOK_S = 0.5
+
+
+class ServeAllError(SojournError):
+    """No broker runs any more."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """What is known of one broker process."""
+
+    since_s: float
+    report: Report | None = None
+    restarts: int = 0
+    start_at_s: float | None = None
+    """When it is started again; None while it runs, or for ever once it was given up."""
+    given_up: bool = False
+    said: str = ""
+
+
+class Keeper:
+    """Watches over the brokers and starts again those that end."""
+
+    def __init__(self, fleet: Fleet, say: Callable[[str], None]) -> None:
+        self._fleet = fleet
+        self._say = say
+        now = time.monotonic()
+        self.watched = {name: Watched(now) for name in fleet.processes}
+
+    def look(self, now: float) -> None:
+        """Take in what was told, notice who has ended, start again whose time has come."""
+        for name, one in self.watched.items():
+            report = self._fleet.report(name)
+            if report is not None:
+                one.report = report
+            if one.given_up:
+                continue
+            if one.start_at_s is not None:
+                if now >= one.start_at_s:
+                    one.start_at_s, one.since_s = None, now
+                    self._fleet.restart(name)
+                    self._say(f"{name} is started again ({one.restarts} of {RESTARTS_MAX})")
+            elif self._fleet.processes[name].poll() is not None:
+                self._ended(name, one, now)
+
+    def _ended(self, name: str, one: Watched, now: float) -> None:
+        code = self._fleet.processes[name].returncode
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+        one.said = last_line(self._fleet.log(name)) if code > 0 else ""
+        one.report = None
+        if now - one.since_s > STEADY_S:
+            one.restarts = 0
+        why = f": {one.said}" if one.said else ""
+        if one.restarts >= RESTARTS_MAX:
+            one.given_up = True
+            self._say(f"{name} {how} and is given up; see {self._fleet.log_path(name)}{why}")
+            return
+        pause_s = min(FIRST_PAUSE_S * 2**one.restarts, LONGEST_PAUSE_S)
+        one.restarts += 1
+        one.start_at_s = now + pause_s
+        self._say(f"{name} {how}{why}")
+
+    @property
+    def all_given_up(self) -> bool:
+        """Whether no broker is left."""
+        return all(one.given_up for one in self.watched.values())
+
+
+def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose: bool) -> None:
+    """Run all brokers of a configuration until SIGINT or SIGTERM."""
+    console = Console(stderr=True, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(f"sojourn: {text}", soft_wrap=True, markup=False)
+
+    stopped = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in _SIGNALS}
+    names = [broker.name for broker in config.brokers]
+    options = ["--log", log.value, *(["--verbose"] if verbose else [])]
+    fleet = Fleet(path, names, logs, options=options, reports=True)
+    try:
+        say(f"starting {len(names)} brokers; their logs are in {logs}")
+        fleet.wait_until_ready()
+        _announce(say, config)
+        keeper = Keeper(fleet, say)
+        if console.is_terminal:
+            with Live(console=console, refresh_per_second=4, transient=True) as live:
+                _watch(keeper, stopped, lambda: live.update(view(config, keeper.watched)))
+        else:
+            _watch(keeper, stopped, lambda: None)
+        if not stopped.is_set():
+            raise ServeAllError(f"No broker runs any more; their logs are in {logs}.")
+        say("stopping all brokers")
+    except FleetError:
+        if not stopped.is_set():  # else they ended because they were told to
+            raise
+    finally:
+        fleet.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def _watch(keeper: Keeper, stopped: threading.Event, draw: Callable[[], None]) -> None:
+    while not stopped.wait(LOOK_S) and not keeper.all_given_up:
+        keeper.look(time.monotonic())
+        draw()
+
+
+def _announce(say: Callable[[str], None], config: Config) -> None:
+    for broker in config.brokers:
+        page = f"; its page is http://{broker.page}/" if broker.page is not None else ""
+        say(f"broker {broker.name} listens on mqtt://{broker.listen}{page}")
+    say("Ctrl-C stops them all")
+
+
+# The view ------------------------------------------------------------------------------------------------
+
+
+def view(config: Config, watched: dict[str, Watched]) -> Group:
+    """The brokers as a table, with what was lost or refused below."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("broker", "state"):
+        table.add_column(heading)
+    for heading in ("clients", "sessions", "in/s", "out/s", "waiting", "hand-offs", "mean ms"):
+        table.add_column(heading, justify="right")
+    table.add_column("links")
+    for broker in config.brokers:
+        table.add_row(broker.name, *_row(watched[broker.name]))
+    reports = [one.report for one in watched.values() if one.report is not None]
+    return Group(table, _amiss(reports), Text("Ctrl-C stops all brokers.", style="dim"))
+
+
+def _row(one: Watched) -> list[Text]:
+    if one.given_up:
+        return [Text("given up", style="red")]
+    if one.start_at_s is not None:
+        return [Text("ended, comes back", style="red")]
+    if one.report is None:
+        return [Text("starting", style="yellow")]
+    report = one.report
+    state = Text("refuses QoS 1+2", style="red") if report.refusing else Text("up", style="green")
+    if one.restarts:
+        state.append(f" (restarted {one.restarts}x)", style="yellow")
+    links = Text(" ").join(
+        Text(f"{peer}{'' if link.up else ' down'}", style="green" if link.up else "red")
+        for peer, link in sorted(report.links.items())
+    )
+    mean = f"{1e3 * report.handoff_sum_s / report.handoffs:,.1f}" if report.handoffs else "-"
+    numbers = (
+        f"{report.clients:,}",
+        f"{report.sessions:,}",
+        f"{report.published_rate:,.0f}",
+        f"{report.delivered_rate:,.0f}",
+        size(report.queue_bytes),
+        f"{report.handoffs:,}",
+        mean,
+    )
+    return [state, *map(Text, numbers), links]
+
+
+def _amiss(reports: list[Report]) -> Text:
+    text = Text()
+    for label, tables in (
+        ("not delivered", [report.dropped for report in reports]),
+        ("refused", [report.refused for report in reports]),
+    ):
+        counts: dict[str, int] = {}
+        for table in tables:
+            for reason, count in table.items():
+                counts[reason] = counts.get(reason, 0) + count
+        parts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in sorted(counts.items()))
+        text.append(f"{label}: {parts or 'nothing'}\n", style="yellow" if parts else "dim")
+    text.rstrip()
+    return text
+
+
+def size(count: int) -> str:
+    """A number of bytes as people read it."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"

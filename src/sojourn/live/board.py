@@ -1,0 +1,174 @@
+"""What a page shows: the last report of every broker, hand-offs of the last minute, and a short history.
+
+Everything here has a limit: reports are kept one a broker of the configuration, hand-offs and history in
+queues that forget. A broker whose report is older than `FRESH_S` counts as silent, and its numbers are left
+out of the sums.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sojourn import __version__
+from sojourn.live.config import Config
+from sojourn.live.status import REPORT_BYTES_MAX, Move, Report
+from sojourn.routing.overlay import Overlay
+
+FRESH_S = 4.0
+HISTORY_S = 180
+MOVES_KEPT = 2_000
+MOVES_SHOWN = 60
+WINDOW_S = 60.0
+"""The hand-offs that percentiles are of."""
+
+_log = logging.getLogger("sojourn.board")
+
+
+class Heard(NamedTuple):
+    """A report and when it came, by the clock of who keeps it."""
+
+    at_s: float
+    report: Report
+
+
+class Seen(NamedTuple):
+    """A hand-off and where it led to."""
+
+    broker: str
+    move: Move
+
+
+class Moment(msgspec.Struct, frozen=True, array_like=True):
+    """The whole network at one moment, as the charts show it."""
+
+    at_s: float
+    published_rate: float
+    delivered_rate: float
+    handoff_rate: float
+    queue_bytes: int
+    clients: int
+    p50_s: float | None
+    p99_s: float | None
+
+
+class Board:
+    """The network as one broker sees it."""
+
+    def __init__(self, config: Config, name: str) -> None:
+        self.name = name
+        self._config = config
+        self._names = {broker.name for broker in config.brokers}
+        self._used = _used_links(config)
+        self._heard: dict[str, Heard] = {}
+        self._moves: deque[Seen] = deque(maxlen=MOVES_KEPT)
+        self._history: deque[Moment] = deque(maxlen=HISTORY_S)
+        self._decode = msgspec.msgpack.Decoder(Report).decode
+
+    def read(self, broker: str, body: bytes, now: float) -> None:
+        """Take the report of another broker, unless it is none."""
+        if len(body) > REPORT_BYTES_MAX:
+            return
+        try:
+            report = self._decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            _log.warning("report", extra={"broker": broker, "error": str(error)})
+            return
+        self.take(broker, report, now)
+
+    def take(self, broker: str, report: Report, now: float) -> None:
+        """Keep a report; hand-offs in it that were told before are known by their count."""
+        if broker not in self._names:
+            return
+        before = self._heard.get(broker)
+        known = 0
+        if before is not None and before.report.started_s == report.started_s:
+            known = before.report.handoffs
+        fresh = min(max(0, report.handoffs - known), len(report.moves))
+        self._moves.extend(Seen(broker, move) for move in report.moves[len(report.moves) - fresh :])
+        self._heard[broker] = Heard(now, report)
+
+    def fresh(self, now: float) -> dict[str, Report]:
+        """The reports that are not too old to count."""
+        return {name: heard.report for name, heard in self._heard.items() if now - heard.at_s < FRESH_S}
+
+    def tick(self, now: float) -> None:
+        """Note how the network is doing, for the charts."""
+        reports = self.fresh(now).values()
+        p50_s, p99_s, _ = self.latency(now)
+        self._history.append(
+            Moment(
+                round(now, 2),
+                round(sum(report.published_rate for report in reports), 2),
+                round(sum(report.delivered_rate for report in reports), 2),
+                round(sum(report.handoff_rate for report in reports), 2),
+                sum(report.queue_bytes for report in reports),
+                sum(report.clients for report in reports),
+                p50_s,
+                p99_s,
+            )
+        )
+
+    def latency(self, now: float) -> tuple[float | None, float | None, int]:
+        """The median and the 99th percentile of the last minute's hand-offs, and how many they are."""
+        took = sorted(seen.move.took_s for seen in self._moves if seen.move.at_s > now - WINDOW_S)
+        if not took:
+            return None, None, 0
+        return _percentile(took, 0.5), _percentile(took, 0.99), len(took)
+
+    def state(self, now: float) -> dict[str, Any]:
+        """All that the page shows, for JSON."""
+        p50_s, p99_s, count = self.latency(now)
+        config = self._config
+        return {
+            "at_s": round(now, 3),
+            "broker": self.name,
+            "version": __version__,
+            "scheme": config.mobility.subscribers,
+            "routing": config.routing.mode,
+            "brokers": [self._broker(broker.name, broker.listen, now) for broker in config.brokers],
+            "links": [[one, other, (one, other) in self._used] for one, other in config.links],
+            "moves": [
+                {"broker": seen.broker, **_named(seen.move)} for seen in list(self._moves)[-MOVES_SHOWN:]
+            ],
+            "latency": {"p50_s": p50_s, "p99_s": p99_s, "count": count, "window_s": WINDOW_S},
+            "history": list(self._history),
+        }
+
+    def _broker(self, name: str, listen: str, now: float) -> dict[str, Any]:
+        heard = self._heard.get(name)
+        silent_s = None if heard is None else round(max(0.0, now - heard.at_s), 2)
+        return {
+            "name": name,
+            "listen": listen,
+            "state": "unknown" if silent_s is None else "up" if silent_s < FRESH_S else "silent",
+            "silent_s": silent_s,
+            "report": None if heard is None else heard.report,
+        }
+
+
+def _named(move: Move) -> dict[str, Any]:
+    return {name: getattr(move, name) for name in move.__struct_fields__}
+
+
+def _percentile(ordered: list[float], share: float) -> float:
+    """The smallest value that at least this share of them does not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _used_links(config: Config) -> set[tuple[str, str]]:
+    """The links of the configuration that the tree is made of, on which events travel."""
+    names = [broker.name for broker in config.brokers]
+    numbers = {name: number for number, name in enumerate(names)}
+    graph: list[list[int]] = [[] for _ in names]
+    for one, other in config.links:
+        graph[numbers[one]].append(numbers[other])
+        graph[numbers[other]].append(numbers[one])
+    if not config.links:
+        return set()
+    tree = Overlay(graph).neighbours
+    return {(one, other) for one, other in config.links if numbers[other] in tree[numbers[one]]}

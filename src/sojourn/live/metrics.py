@@ -1,0 +1,145 @@
+"""A broker's numbers for Prometheus, made when they are asked for.
+
+Names follow Prometheus' own advice: seconds and bytes, `_total` for what only grows. Counters of events live
+as long as the broker's store, those of hand-offs as long as the process.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from sojourn import __version__
+from sojourn.live.observer import Observer
+from sojourn.live.status import (
+    BUCKETS_S,
+    clients_connected,
+    file_bytes,
+    link_states,
+    lost_by_reason,
+    refused_by_reason,
+)
+
+
+class BrokerMetrics(Collector):
+    """Everything that is known of one broker, as metrics."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing ahead of time: the registry need not collect in order to learn the names."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Look at the broker now."""
+        about = InfoMetricFamily("sojourn_build", "The broker and its release.")
+        broker = self._observer.node.broker.name
+        about.add_metric([], {"broker": broker, "version": __version__, "python": platform.python_version()})
+        yield about
+        yield from self._clients()
+        yield from self._events()
+        yield from self._handoffs()
+        yield from self._links()
+        yield from self._store()
+
+    def _clients(self) -> Iterator[Metric]:
+        state = self._observer.node.core.state
+        clients = len(clients_connected(self._observer.node))
+        yield GaugeMetricFamily("sojourn_clients", "Clients connected.", clients)
+        yield GaugeMetricFamily(
+            "sojourn_connections", "Connections, of clients or not.", len(state.connections)
+        )
+        yield GaugeMetricFamily("sojourn_sessions", "Sessions kept, connected or not.", len(state.sessions))
+        yield GaugeMetricFamily("sojourn_queue_bytes", "Bytes that wait for clients.", state.queued_bytes)
+
+    def _events(self) -> Iterator[Metric]:
+        node = self._observer.node
+        counters = node.core.state.counters
+        yield CounterMetricFamily("sojourn_published", "Events that clients published.", counters.received)
+        yield CounterMetricFamily(
+            "sojourn_delivered", "Events handed to clients' connections.", counters.delivered
+        )
+        dropped = CounterMetricFamily(
+            "sojourn_dropped", "Events that a subscriber did not get.", labels=["reason"]
+        )
+        for reason, count in lost_by_reason(node).items():
+            dropped.add_metric([reason], count)
+        yield dropped
+        refused = CounterMetricFamily(
+            "sojourn_refused", "Connections, subscriptions and publishes refused.", labels=["reason"]
+        )
+        for reason, count in refused_by_reason(node).items():
+            refused.add_metric([reason], count)
+        yield refused
+
+    def _handoffs(self) -> Iterator[Metric]:
+        observer = self._observer
+        counted = CounterMetricFamily(
+            "sojourn_handoffs",
+            "Clients that came from another broker and have all their events.",
+            labels=["origin", "how", "complete"],
+        )
+        for (origin, how, complete), count in sorted(observer.by_origin.items()):
+            counted.add_metric([origin, how, "true" if complete else "false"], count)
+        yield counted
+        tally, running = observer.tally, 0
+        buckets: list[tuple[str, float]] = []
+        for end, count in zip((*map(str, BUCKETS_S), "+Inf"), tally.buckets, strict=True):
+            running += count
+            buckets.append((end, running))
+        latency = HistogramMetricFamily(
+            "sojourn_handoff_seconds", "From a client's arrival to the last event that waited elsewhere."
+        )
+        latency.add_metric([], buckets, tally.sum_s)
+        yield latency
+
+    def _links(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("sojourn_link_up", "Whether a link is connected.", labels=["peer"])
+        queue = GaugeMetricFamily(
+            "sojourn_link_queue_bytes", "Bytes that the peer has not acknowledged.", labels=["peer"]
+        )
+        frames = GaugeMetricFamily(
+            "sojourn_link_queue_frames", "Frames that the peer has not acknowledged.", labels=["peer"]
+        )
+        for peer, link in link_states(self._observer.node).items():
+            up.add_metric([peer], link.up)
+            queue.add_metric([peer], link.queue_bytes)
+            frames.add_metric([peer], link.queue_frames)
+        yield from (up, queue, frames)
+
+    def _store(self) -> Iterator[Metric]:
+        node = self._observer.node
+        refusing = node.core.state.refusing is not None
+        yield GaugeMetricFamily(
+            "sojourn_refusing", "Whether QoS 1 and 2 publishes are refused at present.", float(refusing)
+        )
+        if node.recording is None:
+            return
+        journal = node.recording.journal
+        yield GaugeMetricFamily(
+            "sojourn_journal_bytes", "Journal written since its last snapshot.", journal.bytes
+        )
+        yield GaugeMetricFamily(
+            "sojourn_journal_entries", "Entries in the journal since its last snapshot.", journal.entries
+        )
+        yield GaugeMetricFamily(
+            "sojourn_store_bytes", "The store's files on disk.", file_bytes(node.broker.store)
+        )

@@ -1,0 +1,152 @@
+"""Looks at a broker once a second: makes its report, tells the other brokers, and keeps what they tell.
+
+The observer stands beside the broker: it changes nothing, keeps nothing that outlives the process, and a
+broker without one works the same. What the page shows of the whole network is in `board.py`, which only a
+broker with a page has; the others merely pass reports on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from sojourn.live.board import Board
+from sojourn.live.node import Node
+from sojourn.live.roamers import Handoff
+from sojourn.live.status import (
+    HANDOFFS_MAX,
+    NAME_MAX,
+    Move,
+    Report,
+    Tally,
+    clients_connected,
+    file_bytes,
+    link_states,
+    lost_by_reason,
+    refused_by_reason,
+    some_of,
+    store_state,
+)
+
+EVERY_S = 1.0
+TOLD_FOR_S = 5.0
+"""How long a hand-off is in the reports: one that is lost on the way is not missed by the page."""
+
+_log = logging.getLogger("sojourn.observer")
+
+
+class Observer:
+    """One broker's reports, and those it hears."""
+
+    def __init__(self, node: Node, *, keeps_board: bool) -> None:
+        self.node = node
+        self.board = Board(node.config, node.broker.name) if keeps_board else None
+        self.tally = Tally()
+        self.by_origin: dict[tuple[str, str, bool], int] = {}
+        """Hand-offs by origin, by how they went, and whether nothing was missing."""
+        self.started_s = node.now()
+        self.listeners: list[Callable[[Report], None]] = []
+        """Who is told of every report."""
+        self._moves: deque[Move] = deque(maxlen=HANDOFFS_MAX)
+        self._before = (self.started_s, *self._counts())
+        self._timer: asyncio.TimerHandle | None = None
+        self._encode = msgspec.msgpack.Encoder().encode
+        if node.network is not None:
+            node.network.watcher = self
+        self.last = self._report()
+
+    def start(self) -> None:
+        """Look every second from now on."""
+        self._timer = self.node.loop.call_later(EVERY_S, self.look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.node.network is not None:
+            self.node.network.watcher = None
+
+    def look(self) -> None:
+        """Make a report and tell it."""
+        node = self.node
+        self._timer = node.loop.call_later(EVERY_S, self.look)
+        report = self.last = self._report()
+        if node.network is not None and node.network.channels:
+            node.network.tell_status(self._encode(report), node.now())
+            node.carry_out()
+        if self.board is not None:
+            self.board.take(node.broker.name, report, report.at_s)
+            self.board.tick(report.at_s)
+        for listener in self.listeners:
+            listener(report)
+
+    # What the network tells ------------------------------------------------------------------------------
+
+    def heard(self, broker: str, report: bytes, now: float) -> None:
+        """Another broker told how it is doing."""
+        if self.board is not None:
+            self.board.read(broker, report, now)
+
+    def handed_off(self, handoff: Handoff) -> None:
+        """A client that was at another broker has all its events here."""
+        took_s = max(0.0, handoff.ready_s - handoff.arrived_s)
+        self.tally.add(took_s)
+        key = (handoff.origin, handoff.how, handoff.complete)
+        self.by_origin[key] = self.by_origin.get(key, 0) + 1
+        name = handoff.client[:NAME_MAX]
+        self._moves.append(Move(name, handoff.origin, handoff.ready_s, took_s, handoff.how, handoff.complete))
+        _log.debug(
+            "hand-off",
+            extra={
+                "client": handoff.client,
+                "origin": handoff.origin,
+                "took_s": round(took_s, 6),
+                "how": handoff.how,
+                "complete": handoff.complete,
+            },
+        )
+
+    # The report ------------------------------------------------------------------------------------------
+
+    def _counts(self) -> tuple[int, int, int]:
+        counters = self.node.core.state.counters
+        return counters.received, counters.delivered, self.tally.count
+
+    def _report(self) -> Report:
+        node, now = self.node, self.node.now()
+        state = node.core.state
+        before_s, *before = self._before
+        counts = self._counts()
+        self._before = (now, *counts)
+        span_s = max(1e-3, now - before_s)
+        rates = [
+            round(max(0, count - earlier) / span_s, 2) for count, earlier in zip(counts, before, strict=True)
+        ]
+        names = clients_connected(node)
+        return Report(
+            at_s=now,
+            started_s=self.started_s,
+            clients=len(names),
+            sessions=len(state.sessions),
+            published=counts[0],
+            delivered=counts[1],
+            published_rate=rates[0],
+            delivered_rate=rates[1],
+            handoff_rate=rates[2],
+            dropped=lost_by_reason(node),
+            refused=refused_by_reason(node),
+            queue_bytes=state.queued_bytes,
+            handoffs=self.tally.count,
+            handoff_sum_s=self.tally.sum_s,
+            handoff_buckets=list(self.tally.buckets),
+            links=link_states(node),
+            store=store_state(node),
+            store_bytes=file_bytes(node.broker.store),
+            refusing=state.refusing,
+            moves=[move for move in self._moves if move.at_s > now - TOLD_FOR_S],
+            present=some_of(node, names),
+        )

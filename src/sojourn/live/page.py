@@ -1,0 +1,219 @@
+"""The page of a broker, its metrics and its health, over HTTP.
+
+| path | what it is |
+| --- | --- |
+| `/` | the page: one document that asks for nothing but `/stream` |
+| `/stream` | its numbers every second, as server-sent events |
+| `/state` | the same numbers once, as JSON |
+| `/metrics` | Prometheus' text format |
+| `/healthz` | JSON; 200 while the broker serves, also with a link down or a full disk: no restart mends it |
+
+Just enough of HTTP/1.1, by hand: GET and HEAD, one request a connection, a limit on each of request size,
+waiting time and number of connections. A page on loopback answers only to names of this machine, so that a
+web site elsewhere cannot read it through a visitor's browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+from collections.abc import Callable
+from importlib import resources
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from sojourn.errors import SojournError
+from sojourn.live.config import Address
+from sojourn.live.metrics import BrokerMetrics
+from sojourn.live.observer import Observer
+from sojourn.live.status import Report
+
+REQUEST_BYTES_MAX = 8_192
+REQUEST_S = 5.0
+"""How long a request may take to arrive, and an answer to be taken."""
+CONNECTIONS_MAX = 64
+LOCAL_HOSTS = ("localhost", "::1")
+
+_log = logging.getLogger("sojourn.page")
+
+
+class PageError(SojournError):
+    """The page cannot be served."""
+
+
+class Answer(NamedTuple):
+    """What a path answers with."""
+
+    status: str
+    kind: str
+    body: bytes
+
+
+class PageServer:
+    """Serves what an observer sees."""
+
+    def __init__(self, observer: Observer, address: Address) -> None:
+        assert observer.board is not None, "a page shows the board"
+        self._observer = observer
+        self._board = observer.board
+        self._address = address
+        self._metrics = BrokerMetrics(observer)
+        self._document, self._policy = _document()
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self._next: asyncio.Future[None] | None = None
+        self._routes: dict[str, Callable[[], Answer]] = {
+            "/": lambda: Answer("200 OK", "text/html; charset=utf-8", self._document),
+            "/state": lambda: _json(self._state()),
+            "/metrics": lambda: Answer("200 OK", CONTENT_TYPE_LATEST, self._metrics.text()),
+            "/healthz": lambda: _json(self._health()),
+        }
+
+    async def start(self) -> Address:
+        """Listen; return the address with the true port."""
+        try:
+            self._server = await asyncio.start_server(
+                self._serve, self._address.host, self._address.port, limit=REQUEST_BYTES_MAX
+            )
+        except OSError as error:
+            raise PageError(
+                f"Cannot serve the page on {self._address}: {error.strerror or error}; choose another `page`."
+            ) from None
+        self._next = asyncio.get_running_loop().create_future()
+        self._observer.listeners.append(self._ticked)
+        return Address(self._address.host, self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Take no more requests and end the streams."""
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._open):
+            writer.close()
+        if self._next is not None and not self._next.done():
+            self._next.set_result(None)
+
+    # One request -----------------------------------------------------------------------------------------
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            if len(self._open) > CONNECTIONS_MAX:
+                await self._write(writer, Answer("503 Service Unavailable", "text/plain", b"Too many.\n"))
+                return
+            async with asyncio.timeout(REQUEST_S):
+                request = await reader.readuntil(b"\r\n\r\n")
+            await self._answer(writer, request)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # whoever asked has gone, or does not speak HTTP
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _answer(self, writer: asyncio.StreamWriter, request: bytes) -> None:
+        lines = request.decode("latin-1").split("\r\n")
+        method, _, rest = lines[0].partition(" ")
+        path = rest.partition(" ")[0].partition("?")[0]
+        if not self._may_ask(lines[1:]):
+            text = b"This page is for this machine only.\n"
+            await self._write(writer, Answer("421 Misdirected Request", "text/plain", text))
+        elif method not in ("GET", "HEAD"):
+            await self._write(writer, Answer("405 Method Not Allowed", "text/plain", b"GET or HEAD.\n"))
+        elif path == "/stream" and method == "GET":
+            await self._stream(writer)
+        elif path in self._routes:
+            await self._write(writer, self._routes[path](), with_body=method == "GET")
+        else:
+            text = f"There are {', '.join([*self._routes, '/stream'])}.\n".encode()
+            await self._write(writer, Answer("404 Not Found", "text/plain", text))
+
+    def _may_ask(self, headers: list[str]) -> bool:
+        if not self._address.is_loopback:
+            return True
+        for header in headers:
+            name, _, value = header.partition(":")
+            if name.lower() == "host":
+                return _is_local(value.strip())
+        return True  # not a browser
+
+    async def _write(self, writer: asyncio.StreamWriter, answer: Answer, *, with_body: bool = True) -> None:
+        head = self._head(answer.status, answer.kind, f"Content-Length: {len(answer.body)}\r\n")
+        writer.write(head + answer.body if with_body else head)
+        async with asyncio.timeout(REQUEST_S):
+            await writer.drain()
+
+    def _head(self, status: str, kind: str, length: str = "") -> bytes:
+        return (
+            f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{length}Cache-Control: no-store\r\n"
+            f"Content-Security-Policy: {self._policy}\r\nX-Content-Type-Options: nosniff\r\n"
+            "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n"
+        ).encode()
+
+    # What there is to say --------------------------------------------------------------------------------
+
+    async def _stream(self, writer: asyncio.StreamWriter) -> None:
+        writer.write(self._head("200 OK", "text/event-stream"))
+        while not writer.is_closing():
+            writer.write(b"data: " + self._state() + b"\n\n")
+            async with asyncio.timeout(REQUEST_S):
+                await writer.drain()
+            assert self._next is not None
+            await asyncio.shield(self._next)
+
+    def _ticked(self, _report: Report) -> None:
+        if self._next is not None and not self._next.done():
+            self._next.set_result(None)
+            self._next = asyncio.get_running_loop().create_future()
+
+    def _state(self) -> bytes:
+        return msgspec.json.encode(self._board.state(self._observer.node.now()))
+
+    def _health(self) -> bytes:
+        report = self._observer.last
+        node = self._observer.node
+        links = {peer: link.up for peer, link in report.links.items()}
+        if node.network is not None:
+            links = {peer: channel.open for peer, channel in node.network.channels.items()}
+        refusing = node.core.state.refusing
+        return msgspec.json.encode(
+            {
+                "status": "ok" if refusing is None and all(links.values()) else "degraded",
+                "broker": node.broker.name,
+                "links": links,
+                "store": report.store if refusing is None else "full",
+                "refusing": refusing,
+            }
+        )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return name in LOCAL_HOSTS or name.startswith("127.")
+
+
+def _json(body: bytes) -> Answer:
+    return Answer("200 OK", "application/json", body)
+
+
+def _document() -> tuple[bytes, str]:
+    """The page in one piece, and the policy that lets it run its own script and ask nobody else."""
+    files = resources.files("sojourn.live")
+    html, style, script = (
+        files.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+    )
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return html.replace("{style}", style).replace("{script}", script).encode(), policy
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
