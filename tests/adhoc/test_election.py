@@ -64,6 +64,12 @@ def test_a_radio_that_loses_something_heals_too(seed: int) -> None:
     assert healed.lost == 0
 
 
+def test_a_merge_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let brokers take over nothing, and histories lose events: the check can fail."""
+    monkeypatch.setattr(BrokerTable, "take_over", lambda _self, _entries, _events: [])
+    assert sum(heal(History(seed=seed)).lost for seed in range(1, 9)) > 0
+
+
 def test_a_history_repeats_itself() -> None:
     """One seed, one outcome."""
     assert heal(History(seed=3)) == heal(History(seed=3))
