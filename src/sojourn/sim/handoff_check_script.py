@@ -143,7 +143,7 @@ def _interests(draw: np.random.Generator) -> tuple[int, ...]:
 def _life(spec: CheckSpec, brokers: int, client: int, draw: np.random.Generator) -> list[Step]:
     """A client's moves. Short stays and shorter absences make requests of several epochs cross."""
     steps: list[Step] = []
-    pace = float(draw.choice([0.1, 0.5, 2.0, 6.0]))
+    pace = float(draw.choice([0.1, 0.4, 1.0, 4.0]))
     now, at = float(draw.uniform(0, 3)), int(draw.integers(0, brokers))
     while now < spec.duration_s:
         steps.append(Step(now, "connect", client, at))
@@ -172,7 +172,7 @@ def _life(spec: CheckSpec, brokers: int, client: int, draw: np.random.Generator)
 
 def _publishing(spec: CheckSpec, publisher: int, advertised: int, draw: np.random.Generator) -> list[Step]:
     low, high = ADVERTISED[advertised]
-    pace = float(draw.choice([0.1, 0.3, 1.0]))
+    pace = float(draw.choice([0.1, 0.5, 2.0]))
     steps: list[Step] = []
     now = 0.0
     while True:
