@@ -16,7 +16,7 @@ ACCEPT_MARGIN = 100
 class ClientConnection(asyncio.Protocol):
     """Tells the node what came and went, and writes what it is given."""
 
-    __slots__ = ("_closing", "_node", "_number", "_paused", "_transport", "write")
+    __slots__ = ("_closing", "_held", "_node", "_number", "_paused", "_transport", "write")
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -25,6 +25,8 @@ class ClientConnection(asyncio.Protocol):
         self._closing = False
         self._paused = False
         """Whether the client does not read, so that nothing is read of it either."""
+        self._held = False
+        """Whether the broker has no room for what the client publishes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
         """Take the connection, unless there are far too many."""
@@ -51,7 +53,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Read again, unless the client does not read itself."""
-        if self._transport is not None and not self._closing and not self._paused:
+        if self._transport is not None and not (self._closing or self._paused or self._held):
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:
@@ -66,8 +68,7 @@ class ClientConnection(asyncio.Protocol):
         """Note that the client has read."""
         if self._number and self._transport is not None:
             self._paused = False
-            if not self._closing:
-                self._transport.resume_reading()
+            self._go_on()
             self._node.drained(self._number)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (why does not matter)
@@ -75,6 +76,17 @@ class ClientConnection(asyncio.Protocol):
         if self._number:
             number, self._number = self._number, 0
             self._node.lost(number)
+
+    def hold(self) -> None:
+        """Read no further: the broker has no room for what the client publishes."""
+        self._held = True
+        if self._transport is not None and not self._closing:
+            self._transport.pause_reading()
+
+    def release(self) -> None:
+        """Read again."""
+        self._held = False
+        self._go_on()
 
     def close(self) -> None:
         """Close after what was written has been read, or soon."""

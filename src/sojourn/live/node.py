@@ -30,6 +30,7 @@ from sojourn.live.channel import Position
 from sojourn.live.config import Config, parse_address
 from sojourn.live.journal import Journal, JournalError
 from sojourn.live.peers import PeerAddress, PeerLinks
+from sojourn.live.pressure import Pressure
 from sojourn.live.recording import (
     BLOCKED,
     DRAINED,
@@ -77,6 +78,7 @@ class Node:
         self.connections: dict[int, ClientConnection] = {}
         self.network: Network | None = None
         self.links: PeerLinks | None = None
+        self.pressure = Pressure({})
         self.recording: Recording | None = None
         if config.neighbours(name) or config.trace is not None:
             # Imported here: a single broker does without the kernels that routing brings along.
@@ -125,6 +127,8 @@ class Node:
         if self.recording is not None:
             self._note_packets(number, now)
         effects = self._effects
+        if effects.published and self.pressure.is_on:
+            self.pressure.hold_client(number, self.connections[number])
         if effects.touched and not self._flushing:
             self._flushing = True
             self.loop.call_soon(self.flush)
@@ -150,6 +154,7 @@ class Node:
     def lost(self, number: int) -> None:
         """Note that a connection is gone."""
         del self.connections[number]
+        self.pressure.clients.pop(number, None)
         if self._emptied is not None and not self.connections:
             self._emptied.set()
         now = self.now()
@@ -181,6 +186,7 @@ class Node:
 
     def _join(self, network: Network) -> None:
         """Take the broker's place among its neighbours."""
+        self.pressure = Pressure(network.channels)
         calls = {}
         for peer in network.channels:
             address = self.config.broker(peer).peers
@@ -195,6 +201,7 @@ class Node:
             calls=calls,
             on_frame=self._on_frame,
             on_change=self._on_link,
+            on_read=self._on_read,
             server_tls=for_callers(tls, name) if tls is not None else None,
             client_tls=for_calling(tls, name) if tls is not None else None,
         )
@@ -213,6 +220,10 @@ class Node:
         self.loop.call_later(SEAL_S, self._seal, tracer)
 
     def _on_frame(self, peer: str, position: Position, body: bytes) -> None:
+        if not self.pressure.hold_frame(peer, (position, body)):
+            self._take_frame(peer, position, body)
+
+    def _take_frame(self, peer: str, position: Position, body: bytes) -> None:
         assert self.network is not None
         now = self.now()
         self.network.frame_arrived(peer, position, body, now)
@@ -222,7 +233,26 @@ class Node:
 
     def _on_link(self, peer: str, up: bool) -> None:  # noqa: FBT001 - up or down
         _log.info("link", extra={"peer": peer, "up": up})
+        if not up:
+            self.pressure.forget(peer)
         self.carry_out()
+
+    def _on_read(self) -> None:
+        """Go on with what waited for room, now that a neighbour may have made some."""
+        pressure = self.pressure
+        if not pressure.waits:
+            return
+        while (found := pressure.next_frame()) is not None:
+            peer, frame = found
+            self._take_frame(peer, *frame)
+        if not pressure.is_on:
+            pressure.release_clients()
+            return
+        now = self.now()
+        for number in pressure.clients:
+            connection = self.core.state.connections.get(number)
+            if connection is not None:
+                connection.seen_s = now  # it is silent because it is not read
 
     def flush(self) -> None:
         """Write what the loop turn brought, each connection once."""

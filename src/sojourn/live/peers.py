@@ -60,6 +60,7 @@ class PeerLinks:
         calls: Mapping[str, PeerAddress],
         on_frame: OnFrame,
         on_change: OnChange | None = None,
+        on_read: Callable[[], None] = lambda: None,
         server_tls: ssl.SSLContext | None = None,
         client_tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -68,6 +69,7 @@ class PeerLinks:
         self._calls = dict(calls)
         self._on_frame = on_frame
         self._on_change = on_change or (lambda _peer, _up: None)
+        self._on_read = on_read
         self._server_tls, self._client_tls = server_tls, client_tls
         self._connections: dict[str, _Connection] = {}
         self._strangers: set[_Connection] = set()
@@ -169,6 +171,7 @@ class PeerLinks:
             self._on_frame(peer, position, body)
         if channel.open and not was_open:
             self._on_change(peer, True)  # noqa: FBT003 - up or down
+        self._on_read()
 
 
 class _Connection(asyncio.Protocol):
