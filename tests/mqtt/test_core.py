@@ -549,3 +549,21 @@ def test_many_retained_messages_do_not_flood_an_output() -> None:
         world.carry_out()
         got += len(late.messages())
     assert got == 100
+
+
+def test_coming_and_going_leaves_no_reminders_behind() -> None:
+    """A client that reconnects all day costs no more memory than one that stays away."""
+    world = World()
+    for _ in range(200):
+        client = world.client()
+        client.connect(
+            "commuter",
+            clean_start=False,
+            session_expiry_interval=100_000,
+            will=Will("w", will_delay_interval=5_000),
+        )
+        client.lose()
+        world.wait(30)
+    assert len(world.core.state._moments) < 10
+    world.wait(100_000)
+    assert not world.core.state.sessions

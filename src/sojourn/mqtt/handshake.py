@@ -171,7 +171,7 @@ class Handshake:
         fill_session(session, state, self.subscriber, now)
         if session.expiry != NEVER:
             session.expires_s = now + session.expiry
-            self.shared.remind(session.expires_s, Due.SESSION, session.client_id)
+            self._remind(session)
         return session
 
     def _settle_connection(self, connection: Connection, packet: ConnectPacket) -> None:
@@ -288,14 +288,14 @@ class Handshake:
             return
         if session.expiry != NEVER:
             session.expires_s = now + session.expiry
-            self.shared.remind(session.expires_s, Due.SESSION, session.client_id)
+            self._remind(session)
         if session.will is not None:
             delay = min(session.will.delay_s, session.expiry)
             if delay == 0:
                 self._publish_will(session)
             elif not keeps_will:
                 session.will_s = now + delay
-                self.shared.remind(session.will_s, Due.WILL, session.client_id)
+                self._remind(session)
         if self.shared.effects.collects:
             self.shared.effects.changes.append(Change(Turn.LEFT, session))
 
@@ -343,8 +343,8 @@ class Handshake:
                     self._look_at_connection(connection, about, now)
             else:
                 session = shared.sessions.get(whom)
-                if session is not None and session.connection is None:
-                    self._look_at_session(session, about, now)
+                if session is not None:
+                    self._look_at_session(session, now)
 
     def _look_at_connection(self, connection: Connection, about: Due, now: float) -> None:
         if about is Due.CONNECT:
@@ -360,12 +360,25 @@ class Handshake:
             if connection.session is not None:
                 self.detach(connection.session, now)
 
-    def _look_at_session(self, session: Session, about: Due, now: float) -> None:
+    def _look_at_session(self, session: Session, now: float) -> None:
+        if session.reminded_s is not None and session.reminded_s <= now:
+            session.reminded_s = None
+        if session.connection is not None:
+            return
         # A will is due before the session that ends at the same moment.
-        if about is Due.WILL and (session.will_s or math.inf) <= now:
+        if (session.will_s or math.inf) <= now:
             self._publish_will(session)
-        elif about is Due.SESSION and (session.expires_s or math.inf) <= now:
+        if (session.expires_s or math.inf) <= now:
             self.end(session, now)
+        else:
+            self._remind(session)
+
+    def _remind(self, session: Session) -> None:
+        """Note when to look at a session; one note is enough, however often its client comes and goes."""
+        moment_s = min(session.expires_s or math.inf, session.will_s or math.inf)
+        if moment_s < (session.reminded_s or math.inf):
+            session.reminded_s = moment_s
+            self.shared.remind(moment_s, Due.SESSION, session.client_id)
 
 
 def may_publish(permissions: Permissions | None, topic: str) -> bool:

@@ -117,6 +117,7 @@ class Session:
         "queue",
         "queued_bytes",
         "received",
+        "reminded_s",
         "started_s",
         "stated",
         "subscriptions",
@@ -163,6 +164,8 @@ class Session:
         self.will: Will | None = None
         self.will_s: float | None = None
         """When the will is due, the client being gone."""
+        self.reminded_s: float | None = None
+        """When it is looked at next, if that is noted already."""
 
     def take_id(self) -> int:
         """Return a packet identifier that is not in use, the one that was freed the longest ago."""

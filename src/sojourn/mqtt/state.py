@@ -21,7 +21,7 @@ class Due(IntEnum):
     CONNECT = 0
     KEEP_ALIVE = 1
     SESSION = 2
-    WILL = 3
+    """A session's end or its will."""
 
 
 class Counters:
