@@ -19,11 +19,13 @@ import json
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.message import Message
-from sojourn.trace import SegmentWriter
+
+if TYPE_CHECKING:
+    from sojourn.trace import SegmentWriter
 
 WRITER_ROWS_MAX = 50_000
 
@@ -50,6 +52,8 @@ class Tracer:
             started_s = now
         except FileExistsError:
             started_s = json.loads(about.read_text() or '{"started_s": 0}')["started_s"]
+        from sojourn.trace import SegmentWriter  # noqa: PLC0415 - pyarrow is large, and few brokers trace
+
         writer = SegmentWriter(folder, run, name=broker, rows_max=WRITER_ROWS_MAX)
         return cls(writer, broker, started_s, sample)
 
