@@ -1,0 +1,39 @@
+"""`sojourn bench live` measures what it names: the client program counts what is useful, at any broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from sojourn.cli import bench_live
+from sojourn.cli.bench_live import CASES, Case, find_mosquitto, sojourn_broker, traffic
+
+needs_mosquitto = pytest.mark.skipif(find_mosquitto() is None, reason="scripts/mosquitto installs it")
+
+
+def test_a_paced_publisher_is_heard_by_all() -> None:
+    """At a modest pace everything that is sent arrives, also where a filter lets a fifth through."""
+    port = bench_live._free_port()
+    with sojourn_broker(port):
+        found = traffic(port, Case("qos0", 0, 3), "sojourn", 1.0, pace_per_s=500)
+        assert 350 * 3 <= found["useful"] <= 520 * 3
+        assert 0 < found["p50_us"] <= found["p99_us"]
+        chosen = traffic(port, Case("chosen", 0, 5, chooses=True), "sojourn", 1.0, pace_per_s=500)
+        assert 350 <= chosen["useful"] <= 520
+        surely = traffic(port, Case("qos1", 1, 2), "sojourn", 0.5)
+        assert surely["sent"] > 0
+        assert surely["useful"] > 0
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_every_case_is_measured_beside_mosquitto() -> None:
+    """A row a case, one for latency, one for memory, each with figures of both."""
+    rows = bench_live.run(rounds=1, seconds=0.5, idle_connections=200)
+    assert [row["case"] for row in rows] == [
+        *(case.name for case in CASES),
+        "latency at half load",
+        "200 idle",
+    ]
+    assert all(row["ratio"] > 0 and row["cpu_ratio"] > 0 for row in rows[: len(CASES)])
+    assert rows[-2]["p99_ratio"] > 0
+    assert rows[-1]["sojourn_mib"] > rows[-1]["sojourn_before_mib"] > 0
