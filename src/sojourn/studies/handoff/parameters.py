@@ -10,7 +10,7 @@ The fit. With 20% selectivity those throughputs are 54.5, 40.5 and 29.3 events a
 handled it, and the longest way is three brokers in a row (the centre, and two on the way to the farthest),
 each of which takes `message` + `match` for every subscriber or active copy that the event matches + `store`
 if it is put into the queue. Three constants against three points, none negative (`fit.py` repeats it): 5.54,
-0.22 and 0.02 ms meet the column with errors of +1.7, -4.3 and +1.4%. What is paid once a stored event comes
+0.22 and 0.02 ms meet the column with errors of +1.9, -4.4 and +1.8%. What is paid once a stored event comes
 out as next to nothing, since the column curves upwards and such a cost would bend it down. A hand-off message
 costs what any message costs. A transferred event is a message at either end, so `transfer` is `message`: both
 transfers and matches grow with the subscribers, and one column cannot tell them apart; the figure of other
