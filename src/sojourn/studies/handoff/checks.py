@@ -260,9 +260,10 @@ def _why_fig6(table: Table, medians: dict[str, float]) -> str:
             for scheme in ("durable", "proactive")
         }
         reasons += (
-            " A request waits its turn behind events, and a durable broker matches each event with everybody "
-            f"who ever was there ({event_ms['durable']:.1f} ms an event against "
-            f"{event_ms['proactive']:.1f} ms pro-actively), so it answers later than one with a copy that is ready."
+            " A request waits its turn behind events, and a durable broker matches each event with "
+            f"everybody who ever was there ({event_ms['durable']:.1f} ms an event against "
+            f"{event_ms['proactive']:.1f} ms pro-actively), so it answers later than one with a copy that "
+            "is ready."
         )
     if medians["reactive"] < 3 * medians["proactive"]:
         reasons += (
