@@ -31,7 +31,7 @@ def test_each_event_once_over_random_moves_and_failures(architecture: str, coord
         roaming = EdgeRoaming(
             seed=seed,
             architecture=architecture,
-            coordination=coordination,  # type: ignore[arg-type]
+            coordination=coordination,  # type: ignore[arg-type]  # pytest gives plain texts
             duration_s=80.0,
         )
         roamed = roam_edge(roaming)

@@ -3,8 +3,19 @@
 import numpy as np
 import pytest
 
-from sojourn.edge.broker import BrokerRules, EventBroker, EventBrokerError
+from sojourn.edge.broker import (
+    BrokerRules,
+    DisplayerArrived,
+    EventBroker,
+    EventBrokerError,
+    SourceArrived,
+    SourceLeft,
+    Subscribed,
+    ToSource,
+    Unsubscribed,
+)
 from sojourn.edge.displayer import EventDisplayer
+from sojourn.edge.quench import UNKNOWN
 from sojourn.edge.source import EventSource, SourceRules
 from sojourn.interest.filters import Filter
 from sojourn.routing.architectures import ArchitectureError, routers_for
@@ -121,6 +132,26 @@ def test_a_source_that_comes_back_uploads_its_buffer() -> None:
         wanted = [key[1] for key, (_, event) in world.generated.items() if int(event.flat["value"]) < 500]
         assert [each.sequence for each in world.shown] == wanted
         assert bool(world.discards["quenched"]) == quench
+
+
+def test_a_broker_tells_sources_what_changed_and_no_more() -> None:
+    """A source that arrives is told all; afterwards each change is told from the version it has."""
+    interests = FilterInterests()
+    plan = routers_for("central", [()], interests)
+    broker = EventBroker(0, plan.routers[0], BrokerRules(quench=True), filter_of=interests.subs.__getitem__)
+    first, second = (interests.subscription(Filter.parse(text)) for text in ("a = 1", "b = 2 AND c = 3"))
+    broker.handle(DisplayerArrived(9, 1, (first,)), 0.0)
+    (told,) = broker.handle(SourceArrived(1, None, UNKNOWN), 1.0)
+    assert isinstance(told, ToSource)
+    assert (told.update.base, [text for _, text in told.update.added]) == (UNKNOWN, ["a = 1"])
+    (told,) = broker.handle(Subscribed(9, second), 2.0)
+    assert isinstance(told, ToSource)
+    assert [text for _, text in told.update.added] == ["b = 2 AND c = 3"]
+    (told,) = broker.handle(Unsubscribed(9, first), 3.0)
+    assert isinstance(told, ToSource)
+    assert (len(told.update.dropped), told.update.added) == (1, ())
+    broker.handle(SourceLeft(1), 4.0)
+    assert broker.handle(Unsubscribed(9, second), 5.0) == [], "nobody is there to be told"
 
 
 def test_flooding_over_a_graph_forgets_after_a_limit() -> None:

@@ -118,7 +118,7 @@ def test_the_extreme_stays_within_the_limit_of_keys() -> None:
         (QueuePolicy(keep="last"), "needs key"),
         (QueuePolicy(expiry_s=0), "expiry_s must be above 0"),
         (QueuePolicy(events_max=0), "events_max must be at least 1"),
-        (QueuePolicy(keep="some"), "keep may be all"),  # type: ignore[arg-type]
+        (QueuePolicy(keep="some"), "keep may be all"),  # type: ignore[arg-type]  # refused when it runs
     ],
 )
 def test_contradictions_are_one_sentence(policy: QueuePolicy, sentence: str) -> None:

@@ -57,7 +57,7 @@ class _ForgetfulFilter(NoFilter):
         super().__init__()
         self.count = 0
 
-    def accept(self, source: str, sequence: int) -> bool:  # noqa: ARG002
+    def accept(self, source: str, sequence: int) -> bool:  # noqa: ARG002  the same door
         self.count += 1
         return self.count % 3 != 0
 

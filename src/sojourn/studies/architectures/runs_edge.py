@@ -22,8 +22,9 @@ def random_graph(brokers: int, stream: np.random.Generator) -> list[list[int]]:
     """A connected graph: a random tree, and half as many links again as there are brokers."""
     graph: list[set[int]] = [set() for _ in range(brokers)]
     pairs = [(broker, int(stream.integers(broker))) for broker in range(1, brokers)]
-    if brokers > 2:
-        pairs += [tuple(map(int, stream.choice(brokers, 2, replace=False))) for _ in range(brokers // 2)]  # type: ignore[misc]
+    for _ in range(brokers // 2 if brokers > 2 else 0):
+        one, other = stream.choice(brokers, 2, replace=False)
+        pairs.append((int(one), int(other)))
     for one, other in pairs:
         graph[one].add(other)
         graph[other].add(one)
