@@ -21,14 +21,14 @@ BEACON, HELLO, REQUEST, REPLY, ERROR, DATA = 1, 2, 3, 4, 5, 6
 KINDS = ("", "beacon", "hello", "route request", "route reply", "route error", "data")
 
 # What a data packet is to the topics above.
-SUBSCRIBE, REPLICA, ADVERTISE, LIST, EVENT, DELIVERY, RECEIPT, COPY = 1, 2, 3, 4, 5, 6, 7, 8
-WHATS = ("", "subscribe", "replica", "advertise", "list", "event", "delivery", "receipt", "copy")
+SUBSCRIBE, REPLICA, ADVERTISE, LIST, EVENT, DELIVERY, RECEIPT, COPY, OFFER = 1, 2, 3, 4, 5, 6, 7, 8, 9
+WHATS = ("", "subscribe", "replica", "advertise", "list", "event", "delivery", "receipt", "copy", "offer")
 
 # Effects. ROUTE and ARRIVED stay inside a node; the driver carries out the others.
 SEND, ROUTE, ARRIVED, DELIVER, LOST, TIMER = 1, 2, 3, 4, 5, 6
 
 # Why a packet was lost, in `reason`.
-NO_ROUTE, TTL_OUT, WALKED_ROUND, BUFFER_FULL, QUEUE_FULL, LINK_BROKE, TOO_OLD = 1, 2, 3, 4, 5, 6, 7
+NO_ROUTE, TTL_OUT, WALKED_ROUND, BUFFER_FULL, QUEUE_FULL, LINK_BROKE, TOO_OLD, HAD_IT = 1, 2, 3, 4, 5, 6, 7, 8
 REASONS = (
     "",
     "no route",
@@ -38,6 +38,7 @@ REASONS = (
     "queue full",
     "link broke",
     "waited too long",
+    "given before",
 )
 
 ITEMS_MAX = 16

@@ -89,7 +89,7 @@ def _send(net: Net, node: int, at: int) -> None:
         and row.origin == node
         and net.cores.topics.subscriptions[row.subscription].silent != 0
     ):
-        _note_stale(net)
+        _note_stale(net, node, row.subscription)
     packet = take_packet(net)
     if packet < 0:
         net.run[0].numbers[OVERFLOW] += 1
@@ -103,12 +103,14 @@ def _send(net: Net, node: int, at: int) -> None:
 
 
 @inner
-def _note_stale(net: Net) -> None:
-    """An event is sent to a subscriber that has fallen silent; its soft state should run out soon."""
-    late_s = net.run[0].now_s - net.run[0].silent_s
-    if late_s > 0:
+def _note_stale(net: Net, node: int, subscription: int) -> None:
+    """Note how old the subscription is by which a silent subscriber is sent an event."""
+    now_s = net.run[0].now_s
+    if now_s > net.run[0].silent_s:
+        topics = net.cores.topics
+        heard_s = topics.stored[node, subscription].expires_s - topics.stations[node].soft_state_s
         net.run[0].numbers[STALE_SENT] += 1
-        net.run[0].stale_s = max(net.run[0].stale_s, late_s)
+        net.run[0].stale_s = max(net.run[0].stale_s, now_s - heard_s)
 
 
 @inner

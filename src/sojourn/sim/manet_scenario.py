@@ -76,7 +76,8 @@ class Manet(msgspec.Struct, frozen=True, kw_only=True):
     hello: bool = True
     """Whether AODV says hello; ns-2's relies on the MAC alone."""
     proximity: bool = True
-    """Whoever is within K of a home's place acts for it (section 3.5); else the nearest node does."""
+    """Whoever is within K of a home's place acts for it (section 3.5); else whoever is in radio range of it and
+    knows nobody nearer, or whom a walk round it leads back to."""
     proximity_m: float = 125.0
     """K; half the radio range."""
     ttl: int = 32

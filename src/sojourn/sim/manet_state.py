@@ -128,9 +128,7 @@ HOP = np.dtype(
 
 # Indices into `numbers`.
 HEAP_SIZE, ORDER, FREE_PACKETS, FRAMES, ACTIVE, TICKS, NEXT_EVENT, HOPS_LOGGED, HAPPENED = range(9)
-COLLISIONS, RETRIED, BROKEN, DUPLICATES, UNAUTHORISED, STALE_SENT, OVERFLOW, FRAMES_SENT, AGAIN_MATCHED = (
-    range(9, 18)
-)
+COLLISIONS, RETRIED, BROKEN, DUPLICATES, UNAUTHORISED, STALE_SENT, OVERFLOW, FRAMES_SENT, SPARE = range(9, 18)
 NUMBERS = 18
 
 
@@ -151,7 +149,7 @@ RUN = np.dtype(
         ("period_spread", "f8"),
         ("measure_s", "f8"),  # bytes are counted from here on
         # What is counted.
-        ("stale_s", "f8"),  # the longest that a silent subscriber was still sent events for
+        ("stale_s", "f8"),  # the oldest subscription by which a silent subscriber was sent an event
         ("numbers", "i8", (NUMBERS,)),
         ("sent", "i8", (len(KINDS), len(WHATS), 2)),  # packets and bytes given to the radio, once a hop
         ("lost", "i8", (len(KINDS), len(WHATS), len(REASONS))),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sojourn.adhoc.aodv.tables import HELLO_INTERVAL_S, make_aodv
 from sojourn.adhoc.gpsr.neighbours import make_gpsr
-from sojourn.adhoc.packets import BEACON, DATA, HELLO, KINDS, REASONS, WHATS
+from sojourn.adhoc.packets import BEACON, DATA, DELIVERY, HAD_IT, HELLO, KINDS, REASONS, WHATS
 from sojourn.adhoc.topics.node import Cores
 from sojourn.adhoc.topics.places import home_node, home_place, home_waypoint
 from sojourn.adhoc.topics.state import SUBSCRIPTION, TOPIC, make_topics
@@ -44,6 +44,8 @@ class Measured(NamedTuple):
     delivered: int
     duplicates: int
     unauthorised: int
+    copies: int
+    """Deliveries that subscribers had been given before and did not give their applications again."""
     delays_s: NDArray[np.float64]
     """Of each delivery."""
     bytes_per_node_s: float
@@ -56,7 +58,7 @@ class Measured(NamedTuple):
     stale_sent: int
     """Events sent to subscribers that had fallen silent."""
     stale_s: float
-    """The longest after falling silent; below 0 if none was sent."""
+    """Age of the oldest subscription by which that was done; below 0 if none was sent."""
     frames: int
     retried: int
     broken: int
@@ -115,6 +117,7 @@ class World:
                 nodes if scheme.geographic else 1,
                 beacon_s=manet.beacon_s,
                 capture_m=manet.proximity_m if near else 0.0,
+                nearest_m=0.0 if near else state.RECEPTION_M,
                 home_walk=not near,
                 relative=manet.relative,
             ),
@@ -225,6 +228,7 @@ class World:
             delivered=int(got.sum()),
             duplicates=self.number(state.DUPLICATES),
             unauthorised=self.number(state.UNAUTHORISED),
+            copies=int(net.run["lost"][0][DATA, DELIVERY, HAD_IT]),
             delays_s=delays,
             bytes_per_node_s=total * rate,
             bytes_by_kind=by_kind,

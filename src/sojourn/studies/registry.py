@@ -20,6 +20,10 @@ from sojourn.studies.handoff import measures as handoff_measures
 from sojourn.studies.handoff import parameters as handoff_parameters
 from sojourn.studies.handoff import presentation as handoff_presentation
 from sojourn.studies.handoff import study as handoff_study
+from sojourn.studies.manet import parameters as manet_parameters
+from sojourn.studies.manet import presentation as manet_presentation
+from sojourn.studies.manet import runs as manet_runs
+from sojourn.studies.manet import study as manet_study
 from sojourn.studies.publisher_mobility import measures, parameters, presentation, study
 from sojourn.studies.runner import Simulate
 
@@ -102,6 +106,18 @@ STUDIES = {
         facts=architectures_presentation.facts,
         simulate_traced="sojourn.studies.architectures.traced:simulate_traced",
         tables=architectures_presentation.tables,
+    ),
+    manet_study.NAME: Study(
+        name=manet_study.NAME,
+        title=manet_presentation.TITLE,
+        scale_named=manet_parameters.scale_named,
+        what_is_run=lambda scale, seeds: f"seeds 1 to {seeds or scale.seeds}, {scale.duration_s:g} s a run",
+        simulate=manet_runs.simulate,
+        run=manet_study.run,
+        charts=manet_presentation.charts,
+        summary=manet_presentation.summary,
+        facts=manet_presentation.facts,
+        simulate_traced="sojourn.studies.manet.traced:simulate_traced",
     ),
 }
 """Every study by name, in the order in which they are run."""

@@ -1,7 +1,8 @@
 """One hop of a packet under GPSR: what a node does with a packet that it made, was sent, or could not send.
 
 1. A packet has arrived if it is addressed to this node, or to a place of which this node is within
-   `capture_m` (the topics above decide what that means; section 3.5 of paper 004).
+   `capture_m` (the topics above decide what that means; section 3.5 of paper 004), or within `nearest_m`
+   without knowing anybody nearer.
 2. Greedy: the neighbour nearest to the goal's place, if it is nearer than this node. A goal that is itself a
    neighbour is the next hop, whatever its old place says.
 3. Where nobody is nearer, the packet enters perimeter mode at this place (Lp) and walks the face before it by
@@ -63,7 +64,9 @@ def forward(gpsr: Gpsr, node: int, x: float, y: float, packet: Packet, now_s: fl
             row.mode = GREEDY
     if row.mode == GREEDY:
         entry = _nearest(gpsr, node, row, left)
-        if entry < 0:
+        if entry < 0 and row.goal == EVERYBODY and left <= gpsr[node].nearest_m ** 2:
+            entry = _HOME
+        elif entry < 0:
             entry = _enter_perimeter(gpsr, node, x, y, row)
     else:
         entry = _walk(gpsr, node, x, y, row)
@@ -72,13 +75,14 @@ def forward(gpsr: Gpsr, node: int, x: float, y: float, packet: Packet, now_s: fl
         gpsr[node].said_s = now_s
         return
     out.filled[0] = at  # nothing is sent after all
-    if entry == _ROUND and gpsr[node].home_walk != 0 and packet.goal == EVERYBODY:
+    walked_home = entry == _ROUND and gpsr[node].home_walk != 0 and packet.goal == EVERYBODY
+    if entry == _HOME or walked_home:
         emit(out, packet, ARRIVED)
     else:
         lose(out, packet, WALKED_ROUND if entry == _ROUND else NO_ROUTE)
 
 
-_NOBODY, _ROUND = -1, -2
+_NOBODY, _ROUND, _HOME = -1, -2, -3
 
 
 @inner

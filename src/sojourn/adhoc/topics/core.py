@@ -22,6 +22,7 @@ from sojourn.adhoc.packets import (
     DELIVERY,
     EVENT,
     EVERYBODY,
+    HAD_IT,
     ITEMS_MAX,
     LIST,
     REPLICA,
@@ -32,6 +33,7 @@ from sojourn.adhoc.packets import (
     Packet,
     emit,
     emit_new,
+    lose,
 )
 from sojourn.adhoc.topics.state import (
     ADVERTISE_BYTES,
@@ -130,9 +132,12 @@ def arrived(
         _learn(topics, node, packet)
     elif what == EVENT:
         _match(topics, node, packet, now_s, out)
-    elif what == DELIVERY and not has_seen(topics, node, packet.event, GIVEN):
-        remember(topics, node, packet.event, GIVEN, packet.topic, now_s)
-        emit(out, packet, DELIVER)
+    elif what == DELIVERY:
+        if has_seen(topics, node, packet.event, GIVEN):
+            lose(out, packet, HAD_IT)
+        else:
+            remember(topics, node, packet.event, GIVEN, packet.topic, now_s)
+            emit(out, packet, DELIVER)
 
 
 @inner

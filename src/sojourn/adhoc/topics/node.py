@@ -151,9 +151,8 @@ def publish(
     cores: Cores, node: int, event: Any, tries: int, x: float, y: float, now_s: float, out: Effects
 ) -> None:
     """The application on a node publishes an event, or does so again since nobody confirmed it."""
-    if tries > 1 and repair.is_confirmed(cores.topics, node, event.event):
-        return
-    core.publish(cores.topics, node, event, x, y, event.made_s, out)
     if cores.topics.stations[node].repair != 0:
-        repair.wait_for_receipt(node, event.event, tries, now_s, out)
+        repair.publish(cores.topics, node, event, tries, x, y, now_s, out)
+    else:
+        core.publish(cores.topics, node, event, x, y, now_s, out)
     settle(cores, node, x, y, now_s, out)

@@ -1,11 +1,14 @@
 """Beyond paper 004: events are kept near their home and sent again to whoever has not got them.
 
 1. Whoever takes an event at its home repeats it once to all neighbours, so that everybody near the home keeps
-   it for `keep_s`, and sends the publisher a receipt. A publisher without a receipt sends again, after one,
-   two, four and eight seconds.
-2. A subscription lists the events its subscriber was given lately. Whoever takes it at the home sends the
-   kept events that pass and are not on the list, to the place the subscription has just named.
-3. An event known here, by itself or from a neighbour's repetition, is not matched again.
+   it for `keep_s`, and sends the publisher a receipt.
+2. A publisher without a receipt tries again after one, two, four, eight and sixteen seconds; not with the
+   event, which may walk round a void again, but with an offer a tenth of its size. Whoever takes the offer at
+   the home asks for the event. If its last event was not confirmed, a publisher begins with an offer.
+3. A subscription lists the events its subscriber was given lately. Whoever takes it at the home sends the
+   kept events that pass and are not on the list, to the place the subscription has just named; unless the
+   subscription itself needed more than half of the hops a packet may take.
+4. An event known here, by itself or from a neighbour's repetition, is not matched again.
 
 Since a subscription that gets lost costs a delay and no longer an event, they can be sent half as often,
 which pays for all the rest.
@@ -20,6 +23,7 @@ from sojourn.adhoc.packets import (
     EVENT,
     EVERYBODY,
     ITEMS_MAX,
+    OFFER,
     RECEIPT,
     SEND,
     SUBSCRIBE,
@@ -31,7 +35,9 @@ from sojourn.adhoc.packets import (
 )
 from sojourn.adhoc.topics import core
 from sojourn.adhoc.topics.state import (
+    EVENT_HEADER_BYTES,
     GIVEN,
+    HANDLED,
     KEPT_MAX,
     RECEIPT_BYTES,
     RECEIPT_ITEM_BYTES,
@@ -45,7 +51,7 @@ CONFIRMED = 3
 """Role of a publisher in a remembered event: its home has confirmed it."""
 
 FIRST_WAIT_S = 1.0
-TRIES_MAX = 5
+TRIES_MAX = 6
 
 
 @inner
@@ -61,19 +67,27 @@ def list_receipts(topics: Topics, node: int, packet: Packet, now_s: float) -> No
 
 
 @inner
-def wait_for_receipt(node: int, event: int, tries: int, now_s: float, out: Effects) -> None:
-    """Set the timer after which a publisher sends an event again."""
-    if tries >= TRIES_MAX:
+def publish(
+    topics: Topics, node: int, event: Any, tries: int, x: float, y: float, now_s: float, out: Effects
+) -> None:
+    """Publish an event, or see to it again if nobody has confirmed it."""
+    me = topics.stations[node]
+    if tries == 1:
+        _keep(topics, node, event, event.bytes + EVENT_HEADER_BYTES + me.header_bytes)
+    elif has_seen(topics, node, event.event, CONFIRMED):
         return
-    row = out.rows[emit_new(out, node, DATA, TIMER, now_s)]
-    row.event, row.tries = event, tries
-    row.delay_s = FIRST_WAIT_S * 2 ** (tries - 1)
-
-
-@inner
-def is_confirmed(topics: Topics, node: int, event: int) -> bool:
-    """Whether a publisher knows that its event has come home."""
-    return has_seen(topics, node, event, CONFIRMED)
+    else:
+        me.reached = 0
+    if tries == 1 and me.reached != 0:
+        core.publish(topics, node, event, x, y, now_s, out)
+    else:
+        row = out.rows[core.to_home(topics, node, event.topic, OFFER, RECEIPT_BYTES, now_s, out)]
+        row.event = event.event
+        row.source_x, row.source_y = x, y
+    if tries < TRIES_MAX:
+        timer = out.rows[emit_new(out, node, DATA, TIMER, now_s)]
+        timer.event, timer.tries = event.event, tries
+        timer.delay_s = FIRST_WAIT_S * 2 ** (tries - 1)
 
 
 @inner
@@ -85,9 +99,14 @@ def arrived(
     if what == EVENT:
         _on_event(topics, node, x, y, packet, now_s, out)
     elif what == COPY:
-        _keep(topics, node, packet)
+        _keep(topics, node, packet, packet.bytes)
+        if not has_seen(topics, node, packet.event, HANDLED):
+            remember(topics, node, packet.event, HANDLED, packet.topic, now_s)
+    elif what == OFFER:
+        wanted = 0 if has_seen(topics, node, packet.event, HANDLED) else 1
+        _confirm(topics, node, packet, wanted, now_s, out)
     elif what == RECEIPT:
-        remember(topics, node, packet.event, CONFIRMED, packet.topic, now_s)
+        _on_receipt(topics, node, x, y, packet, now_s, out)
     else:
         core.arrived(topics, node, x, y, packet, now_s, out)
         if what == SUBSCRIBE:
@@ -98,40 +117,65 @@ def arrived(
 def _on_event(
     topics: Topics, node: int, x: float, y: float, packet: Packet, now_s: float, out: Effects
 ) -> None:
-    if not _is_kept(topics, node, packet.event):
+    if not has_seen(topics, node, packet.event, HANDLED):
         core.arrived(topics, node, x, y, packet, now_s, out)
-        _keep(topics, node, packet)
+        _keep(topics, node, packet, packet.bytes)
         row = out.rows[emit(out, packet, SEND)]
         row.what, row.sender, row.to = COPY, node, EVERYBODY
         row.x, row.y = x, y
+    _confirm(topics, node, packet, 0, now_s, out)
+
+
+@inner
+def _confirm(topics: Topics, node: int, packet: Packet, wanted: int, now_s: float, out: Effects) -> None:
+    """Tell a publisher that its event is known, or that it is wanted."""
     row = out.rows[core.to_node(topics, node, packet.origin, RECEIPT, RECEIPT_BYTES, now_s, out)]
-    row.event, row.topic = packet.event, packet.topic
+    row.event, row.topic, row.tries = packet.event, packet.topic, wanted
     row.goal_x, row.goal_y = packet.source_x, packet.source_y
 
 
 @inner
-def _is_kept(topics: Topics, node: int, event: int) -> bool:
-    for at in range(KEPT_MAX):  # noqa: SIM110  kernels have no generators
-        if topics.kept[node, at].event == event:
-            return True
-    return False
+def _on_receipt(
+    topics: Topics, node: int, x: float, y: float, packet: Packet, now_s: float, out: Effects
+) -> None:
+    topics.stations[node].reached = 1
+    if packet.tries == 0:
+        remember(topics, node, packet.event, CONFIRMED, packet.topic, now_s)
+        return
+    at = _kept_at(topics, node, packet.event)
+    if at >= 0:
+        kept = topics.kept[node, at]
+        row = out.rows[core.to_home(topics, node, kept.topic, EVENT, 0, now_s, out)]
+        row.bytes, row.made_s = kept.bytes, kept.made_s
+        row.event, row.value, row.clearance = kept.event, kept.value, kept.clearance
+        row.source_x, row.source_y = x, y
 
 
 @inner
-def _keep(topics: Topics, node: int, packet: Packet) -> None:
-    if _is_kept(topics, node, packet.event):
+def _kept_at(topics: Topics, node: int, event: int) -> int:
+    for at in range(KEPT_MAX):
+        if topics.kept[node, at].event == event:
+            return at
+    return -1
+
+
+@inner
+def _keep(topics: Topics, node: int, event: Any, size: int) -> None:
+    if _kept_at(topics, node, event.event) >= 0:
         return
     at = topics.kept[node, 0].next
     topics.kept[node, 0].next = (at + 1) % KEPT_MAX
     kept: Any = topics.kept[node, at]
-    kept.event, kept.topic = packet.event, packet.topic
-    kept.clearance, kept.bytes, kept.value = packet.clearance, packet.bytes, packet.value
-    kept.made_s = packet.made_s
+    kept.event, kept.topic = event.event, event.topic
+    kept.clearance, kept.bytes, kept.value = event.clearance, size, event.value
+    kept.made_s = event.made_s
 
 
 @inner
 def _send_missing(topics: Topics, node: int, packet: Packet, now_s: float, out: Effects) -> None:
     rules = topics.stations[node]
+    if packet.hops > rules.ttl // 2:
+        return  # it had to walk far: an event would, too, and is ten times its size
     entry = topics.stored[node, packet.subscription]
     for at in range(KEPT_MAX):
         kept = topics.kept[node, at]

@@ -38,6 +38,7 @@ STATION = np.dtype(
         ("soft_state_s", "f8"),
         ("keep_s", "f8"),
         ("grace_s", "f8"),
+        ("reached", "i8"),  # whether the home confirmed what this node published last
         # A ring of events seen.
         ("seen_at", "i8"),
         ("seen_event", "i8", (RECENT_MAX,)),
@@ -97,7 +98,7 @@ def make_topics(nodes: int, topics: NDArray[Any], subscriptions: NDArray[Any], *
     stations = np.zeros(nodes, STATION)
     for name, value in rules.items():
         stations[name] = value
-    stations["seen_event"] = -1
+    stations["seen_event"], stations["reached"] = -1, 1
     stored = np.zeros((nodes, len(subscriptions)), STORED)
     stored["expires_s"] = -1e9
     kept = np.zeros((nodes, KEPT_MAX), KEPT)

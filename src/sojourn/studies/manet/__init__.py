@@ -1,0 +1,1 @@
+"""Publish/subscribe without infrastructure at speed, over AODV and GPSR (paper 004)."""

@@ -1,0 +1,133 @@
+"""Figures 4 and 5 of paper 004 redrawn from our own runs, and those that go beyond it.
+
+The paper prints curves and no numbers, so nothing of it is marked. Bars are 95% intervals over seeds.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+from sojourn.sim.manet_scenario import SCHEMES
+from sojourn.studies.manet.grid import NEAREST_NODE, NO_HELLO
+from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, NEAREST, OURS, SIX
+from sojourn.studies.manet.table import Table
+
+COLOURS = {
+    "r-aodv": "#e08e0b",
+    "b-aodv": "#c0392b",
+    "r-gpsr": "#85929e",
+    "b-gpsr": "#34495e",
+    "r-gpsr-map": "#2471a3",
+    "b-gpsr-map": "#1e8449",
+    OURS: "#7d3c98",
+}
+DASHES = {"r": "dash", "b": "solid"}
+Y_TITLES = {
+    "delivery_ratio": "deliveries over those due",
+    "delay_ms": "mean delay of deliveries, ms",
+    "load_bytes_s": "bytes sent a node and second",
+}
+PARTS = {
+    "subscriptions": ("subscribe", "replica"),
+    "advertisements and lists": ("advertise", "list"),
+    "events": ("event", "delivery", "copy", "receipt", "offer"),
+    "beacons and hellos": ("beacon", "hello"),
+    "AODV's requests, replies, errors": ("route request", "route reply", "route error"),
+}
+
+
+class Figure(NamedTuple):
+    """One figure and the claims it bears on."""
+
+    number: str
+    claims: tuple[str, ...]
+    draw: Callable[[Table], go.Figure]
+
+
+def _plain(title: str, y_title: str, x_title: str = "speed, m/s") -> go.Figure:
+    figure = go.Figure()
+    figure.update_layout(title=title, xaxis_title=x_title, yaxis_title=y_title)
+    return figure
+
+
+def _add(figure: go.Figure, table: Table, key: tuple[str, str, str], name: str, **look: str) -> None:
+    points = table.line(*key)
+    halves = table.intervals(key[0], key[1], "none", key[2])
+    figure.add_trace(
+        go.Scatter(
+            x=list(points),
+            y=list(points.values()),
+            name=name,
+            mode="lines+markers",
+            error_y={"type": "data", "array": [halves[x] for x in points]},
+            line={"color": look.get("colour", COLOURS[key[1]]), "dash": look.get("dash", DASHES[key[1][0]])},
+        )
+    )
+
+
+def over_speed(table: Table, scenario: str, measure: str, title: str) -> go.Figure:
+    """A panel of Figure 4 or 5: the six schemes, and ours."""
+    figure = _plain(f"{title}, {scenario}", Y_TITLES[measure])
+    for scheme in (*SIX, OURS):
+        _add(figure, table, (scenario, scheme, measure), SCHEMES[scheme].title)
+    return figure
+
+
+def composition(table: Table, scenario: str) -> go.Figure:
+    """What the load is made of."""
+    figure = _plain(f"What is sent, {scenario}", Y_TITLES["load_bytes_s"], "scheme")
+    runs = table.runs[table.runs["experiment"] == scenario]
+    schemes = (*SIX, OURS)
+    for part, kinds in PARTS.items():
+        columns = [f"bytes_s {kind}" for kind in kinds if f"bytes_s {kind}" in runs.columns]
+        heights = [
+            float(runs[runs["series"] == scheme][columns].fillna(0.0).astype(float).sum(axis=1).mean())
+            for scheme in schemes
+        ]
+        figure.add_trace(go.Bar(x=[SCHEMES[scheme].title for scheme in schemes], y=heights, name=part))
+    figure.update_layout(barmode="stack")
+    return figure
+
+
+def proximity(table: Table, scenario: str) -> go.Figure:
+    """Delivery with and without proximity selection."""
+    figure = _plain(f"Any node within K, or the nearest one, {scenario}", Y_TITLES["delivery_ratio"])
+    for scheme in NEAREST:
+        _add(figure, table, (scenario, scheme, "delivery_ratio"), SCHEMES[scheme].title, dash="solid")
+        name = f"{SCHEMES[scheme].title}, nearest node"
+        _add(figure, table, (scenario + NEAREST_NODE, scheme, "delivery_ratio"), name, dash="dot")
+    return figure
+
+
+def hellos(table: Table, measure: str) -> go.Figure:
+    """AODV with hellos, as the RFC has them, and without, as ns-2 has it."""
+    figure = _plain("AODV with and without hello", Y_TITLES[measure])
+    for scenario in (FREEWAY, MANHATTAN):
+        for scheme in ("r-aodv", "b-aodv"):
+            title = f"{SCHEMES[scheme].title}, {scenario}"
+            _add(figure, table, (scenario, scheme, measure), title, dash="solid")
+            _add(figure, table, (scenario + NO_HELLO, scheme, measure), f"{title}, no hello", dash="dot")
+    return figure
+
+
+def panels(number: str, scenario: str) -> list[Figure]:
+    """The three panels of a figure of the paper."""
+    return [
+        Figure(
+            f"{number}a",
+            ("E-void", "E-map", "E-rendezvous-sensitive"),
+            partial(over_speed, scenario=scenario, measure="delivery_ratio", title="Delivery over speed"),
+        ),
+        Figure(
+            f"{number}b",
+            ("E-delay",),
+            partial(over_speed, scenario=scenario, measure="delay_ms", title="Delay over speed"),
+        ),
+        Figure(
+            f"{number}c",
+            ("E-load",),
+            partial(over_speed, scenario=scenario, measure="load_bytes_s", title="Load over speed"),
+        ),
+    ]

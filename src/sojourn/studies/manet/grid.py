@@ -1,0 +1,79 @@
+"""The grid of the mobile network study: every run that a figure or claim of paper 004 needs.
+
+An experiment is a scenario, alone or with what is done differently in it; a series is a scheme; x is a speed.
+Seed n has the same roads, people, events and topics' names under every scheme.
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from sojourn.sim.manet_scenario import Manet
+from sojourn.studies.manet import parameters
+from sojourn.studies.manet.parameters import NEAREST, OURS, SCENARIOS, SIX, Scale
+from sojourn.studies.manet.runs import Run
+from sojourn.studies.runner import RunSpec
+
+NEAREST_NODE, NO_HELLO, SILENCE = " nearest", " no hello", " silence"
+"""What stands behind a scenario's name when something is done differently."""
+
+
+def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
+    """Every run of the study."""
+    return [
+        spec
+        for scenario in SCENARIOS
+        for speed in scale.speeds(scenario)
+        for seed in range(1, (seeds or scale.seeds) + 1)
+        for spec in _at(scale, scenario, speed, seed)
+    ]
+
+
+def _at(scale: Scale, scenario: str, speed: float, seed: int) -> list[RunSpec]:
+    def spec(suffix: str, scheme: str, **changes: Any) -> RunSpec:
+        given = {**SCENARIOS[scenario], "duration_s": scale.duration_s, "speed_m_s": speed, "seed": seed}
+        if scheme == OURS:
+            given |= parameters.OURS_CHANGES
+        manet = Manet(scheme=scheme, **{**given, **changes})  # type: ignore[arg-type]
+        return _spec(scenario + suffix, scheme, speed, manet, drawn=_is_drawn(scale, suffix, scheme, manet))
+
+    found = [spec("", scheme) for scheme in (*SIX, OURS)]
+    found += [spec(NEAREST_NODE, scheme, proximity=False) for scheme in NEAREST]
+    found += [spec(NO_HELLO, scheme, hello=False) for scheme in ("r-aodv", "b-aodv")]
+    if speed == _middle(scale, scenario):
+        found += [spec(SILENCE, scheme, silent_share=parameters.SILENT_SHARE) for scheme in (*SIX, OURS)]
+    return found
+
+
+def _middle(scale: Scale, scenario: str) -> float:
+    speeds = scale.speeds(scenario)
+    return speeds[len(speeds) // 2]
+
+
+def _is_drawn(scale: Scale, suffix: str, scheme: str, manet: Manet) -> bool:
+    scenario = manet.map
+    first = manet.seed == 1 and manet.speed_m_s == _middle(scale, scenario)
+    return first and not suffix and scheme in (parameters.DRAWN, "b-gpsr")
+
+
+def run_id_of(spec_json: str) -> str:
+    """A run's id: a digest of all it takes to repeat it."""
+    return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
+
+
+def _spec(experiment: str, series: str, speed: float, manet: Manet, *, drawn: bool) -> RunSpec:
+    text = msgspec.json.encode(Run(manet=manet, drawn=drawn), order="sorted").decode()
+    # GPSR without a map walks round voids: several times the packets of the others.
+    walks = 3.0 if series in ("r-gpsr", "b-gpsr") else 1.0
+    return RunSpec(
+        run_id=run_id_of(text),
+        experiment=experiment,
+        series=series,
+        computations="none",
+        axis="speed",
+        x=speed,
+        seed=manet.seed,
+        cost=walks * manet.duration_s,
+        spec_json=text,
+    )

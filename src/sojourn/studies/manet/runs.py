@@ -1,0 +1,103 @@
+"""One run of the study: its specification, its measures, and, of a few, what is drawn of single events."""
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sojourn.adhoc.packets import DATA, DELIVERY, EVENT, KINDS
+from sojourn.sim import manet_state as state
+from sojourn.sim.manet_scenario import Manet
+from sojourn.sim.manet_world import CONTROL_KINDS, Measured, World
+from sojourn.studies.runner import Row
+
+MS = 1000.0
+HOPS_LOGGED = 1 << 21
+FRAMES_DRAWN = 4
+"""Events of which the way is drawn."""
+
+MEASURES = [
+    "delivery_ratio", "delay_ms", "delay_median_ms", "load_bytes_s", "control_bytes_s", "data_bytes_s",
+    "duplicates", "copies", "unauthorised", "stale_sent", "stale_s", "frames", "retried", "collisions",
+]  # fmt: skip
+"""Numbers of a run that are averaged over seeds."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """All it takes to repeat one run."""
+
+    manet: Manet
+    drawn: bool = False
+    """Whether single events are drawn."""
+
+
+def simulate(spec_json: str) -> Row:
+    """Carry out one run and return its numbers."""
+    return carry_out(msgspec.json.decode(spec_json, type=Run))[1]
+
+
+def carry_out(run: Run) -> tuple[World, Row]:
+    """Carry out one run; the world after it, and its numbers."""
+    world = World(run.manet, hops_logged=HOPS_LOGGED if run.drawn else 0)
+    row = measure(world.run())
+    if run.drawn:
+        row["picture"] = json.dumps(picture(world), separators=(",", ":"))
+    return world, row
+
+
+def measure(measured: Measured) -> Row:
+    """One run as named numbers."""
+    delays = measured.delays_s
+    control = sum(measured.bytes_by_kind.get(kind, 0.0) for kind in CONTROL_KINDS)
+    row: Row = {
+        "expected": measured.expected,
+        "delivered": measured.delivered,
+        "delivery_ratio": measured.delivered / measured.expected if measured.expected else None,
+        "delay_ms": float(delays.mean()) * MS if len(delays) else None,
+        "delay_median_ms": float(np.median(delays)) * MS if len(delays) else None,
+        "load_bytes_s": measured.bytes_per_node_s,
+        "control_bytes_s": control,
+        "data_bytes_s": measured.bytes_per_node_s - control,
+        "duplicates": measured.duplicates,
+        "copies": measured.copies,
+        "unauthorised": measured.unauthorised,
+        "stale_sent": measured.stale_sent,
+        "stale_s": measured.stale_s,
+        "frames": measured.frames,
+        "retried": measured.retried,
+        "broken": measured.broken,
+        "collisions": measured.collisions,
+    }
+    row |= {f"bytes_s {kind}": rate for kind, rate in measured.bytes_by_kind.items()}
+    return row | {f"lost {why}": count for why, count in measured.lost.items()}
+
+
+def picture(world: World) -> dict[str, Any]:
+    """Where everybody was when a few events went their way, and each hop of that way."""
+    net = world.net
+    count = min(world.number(state.HOPS_LOGGED), len(net.hops))
+    hops = net.hops[:count]
+    of_event = hops[(hops["kind"] == DATA) & np.isin(hops["what"], (EVENT, DELIVERY))]
+    frames = []
+    for event in np.linspace(0, len(world.publications) - 1, FRAMES_DRAWN + 2).astype(int)[1:-1]:
+        made_s = float(world.publications[event]["made_s"])
+        places = world.track[round(made_s * 10)]
+        mine = of_event[of_event["event"] == event]
+        frames.append(
+            {
+                "time_s": made_s,
+                "topic": int(world.publications[event]["topic"]),
+                "publisher": int(world.publications[event]["node"]),
+                "due": [
+                    int(world.subscriptions[at]["node"]) for at in np.flatnonzero(world.expected()[event])
+                ],
+                "places": np.round(places, 1).tolist(),
+                "hops": [[int(h["sender"]), int(h["to"]), int(h["mode"]), int(h["what"])] for h in mine],
+            }
+        )
+    roads = [[list(point) for point in road.points] for road in world.map.road]
+    return {"roads": roads, "homes": world.homes, "area": list(world.map.area_m), "frames": frames}
+
+
+assert KINDS[DATA] == "data"
