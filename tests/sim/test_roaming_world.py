@@ -1,5 +1,6 @@
 """The world of roaming subscribers: guarantees with ample queues, and that a seed repeats a run."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_world import RoamingWorld
 from sojourn.sim.scenario import ScenarioError, described_from
 
-COSTS = {"message_cost_ms": 2.0, "match_cost_ms": 0.2, "transfer_cost_ms": 2.0}
+COSTS: dict[str, Any] = {"message_cost_ms": 2.0, "match_cost_ms": 0.2, "transfer_cost_ms": 2.0}
 SHORT: dict[str, Any] = {"subscribers": 40, "warmup_s": 20.0, "duration_s": 60.0, "connect_s": 12.0, **COSTS}
 AMPLE: dict[str, Any] = {**SHORT, "queue_bytes": 1_000_000_000}
 
@@ -91,6 +92,32 @@ def test_an_order_2_predictor_keeps_fewer_copies() -> None:
     assert order_2.unique == order_2.expected
 
 
+def test_vehicles_of_a_floating_car_file_are_handed_over(tmp_path: Path) -> None:
+    """Cars drive past three brokers and back: each gets everything once, whoever is nearest."""
+    network = tmp_path / "net.toml"
+    points = "[points]\na = [0, 0]\nb = [100, 0]\nc = [200, 0]\n"
+    network.write_text(f'links = [["a", "b"], ["b", "c"]]\n{points}', encoding="utf-8")
+    steps = []
+    for now in range(80):
+        east = 5.0 * now if now < 40 else 400 - 5.0 * now
+        cars = [("east", east), ("west", 200 - east)]
+        vehicles = "".join(f'<vehicle id="{name}" x="{x}" y="3"/>' for name, x in cars)
+        steps.append(f'<timestep time="{now}">{vehicles}</timestep>')
+    traffic = tmp_path / "traffic.xml"
+    traffic.write_text(f"<fcd-export>{''.join(steps)}</fcd-export>", encoding="utf-8")
+    files: dict[str, Any] = {
+        "topology": "file",
+        "topology_file": str(network),
+        "movement": "file",
+        "movement_file": str(traffic),
+    }
+    times: dict[str, Any] = {"warmup_s": 5.0, "duration_s": 70.0, "handoff_s": 1.0, "sleep_s": 0.05}
+    result = RoamingWorld(RoamingScenario(**files, **times, **COSTS)).run()
+    assert result.moves == 8
+    assert result.expected > 100
+    assert (result.unique, result.doubled, result.late) == (result.expected, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
@@ -100,6 +127,7 @@ def test_an_order_2_predictor_keeps_fewer_copies() -> None:
         ({"client_loss": 0.95}, "client_loss must lie between 0 and 0.9"),
         ({"link_latency_ms": 0.0}, "sleep_s must be more than 0"),
         ({"speed": 3}, "speed is no parameter"),
+        ({"movement": "file", "movement_file": "x", "publishers_move": True}, "publishers_move needs drawn"),
     ],
 )
 def test_bad_scenarios_get_one_sentence(values: dict[str, object], sentence: str) -> None:

@@ -194,6 +194,8 @@ def _check_choices(scenario: RoamingScenario) -> None:
     ):
         if getattr(scenario, name) == value and not getattr(scenario, needed):
             raise ScenarioError(f"{needed} must name a file when {name} is {value}.")
+    if scenario.movement == "file" and scenario.publishers_move:
+        raise ScenarioError("publishers_move needs drawn movement; movement file moves subscribers only.")
     if scenario.predictor == "order-2" and not (scenario.graph_file or scenario.training_s > 0):
         raise ScenarioError("graph_file must name a file, or training_s be above 0, for order-2.")
 
