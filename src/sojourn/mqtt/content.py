@@ -25,6 +25,8 @@ from sojourn.interest.values import Scalar
 from sojourn.mqtt.conventions import ATTRIBUTE_PREFIX, value_of
 from sojourn.mqtt.message import Message
 
+JSON_STARTS = b"{ \t\r\n"
+"""The bytes that a JSON object, perhaps after blanks, begins with."""
 KNOWN_NAMES_MAX = 10_000
 TEXTS_MAX = 1_024
 Parsed = TypeVar("Parsed")
@@ -73,7 +75,7 @@ def attributes_of(message: Message) -> tuple[dict[str, Scalar], set[str]]:
         objects: set[str] = set()
         payload_at = message.payload_at
         frame = message.frame
-        if payload_at < len(frame) and frame[payload_at] == 0x7B:  # an opening brace
+        if payload_at < len(frame) and frame[payload_at] in JSON_STARTS:
             _read_fields(message.payload, flat, objects)
         for name, text in message.properties.user:
             _enter(flat, objects, name, value_of(text))

@@ -108,6 +108,7 @@ class Session:
         "ended",
         "expires_s",
         "expiry",
+        "filters",
         "held",
         "inflight",
         "last_number",
@@ -150,6 +151,8 @@ class Session:
         """The broker that the client says it was at before."""
         self.advertisements: tuple[str, ...] = ()
         self.subscriptions: dict[str, Subscription] = {}
+        self.filters = 0
+        """How many of them carry a filter."""
         self.inflight: dict[int, Delivery | None] = {}
         """By packet identifier, in the order they were sent; None once only the PUBCOMP is missing."""
         self.unsent: deque[int] = deque()

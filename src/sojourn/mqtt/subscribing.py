@@ -28,6 +28,10 @@ GRANTED = (
 )
 
 
+REASONS_MAX = 5
+"""Refusals of one packet that are explained."""
+
+
 class _RefusedError(Exception):
     """A topic filter is refused with a code and a sentence."""
 
@@ -53,18 +57,22 @@ class Subscriber:
         codes: list[SubCode] = []
         reasons: list[str] = []
         greetings: list[tuple[Subscription, bool]] = []
-        for wanted in packet.topic_filters:
+        most = self.shared.limits.subscriptions_max
+        codes_beyond = [SubCode.QUOTA_EXCEEDED] * (len(packet.topic_filters) - most)
+        for wanted in packet.topic_filters[:most]:
             if wanted.no_local and wanted.pattern.startswith(SHARE):
                 raise protocol_error("A shared subscription cannot be no-local.")
             try:
                 subscription = self._read(session, wanted, packet, now)
             except _RefusedError as refusal:
                 codes.append(refusal.code)
-                reasons.append(refusal.text)
+                if len(reasons) < REASONS_MAX:
+                    reasons.append(refusal.text)
                 self.shared.counters.refused["subscription"] += 1
                 continue
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
+        codes += codes_beyond
         reason = " ".join(reasons) if reasons and connection.problem_information else None
         self.deliverer.write(connection, _suback(connection, packet.packet_id, codes, reason))
         for subscription, is_new in greetings:
@@ -94,8 +102,10 @@ class Subscriber:
         previous = session.subscriptions.get(subscription.text)
         if subscription.filter is not None:
             subscription.filter = shared.filters.add(subscription.filter)
+            session.filters += 1
         if previous is not None and previous.filter is not None:
             shared.filters.remove(previous.filter)
+            session.filters -= 1
         session.subscriptions[subscription.text] = subscription
         shared.tree.add(subscription)
         if shared.effects.collects:
@@ -111,6 +121,7 @@ class Subscriber:
         shared.tree.remove(subscription)
         if subscription.filter is not None:
             shared.filters.remove(subscription.filter)
+            session.filters -= 1
         if shared.effects.collects:
             shared.effects.changes.append(Change(Turn.UNSUBSCRIBED, session, subscription))
 
@@ -194,8 +205,7 @@ class Subscriber:
                 SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.subscriptions_max} subscriptions."
             )
         if condition is not None and (previous is None or previous.filter is None):
-            filters = sum(one.filter is not None for one in session.subscriptions.values())
-            if filters >= limits.filters_max:
+            if session.filters >= limits.filters_max:
                 raise _RefusedError(
                     SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters."
                 )
