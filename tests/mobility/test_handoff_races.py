@@ -11,8 +11,10 @@ from sojourn.mobility.holdings import Holding
 from sojourn.sim import handoff_check_races as races
 from sojourn.sim.handoff_check_races import RACES, RaceFound
 
+WITHOUT_DELETE = [race for race in RACES if race is not races.delete_against_activate]
 
-@pytest.mark.parametrize("race", RACES, ids=lambda race: str(race.__name__))
+
+@pytest.mark.parametrize("race", WITHOUT_DELETE, ids=lambda race: str(race.__name__))
 def test_every_interleaving_of_a_race_ends_as_it_must(race: Callable[[], RaceFound]) -> None:
     """The copies are the right ones under the right control, and after a goodbye none is left."""
     found = race()
@@ -21,7 +23,7 @@ def test_every_interleaving_of_a_race_ends_as_it_must(race: Callable[[], RaceFou
     assert found.interleavings > 50
 
 
-def test_both_orders_of_delete_and_activate_happen() -> None:
+def test_every_interleaving_of_delete_against_activate_ends_as_it_must() -> None:
     """Race 2 has ends with a copy at N, found or missing and then delivered, and ends with none."""
     seen = set()
     explore = races._explore
@@ -35,7 +37,9 @@ def test_both_orders_of_delete_and_activate_happen() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(races, "_explore", watching)
-        assert races.delete_against_activate().failure is None
+        found = races.delete_against_activate()
+    print(f"{found.name}: {found.interleavings} interleavings, {found.states} states")
+    assert found.failure is None
     assert seen == {None, (State.ACTIVE, races.K)}
 
 

@@ -215,6 +215,7 @@ class Broker:
         self.receivers[Kind.PUBLISH](fact.publication, LOCAL)
 
     def _on_subscriber(self, fact: facts.Fact, now: float) -> None:
+        assert self.receivers[Kind.PUBLISH] == self.subscribers.publish, "moving subscribers need a scheme"
         self.work = IDLE
         self.subscribers.now = now
         self.subscribers.handle(fact)
