@@ -33,6 +33,7 @@ EVENTS = flat_events() + nested_events()
 
 
 @given(PATTERNS)
+@settings(deadline=None)
 def test_topic_filters_match_as_in_the_language(pattern: str) -> None:
     """The session core and the filters of `interest` agree on every topic."""
     language = TopicPattern.parse(pattern)
@@ -41,7 +42,7 @@ def test_topic_filters_match_as_in_the_language(pattern: str) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), PATTERNS, st.booleans()), max_size=15))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_the_tree_finds_what_trying_all_finds(steps: list[tuple[int, str, bool]]) -> None:
     """However subscriptions came and went."""
     tree = TopicTree()
@@ -74,6 +75,7 @@ def test_the_tree_finds_what_trying_all_finds(steps: list[tuple[int, str, bool]]
 
 
 @given(st.sets(st.sampled_from(TOPICS), max_size=12), st.sets(st.sampled_from(TOPICS), max_size=6), PATTERNS)
+@settings(deadline=None)
 def test_retained_messages_are_found_by_topic_filter(kept: set[str], gone: set[str], pattern: str) -> None:
     """As trying all finds them; what was forgotten leaves nothing behind."""
     retained = Retained(1_000, 1_000_000)
@@ -91,7 +93,7 @@ def test_retained_messages_are_found_by_topic_filter(kept: set[str], gone: set[s
 
 
 @given(filters_of("a", "b", "a.b"))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_functions_answer_as_filters_do(text: str) -> None:
     """On every event that filters over these attributes can tell apart."""
     condition = Filter.parse(text)

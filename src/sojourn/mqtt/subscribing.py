@@ -204,11 +204,9 @@ class Subscriber:
             raise _RefusedError(
                 SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.subscriptions_max} subscriptions."
             )
-        if condition is not None and (previous is None or previous.filter is None):
-            if session.filters >= limits.filters_max:
-                raise _RefusedError(
-                    SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters."
-                )
+        is_further = condition is not None and (previous is None or previous.filter is None)
+        if is_further and session.filters >= limits.filters_max:
+            raise _RefusedError(SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters.")
 
     def _send_retained(self, subscription: Subscription, now: float) -> None:
         session, condition = subscription.session, subscription.filter
