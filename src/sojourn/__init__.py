@@ -1,3 +1,30 @@
-"""Content-based publish/subscribe for clients that move, simulated and live, audited on Spark."""
+"""Content-based publish/subscribe for clients that move, simulated and live, audited on Spark.
+
+`from sojourn import Client` gives the client library; it is loaded when it is asked for, and nothing of the
+rest (Spark, compiled simulations) with it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sojourn.live.client import Client
+    from sojourn.live.client_inbox import Received
+    from sojourn.live.client_link import ClientError, RefusedError
 
 __version__ = "0.1.0"
+__all__ = ["Client", "ClientError", "Received", "RefusedError", "__version__"]
+
+_HOMES = {
+    "Client": "sojourn.live.client",
+    "ClientError": "sojourn.live.client_link",
+    "Received": "sojourn.live.client_inbox",
+    "RefusedError": "sojourn.live.client_link",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

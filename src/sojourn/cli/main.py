@@ -24,6 +24,8 @@ COMMANDS = {
     "tour": "sojourn.cli.tour:tour",
     "init": "sojourn.cli.init:init",
     "serve": "sojourn.cli.serve:serve",
+    "pub": "sojourn.cli.pub:pub",
+    "sub": "sojourn.cli.sub:sub",
     "password": "sojourn.cli.password:password",
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",

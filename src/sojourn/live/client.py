@@ -38,6 +38,7 @@ import mqtt5
 from sojourn.interest import Advertisement, Filter
 from sojourn.live.client_inbox import Inbox, Received
 from sojourn.live.client_link import NO, Address, ClientError, Link, RefusedError
+from sojourn.live.client_packets import again, may_pass, publish_packet, subscribe_packet, with_id
 from sojourn.mqtt import conventions
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
@@ -47,8 +48,6 @@ LOG_MAX = 1_000
 PACKET_IDS = 65_535
 PACKET_BYTES_MAX = 256 << 20
 """As large as a packet can be."""
-UNDECIDED = 1
-"""The packet id of a publish that waits for one: the codec wants some id from the start."""
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
 
 
@@ -235,7 +234,7 @@ class Client:
             if packet_id in self._released:
                 link.send(mqtt5.PubRelPacket(packet_id))
             else:
-                link.send(_again(packet))
+                link.send(again(packet))
         self._connected.set()
 
     def _on_lost(self, link: Link, why: str) -> None:
@@ -263,9 +262,7 @@ class Client:
             try:
                 await self._connect_once()
             except (OSError, ClientError, TimeoutError) as error:
-                if time.monotonic() > until or (
-                    isinstance(error, RefusedError) and not _may_pass(error.code)
-                ):
+                if time.monotonic() > until or (isinstance(error, RefusedError) and not may_pass(error.code)):
                     self._keeper = None
                     self._failure = error
                     self._inbox.close()
@@ -285,8 +282,7 @@ class Client:
     async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1) -> None:  # noqa: A002
         """Ask for the events that match a filter (an expression over attributes) and a topic filter."""
         properties = [(conventions.FILTER, str(Filter.parse(filter)))] if filter else []
-        wanted = mqtt5.TopicFilter(topic, max_qos=mqtt5.QoS(qos))
-        packet = mqtt5.SubscribePacket(self._next_id(), [wanted], user_properties=properties)
+        packet = subscribe_packet(self._next_id(), topic, properties, qos=qos)
         answer = await self._ask(packet, "suback")
         code = int(answer.reason_codes[0])
         if code >= NO:
@@ -363,15 +359,7 @@ class Client:
         properties.append((conventions.NUMBER, f"{self.client_id}:{self._last_number}"))
         if policy:
             properties.append((conventions.POLICY, policy))
-        packet = mqtt5.PublishPacket(
-            topic,
-            body,
-            qos=mqtt5.QoS(qos),
-            retain=retain,
-            packet_id=UNDECIDED if qos else None,
-            message_expiry_interval=expires_s,
-            user_properties=properties,
-        )
+        packet = publish_packet(topic, body, properties, qos=qos, retain=retain, expires_s=expires_s)
         self._check_size(packet)
         if not qos:
             await self._connected.wait()
@@ -394,7 +382,7 @@ class Client:
         room = self._room
         await room.acquire()
         packet_id = self._next_id()
-        packet = _with_id(packet, packet_id)
+        packet = with_id(packet, packet_id)
         self._unsettled[packet_id] = packet
         answer = self._expect("publish", packet_id)
         if self._link is not None:
@@ -522,31 +510,3 @@ class Client:
             if self._last_id not in self._unsettled:
                 return self._last_id
         raise ClientError(f"All {PACKET_IDS} packet ids are under way; wait for some publishes to return.")
-
-
-def _may_pass(code: int) -> bool:
-    """Whether a refusal may be over soon."""
-    return code in (
-        mqtt5.ConnAckReasonCode.SERVER_UNAVAILABLE,
-        mqtt5.ConnAckReasonCode.SERVER_BUSY,
-        mqtt5.ConnAckReasonCode.CONNECTION_RATE_EXCEEDED,
-        mqtt5.ConnAckReasonCode.QUOTA_EXCEEDED,
-    )
-
-
-def _with_id(packet: mqtt5.PublishPacket, packet_id: int, *, duplicate: bool = False) -> mqtt5.PublishPacket:
-    return mqtt5.PublishPacket(
-        packet.topic,
-        packet.payload,
-        qos=packet.qos,
-        retain=packet.retain,
-        packet_id=packet_id,
-        duplicate=duplicate,
-        message_expiry_interval=packet.message_expiry_interval,
-        user_properties=packet.user_properties,
-    )
-
-
-def _again(packet: mqtt5.PublishPacket) -> mqtt5.PublishPacket:
-    assert packet.packet_id is not None
-    return _with_id(packet, packet.packet_id, duplicate=True)

@@ -260,15 +260,18 @@
   // Numbers, lists, charts -------------------------------------------------------------------------------
 
   function showTiles(state, fresh, reports) {
+    // What has been counted stays counted when its broker falls silent.
+    const known = state.brokers.filter(function (broker) { return broker.report; });
+    const sums = known.map(function (broker) { return broker.report; });
     const clients = total(reports, "clients"), away = total(reports, "sessions") - clients;
     write("clients", count(clients));
     write("sessions", away > 0 ? count(away) + " away" : "nobody away");
     rate("published", total(reports, "published_rate"));
-    write("published-all", count(total(reports, "published")) + " in all");
+    write("published-all", count(total(sums, "published")) + " in all");
     rate("delivered", total(reports, "delivered_rate"));
-    write("delivered-all", count(total(reports, "delivered")) + " in all");
+    write("delivered-all", count(total(sums, "delivered")) + " in all");
     rate("handoffs", total(reports, "handoff_rate"));
-    write("handoffs-all", count(total(reports, "handoffs")) + " in all");
+    write("handoffs-all", count(total(sums, "handoffs")) + " in all");
     write("p50", millis(state.latency.p50_s));
     write("p99", state.latency.count ? "99%: " + millis(state.latency.p99_s) : "none in the last minute");
     const queue = total(reports, "queue_bytes");
@@ -276,7 +279,7 @@
     const fullest = fresh.slice().sort(function (a, b) { return b.report.queue_bytes - a.report.queue_bytes; })[0];
     write("queue-where", queue ? "most at " + fullest.name : "for clients");
     for (const kind of [["lost", "dropped"], ["refused", "refused"]]) {
-      const rows = reasons(fresh, kind[1]);
+      const rows = reasons(known, kind[1]);
       const sum = rows.reduce(function (all, row) { return all + row[1]; }, 0);
       write(kind[0], count(sum));
       write(kind[0] + "-why", rows.length ? "mostly " + rows[0][0] : "nothing");

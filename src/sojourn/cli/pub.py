@@ -1,0 +1,101 @@
+"""`sojourn pub`: publish an event from the shell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import typer
+
+from sojourn.cli.shell_client import (
+    PASSWORD,
+    PATIENCE_S,
+    QosOption,
+    ShellError,
+    UrlArgument,
+    UserOption,
+    connected,
+)
+from sojourn.interest.values import Scalar
+from sojourn.live.client import Client
+from sojourn.mqtt.conventions import value_of
+
+LINES_WAITING_MAX = 100
+
+
+def pub(  # noqa: PLR0913 - each is an option of the command
+    url: UrlArgument,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to publish, such as cars/7.")],
+    payload: Annotated[
+        str, typer.Argument(metavar="[PAYLOAD|-]", help="What to publish; - reads standard input.")
+    ] = "",
+    *,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", "-a", metavar="NAME=VALUE", help="An attribute; may be repeated."),
+    ] = None,
+    qos: QosOption = 1,
+    retain: Annotated[
+        bool, typer.Option("--retain", help="Keep it for later subscribers to the topic.")
+    ] = False,
+    policy: Annotated[
+        str, typer.Option(help="Who may get it: an expression over subscribers' attributes.")
+    ] = "",
+    lines: Annotated[bool, typer.Option("--lines", help="With -: each line is an event of its own.")] = False,
+    user: UserOption = None,
+) -> None:
+    """Publish an event, and return when the broker has promised to keep it (QoS 1 and 2).
+
+    A payload that is a JSON object gives the event its fields as attributes too. Examples:
+
+    sojourn pub localhost:1883 cars/7 '{"speed": 93}' -a road=A2
+
+    tail -f log | sojourn pub localhost:1883 log - --lines
+    """
+    attributes = dict(_attribute(text) for text in attribute or ())
+    client = Client(
+        url,
+        session_expiry_s=0,
+        patience_s=PATIENCE_S,
+        username=user,
+        password=os.environ.get(PASSWORD) if user else None,
+    )
+
+    async def publish() -> None:
+        async with connected(client):
+            async for body in _bodies(payload, lines=lines):
+                await client.publish(
+                    topic, body, attributes=attributes, qos=qos, retain=retain, policy=policy
+                )
+
+    asyncio.run(publish())
+
+
+async def _bodies(payload: str, *, lines: bool) -> AsyncIterator[bytes]:
+    """What to publish; a thread reads what may come slowly, for the connection is to be kept alive."""
+    if payload != "-":
+        yield payload.encode()
+        return
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=LINES_WAITING_MAX)
+
+    def read() -> None:
+        source = sys.stdin.buffer
+        for body in source if lines else [source.read()]:
+            asyncio.run_coroutine_threadsafe(queue.put(body), loop).result()
+        asyncio.run_coroutine_threadsafe(queue.put(None), loop).result()
+
+    threading.Thread(target=read, daemon=True).start()
+    while (body := await queue.get()) is not None:
+        yield body.rstrip(b"\r\n") if lines else body
+
+
+def _attribute(text: str) -> tuple[str, Scalar]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ShellError(f"--attribute is NAME=VALUE, such as speed=93, not {text!r}.")
+    return name, value_of(value)

@@ -1,0 +1,90 @@
+"""`sojourn sub`: print events as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import signal
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from sojourn.cli.shell_client import PASSWORD, PATIENCE_S, QosOption, UrlArgument, UserOption, connected
+from sojourn.live.client import Client
+from sojourn.live.client_inbox import Received
+
+
+def sub(  # noqa: PLR0913 - each is an option of the command
+    url: UrlArgument,
+    filter_text: Annotated[
+        str, typer.Argument(metavar="[FILTER]", help="What to want of an event, such as 'speed > 80'.")
+    ] = "",
+    *,
+    topic: Annotated[str, typer.Option(help="A topic filter; + and # are wildcards.")] = "#",
+    qos: QosOption = 1,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    client_id: Annotated[
+        str | None,
+        typer.Option("--id", help="A name, under which the broker keeps events while you are away."),
+    ] = None,
+    keep_s: Annotated[int, typer.Option("--keep", min=0, help="With --id: for how many seconds.")] = 3600,
+    user: UserOption = None,
+) -> None:
+    """Print the events that match a filter, until Ctrl-C.
+
+    Those of the last hours are not kept for you unless you gave a name with --id before. For example:
+
+    sojourn sub localhost:1883 "speed > 80 AND road = 'A2'"
+
+    sojourn sub localhost:1883 --topic 'cars/#' --json --count 10
+    """
+    client = Client(
+        url,
+        client_id=client_id,
+        session_expiry_s=keep_s if client_id else 0,
+        patience_s=PATIENCE_S,
+        username=user,
+        password=os.environ.get(PASSWORD) if user else None,
+    )
+    asyncio.run(_subscribe(client, filter_text, topic, qos, count, as_json=as_json))
+
+
+async def _subscribe(
+    client: Client, wanted: str, topic: str, qos: int, count: int | None, *, as_json: bool
+) -> None:
+    async with connected(client):
+        await client.subscribe(wanted, topic=topic, qos=qos)
+        printing = asyncio.create_task(_print(client, count, as_json=as_json))
+        for number in (signal.SIGINT, signal.SIGTERM):  # the usual end: say goodbye, and no error
+            asyncio.get_running_loop().add_signal_handler(number, printing.cancel)
+        with suppress(asyncio.CancelledError):
+            await printing
+
+
+async def _print(client: Client, count: int | None, *, as_json: bool) -> None:
+    printed = 0
+    while count is None or printed < count:
+        event, settle = await client.take()
+        typer.echo(_line(event, as_json=as_json))
+        settle()  # only now: what was not printed stays with the broker
+        printed += 1
+
+
+def _line(event: Received, *, as_json: bool) -> str:
+    if not as_json:
+        return f"{event.topic} {event.payload.decode(errors='replace')}"
+    line: dict[str, Any] = {"topic": event.topic}
+    try:
+        line["payload"] = event.payload.decode()
+    except UnicodeDecodeError:
+        line["payload_base64"] = base64.b64encode(event.payload).decode()
+    line["attributes"] = dict(event.attributes)
+    if event.retained:
+        line["retained"] = True
+    if event.source:
+        line |= {"source": event.source, "sequence": event.sequence}
+    return json.dumps(line, ensure_ascii=False)

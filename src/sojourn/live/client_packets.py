@@ -1,0 +1,90 @@
+"""The packets that a client makes, and what the answers to them mean."""
+
+from __future__ import annotations
+
+import mqtt5
+
+from sojourn.live.client_link import ClientError
+
+UNDECIDED = 1
+"""The packet id of a publish that waits for one: the codec wants some id from the start."""
+QOS_MAX = 2
+
+UserProperties = list[tuple[str, str]]
+
+
+def publish_packet(
+    topic: str,
+    payload: bytes,
+    properties: UserProperties,
+    *,
+    qos: int,
+    retain: bool,
+    expires_s: int | None,
+) -> mqtt5.PublishPacket:
+    """An event as a packet, or why it cannot be one."""
+    _check_qos(qos)
+    try:
+        return mqtt5.PublishPacket(
+            topic,
+            payload,
+            qos=mqtt5.QoS(qos),
+            retain=retain,
+            packet_id=UNDECIDED if qos else None,
+            message_expiry_interval=expires_s,
+            user_properties=properties,
+        )
+    except (ValueError, OverflowError) as error:
+        raise ClientError(
+            f"An event cannot be published to {topic!r} so ({error}); a topic has no wildcards, and texts "
+            "have at most 65,535 bytes."
+        ) from None
+
+
+def subscribe_packet(
+    packet_id: int, topic: str, properties: UserProperties, *, qos: int
+) -> mqtt5.SubscribePacket:
+    """A subscription as a packet, or why it cannot be one."""
+    _check_qos(qos)
+    try:
+        wanted = mqtt5.TopicFilter(topic, max_qos=mqtt5.QoS(qos))
+        return mqtt5.SubscribePacket(packet_id, [wanted], user_properties=properties)
+    except ValueError as error:
+        raise ClientError(
+            f"{topic!r} is no topic filter ({error}); + stands for one level and # for all below."
+        ) from None
+
+
+def _check_qos(qos: int) -> None:
+    if not 0 <= qos <= QOS_MAX:
+        raise ClientError(f"qos is 0, 1 or 2, not {qos}.")
+
+
+def with_id(packet: mqtt5.PublishPacket, packet_id: int, *, duplicate: bool = False) -> mqtt5.PublishPacket:
+    """The same event under a packet id."""
+    return mqtt5.PublishPacket(
+        packet.topic,
+        packet.payload,
+        qos=packet.qos,
+        retain=packet.retain,
+        packet_id=packet_id,
+        duplicate=duplicate,
+        message_expiry_interval=packet.message_expiry_interval,
+        user_properties=packet.user_properties,
+    )
+
+
+def again(packet: mqtt5.PublishPacket) -> mqtt5.PublishPacket:
+    """The same event, said to be sent a second time."""
+    assert packet.packet_id is not None
+    return with_id(packet, packet.packet_id, duplicate=True)
+
+
+def may_pass(code: int) -> bool:
+    """Whether a refusal may be over soon."""
+    return code in (
+        mqtt5.ConnAckReasonCode.SERVER_UNAVAILABLE,
+        mqtt5.ConnAckReasonCode.SERVER_BUSY,
+        mqtt5.ConnAckReasonCode.CONNECTION_RATE_EXCEEDED,
+        mqtt5.ConnAckReasonCode.QUOTA_EXCEEDED,
+    )

@@ -1,0 +1,104 @@
+"""`sojourn pub` and `sojourn sub` against a real broker."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.live.raw_client import BrokerProcess, Raw, running_broker
+
+from sojourn.cli.main import main
+
+SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerProcess]:
+    """A single broker."""
+    with running_broker() as process:
+        yield process
+
+
+def run(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [*SOJOURN, *arguments], input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_what_is_published_is_printed(broker: BrokerProcess) -> None:
+    """A subscriber with a filter prints what matches, as JSON with attributes, and ends after its count."""
+    url = f"127.0.0.1:{broker.port}"
+    wanted = ["sub", url, "speed > 80 AND road = 'A2'", "--json", "--count", "2", "--topic", "cars/#"]
+    with subprocess.Popen([*SOJOURN, *wanted], stdout=subprocess.PIPE, text=True) as subscriber:
+        wait_for_subscriber(broker.port)
+        assert run("pub", url, "cars/7", '{"speed": 70}', "-a", "road=A2").returncode == 0
+        assert run("pub", url, "cars/7", '{"speed": 93}', "-a", "road=A2", "--qos", "2").returncode == 0
+        lines = '{"speed": 10}\n{"speed": 99}\n'
+        done = run("pub", url, "cars/8", "-", "--lines", "--attribute", "road=A2", text=lines)
+        assert (done.returncode, done.stderr) == (0, "")
+        out, _ = subscriber.communicate(timeout=30)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [event["topic"] for event in events] == ["cars/7", "cars/8"]
+    assert [event["attributes"]["speed"] for event in events] == [93, 99]
+    assert events[0]["attributes"]["road"] == "A2"
+    assert events[0]["payload"] == '{"speed": 93}'
+    assert subscriber.returncode == 0
+
+
+def test_retained_events_and_the_end_by_ctrl_c(broker: BrokerProcess) -> None:
+    """A retained event waits for a later subscriber; Ctrl-C ends it without an error or a traceback."""
+    url = f"mqtt://127.0.0.1:{broker.port}"
+    assert run("pub", url, "kept", "-", "--retain", text="old news").returncode == 0
+    with subprocess.Popen(
+        [*SOJOURN, "sub", url, "--topic", "kept"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as subscriber:
+        assert subscriber.stdout is not None
+        assert subscriber.stdout.readline() == "kept old news\n"
+        subscriber.send_signal(signal.SIGINT)
+        _, said = subscriber.communicate(timeout=30)
+    assert (subscriber.returncode, said) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["pub", "127.0.0.1:1", "x"], "cannot be reached"),
+        (["pub", "http://127.0.0.1", "x"], "is no broker's address"),
+        (["pub", "URL", "x", "-a", "speed"], "NAME=VALUE"),
+        (["pub", "URL", "x/#"], "a topic has no wildcards"),
+        (["sub", "URL", "speed >"], "speed >"),
+        (["sub", "URL", "--topic", "a/#/b"], "is no topic filter"),
+    ],
+)
+def test_errors_are_one_sentence(
+    broker: BrokerProcess,
+    arguments: list[str],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a user can mend is said in a sentence, with exit code 2."""
+    url = f"127.0.0.1:{broker.port}"
+    monkeypatch.setattr(
+        sys, "argv", ["sojourn", *(url if argument == "URL" else argument for argument in arguments)]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def wait_for_subscriber(port: int) -> None:
+    """Wait until somebody subscribed: an event of ours reaches a subscriber other than us."""
+    until = time.monotonic() + 30
+    with Raw(port) as probe:
+        probe.connect("probe")
+        while probe.publish("cars/0", b"{}", qos=1) == 0x10:  # no matching subscribers
+            assert time.monotonic() < until
+            time.sleep(0.1)
