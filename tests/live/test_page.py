@@ -1,0 +1,224 @@
+"""The page's server: what it answers, whom it does not answer, and what brokers tell one another."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sojourn.live.board import Board
+from sojourn.live.config import Config
+from sojourn.live.status import BUCKETS_S, CLIENTS_MAX, NAME_MAX, Move, Report, Tally, some_of
+from tests.live.building import building
+from tests.live.moving import Moving, moving
+
+PATIENCE_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Moving]:
+    """Six brokers and a dozen clients that move."""
+    with moving(12, 0.5) as running:
+        yield running
+
+
+def get(url: str, **headers: str) -> tuple[int, bytes]:
+    """Ask for a page."""
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own broker
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def wait_for(state: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
+    """Ask until the answer is as wanted."""
+    until = time.monotonic() + PATIENCE_S
+    while not holds(found := state()):
+        assert time.monotonic() < until, found
+        time.sleep(0.2)
+    return found
+
+
+def test_one_broker_knows_how_all_are_doing(world: Moving) -> None:
+    """The state has every broker's numbers, its clients by name, and hand-offs between brokers."""
+
+    def state() -> Any:
+        return json.loads(get(world.page + "/state")[1])
+
+    def is_lively(found: Any) -> bool:
+        return all(broker["state"] == "up" for broker in found["brokers"]) and len(found["moves"]) > 5
+
+    found = wait_for(state, is_lively)
+    assert [broker["name"] for broker in found["brokers"]] == ["B1", "B2", "B3", "B4", "B5", "B6"]
+    names = {client for broker in found["brokers"] for client, _ in broker["report"]["present"]}
+    assert {f"phone-{number:03d}" for number in range(12)} & names
+    assert sum(broker["report"]["handoffs"] for broker in found["brokers"]) > 5
+    assert all(move["origin"] != move["broker"] for move in found["moves"])
+    assert found["latency"]["p50_s"] <= found["latency"]["p99_s"]
+    assert sum(used for _, _, used in found["links"]) == 5, "a tree of six brokers has five links"
+    assert found["history"], "there is something to draw"
+
+
+def test_metrics_are_prometheus_text(world: Moving) -> None:
+    """What Prometheus' own parser reads has the counters, the histogram and the link of this broker."""
+    wait_for(lambda: world.servers[0].observer, lambda observer: observer.tally.count > 0)
+    status, text = get(world.page + "/metrics")
+    assert status == 200
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+    assert samples["sojourn_link_up", "B2"] == 1
+    assert samples["sojourn_published_total",] > 0
+    assert samples["sojourn_delivered_total",] > 0
+    count = samples["sojourn_handoff_seconds_count",]
+    assert count == samples["sojourn_handoff_seconds_bucket", "+Inf"] > 0
+    by_origin = sum(value for key, value in samples.items() if key[0] == "sojourn_handoffs_total")
+    assert by_origin == count
+    steps = [samples["sojourn_handoff_seconds_bucket", str(end)] for end in BUCKETS_S]
+    assert steps == sorted(steps)
+    assert any(key[0] == "sojourn_build_info" for key in samples)
+
+
+def test_health_says_which_links_are_up(world: Moving) -> None:
+    """A broker that serves is healthy, and says how its links and its store are."""
+    status, body = get(world.page + "/healthz")
+    found = json.loads(body)
+    assert status == 200
+    assert found["broker"] == "B1"
+    assert found["links"] == {"B2": True}
+    assert (found["status"], found["store"], found["refusing"]) == ("ok", "none", None)
+
+
+def test_the_stream_goes_on(world: Moving) -> None:
+    """Server-sent events: one whole state at once, the next a second later."""
+    with urllib.request.urlopen(world.page + "/stream", timeout=PATIENCE_S) as stream:  # noqa: S310
+        assert stream.headers["Content-Type"] == "text/event-stream"
+        first, _, second = stream.readline(), stream.readline(), stream.readline()
+    times = [json.loads(line.removeprefix(b"data: "))["at_s"] for line in (first, second)]
+    assert 0 < times[1] - times[0] < PATIENCE_S
+
+
+def test_strangers_get_nothing(world: Moving) -> None:
+    """A page on loopback answers to names of this machine only, to GET and HEAD only, and to known paths."""
+    assert get(world.page + "/state", Host="evil.example")[0] == 421
+    assert get(world.page + "/state", Host="localhost:80")[0] == 200
+    assert get(world.page + "/state", Host="[::1]:80")[0] == 200
+    assert get(world.page + "/secret")[0] == 404
+    host, _, port = world.page.removeprefix("http://").partition(":")
+    for request, answer in [
+        (b"POST / HTTP/1.1\r\n\r\n", b"HTTP/1.1 405"),
+        (b"HEAD / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200"),
+        (b"x" * 20_000, b""),
+        (b"\r\n\r\n", b"HTTP/1.1 405"),
+    ]:
+        with socket.create_connection((host, int(port)), PATIENCE_S) as stranger:
+            stranger.sendall(request)
+            got = b""
+            try:
+                while data := stranger.recv(65_536):
+                    got += data
+            except ConnectionResetError:
+                pass
+            assert got.startswith(answer), (request[:20], got[:60])
+            assert not (request.startswith(b"HEAD") and b"<html" in got)
+
+
+# Without a network -----------------------------------------------------------------------------------------
+
+
+def report(at_s: float, **changes: Any) -> Report:
+    """A report of a broker that does nothing, but for the changes."""
+    quiet = Report(
+        at_s=at_s, started_s=0.0, clients=0, sessions=0, published=0, delivered=0, published_rate=0.0,
+        delivered_rate=0.0, handoff_rate=0.0, dropped={}, refused={}, queue_bytes=0, handoffs=0,
+        handoff_sum_s=0.0, handoff_buckets=[], links={}, store="none", store_bytes=0, refusing=None,
+    )  # fmt: skip
+    return msgspec.structs.replace(quiet, **changes)
+
+
+def move(number: int, took_s: float = 0.1) -> Move:
+    """The hand-off of a client."""
+    return Move(f"c{number}", "B1", 10.0, took_s, "copy", complete=True)
+
+
+@pytest.fixture
+def board() -> Board:
+    """What the first of six brokers shows."""
+    config: Config = building()
+    return Board(config, "B1")
+
+
+def test_a_hand_off_told_twice_is_one(board: Board) -> None:
+    """Reports repeat hand-offs of the last seconds; the count tells which are new, also after a restart."""
+    board.take("B2", report(10.0, handoffs=2, moves=[move(1), move(2)]), 10.0)
+    board.take("B2", report(11.0, handoffs=3, moves=[move(1), move(2), move(3)]), 11.0)
+    board.take("B2", report(12.0, handoffs=3, moves=[move(2), move(3)]), 12.0)
+    assert [one["client"] for one in board.state(12.0)["moves"]] == ["c1", "c2", "c3"]
+    board.take("B2", report(13.0, started_s=12.5, handoffs=1, moves=[move(4)]), 13.0)
+    assert [one["client"] for one in board.state(13.0)["moves"]] == ["c1", "c2", "c3", "c4"]
+
+
+def test_percentiles_are_of_the_last_minute(board: Board) -> None:
+    """A hundred hand-offs: half took up to p50, all but one up to p99, and old ones do not count."""
+    for first in (0, 50):
+        moves = [move(number, (number + 1) / 1000) for number in range(first, first + 50)]
+        board.take("B2", report(10.0, handoffs=first + 50, moves=moves), 10.0)
+    assert board.latency(11.0) == (0.05, 0.099, 100)
+    assert board.latency(71.0) == (None, None, 0)
+
+
+def test_a_silent_broker_is_left_out(board: Board) -> None:
+    """After four seconds without a report a broker is silent, and its rates are no longer summed."""
+    board.take("B1", report(10.0, clients=1, published_rate=3.0), 10.0)
+    board.take("B2", report(10.0, clients=5, published_rate=7.0), 10.0)
+    board.take("B1", report(14.5, clients=1, published_rate=3.0), 14.5)
+    board.tick(14.5)
+    state = board.state(14.5)
+    assert [broker["state"] for broker in state["brokers"]] == ["up", "silent", *["unknown"] * 4]
+    assert state["history"][-1].published_rate == 3.0
+    assert state["history"][-1].clients == 1
+
+
+def test_what_is_no_report_is_left_alone(board: Board) -> None:
+    """Bytes that are no report, or far too many, or of a broker that there is none of, change nothing."""
+    body = msgspec.msgpack.encode(report(1.0))
+    for broker, data in [("B2", body[:-3]), ("B2", b"\xc1" * 40), ("B2", bytes(300_000)), ("B9", body)]:
+        board.read(broker, data, 1.0)
+    assert all(broker["state"] == "unknown" for broker in board.state(1.0)["brokers"])
+    board.read("B2", body, 1.0)
+    assert board.state(1.0)["brokers"][1]["state"] == "up"
+
+
+def test_latencies_are_counted_in_classes() -> None:
+    """A latency lies in the class whose upper end it does not exceed; the slowest have one of their own."""
+    tally = Tally()
+    for took_s in (0.0, 0.001, 0.0011, 10.0, 11.0):
+        tally.add(took_s)
+    assert tally.count == 5
+    assert tally.buckets[:2] == [2, 1]
+    assert tally.buckets[-2:] == [1, 1]
+    assert tally.sum_s == pytest.approx(21.0021)
+
+
+def test_a_report_is_small_whatever_happens() -> None:
+    """A broker with a crowd names some of its clients, the same ones as any other broker would."""
+    names = [f"client-{number}-{'x' * 200}" for number in range(5_000)]
+    alone = SimpleNamespace(network=None)
+    chosen = some_of(alone, names)  # type: ignore[arg-type]  # nothing but its network is looked at
+    assert len(chosen) == CLIENTS_MAX
+    assert all(len(name) <= NAME_MAX for name, _ in chosen)
+    fewer = [name for name in names if name[:NAME_MAX] not in dict(chosen[:50])]
+    assert len(set(chosen[50:]) & set(some_of(alone, fewer))) == CLIENTS_MAX - 50  # type: ignore[arg-type]
