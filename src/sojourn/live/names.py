@@ -10,9 +10,12 @@ intersects it: subscriptions then reach every broker, and events only those that
 
 from __future__ import annotations
 
-from sojourn.interest import Advertisement, Filter
+from sojourn.interest import Advertisement, Event, Filter
+from sojourn.interest.events import TOPIC
 from sojourn.routing.filter_interests import FilterInterests
 
+TOPICS_MAX = 50_000
+"""Topics of which it is remembered who wants them."""
 ANYTHING = "*"
 """The text of the advertisement that covers whatever may come."""
 
@@ -24,13 +27,39 @@ class LiveInterests(FilterInterests):
         super().__init__(covering=covering)
         self.anything = self.advertisement(Advertisement.parse("topic = '$sojourn/anything'"))
         """Its own text says little; that every subscription intersects it is entered by hand."""
+        self._paths: set[str] = set()
+        """Every attribute besides the topic that some subscription speaks of."""
+        self._by_topic: dict[str, tuple[int, ...]] = {}
+        """What events match that have none of those: their topic alone decides."""
 
     def subscription(self, wanted: Filter) -> int:
         """The number of a subscription, entered if it is new, and intersecting anything."""
+        version = self.version
         number = super().subscription(wanted)
         self.ads_of[number].setdefault(self.anything)
         self.subs_of[self.anything].setdefault(number)
+        if self.version != version:
+            self._by_topic.clear()
+            self._paths.update(
+                path
+                for conjunction in wanted.conjunctions
+                for path, _ in conjunction.constraints
+                if path != TOPIC
+            )
         return number
+
+    def match(self, event: Event) -> tuple[int, ...]:
+        """The subscriptions that an event matches, in ascending order; by its topic where that decides."""
+        paths = self._paths
+        if paths and not (paths.isdisjoint(event.flat) and paths.isdisjoint(event.objects)):
+            return super().match(event)
+        topic = event.topic or ""
+        found = self._by_topic.get(topic)
+        if found is None:
+            if len(self._by_topic) >= TOPICS_MAX:
+                self._by_topic.clear()
+            found = self._by_topic[topic] = super().match(event)
+        return found
 
 
 class Names:

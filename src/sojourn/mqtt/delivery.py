@@ -22,7 +22,7 @@ from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State as Shared
-from sojourn.mqtt.topic_tree import Group, Route, Share, pattern_matches
+from sojourn.mqtt.topic_tree import Group, Route, Share
 
 Overflow = list[tuple[Connection, Reason, str]]
 
@@ -160,14 +160,11 @@ class Deliverer:
 
     def deliver_to_one(self, message: Message, session: Session, now: float) -> bool:
         """Hand a message to one session if a subscription of its fits; say whether one does."""
+        found = self.shared.tree.route(message.topic).by_session.get(session)
+        if found is None:
+            return False
         passes = self.shared.filters.passes
-        fitting = [
-            one
-            for one in session.subscriptions.values()
-            if not one.share
-            and pattern_matches(one.pattern, message.topic)
-            and (one.filter is None or passes(message, one.filter))
-        ]
+        fitting = [one for one in found if one.filter is None or passes(message, one.filter)]
         if fitting:
             self._deliver_to(message, session, fitting, now)
         return bool(fitting)

@@ -36,7 +36,7 @@ class Group:
 class Route:
     """What is to be done with the messages of one topic."""
 
-    __slots__ = ("conditional", "filters", "groups", "picky", "several", "shares", "topic")
+    __slots__ = ("by_session", "conditional", "filters", "groups", "picky", "several", "shares", "topic")
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -51,6 +51,8 @@ class Route:
         self.shares: list[Share] = []
         self.filters: list[Filter] = []
         """Every filter of all these."""
+        self.by_session: dict[Session, list[Subscription]] = {}
+        """All of them but the shared ones by session."""
 
 
 class Share:
@@ -169,7 +171,7 @@ class TopicTree:
 
     def _find_route(self, topic: str) -> Route:
         route = Route(topic)
-        by_session: dict[Session, list[Subscription]] = {}
+        by_session = route.by_session
         for owners in self._matching(topic):
             for session, subscription in owners.items():
                 by_session.setdefault(session, []).append(subscription)
