@@ -22,6 +22,7 @@ BENCHMARKS = {
         "sojourn.cli.bench_simulate:calibrate",
         "what routing takes by table size, for simulations",
     ),
+    "manet": ("sojourn.cli.bench_manet:run", "mobile networks of 60 to 1,000 nodes, packet by packet"),
     "audit": ("sojourn.cli.bench_audit:run", "auditing up to 50 million deliveries on Spark"),
     "live": ("sojourn.cli.bench_live:run", "a live broker beside Mosquitto: deliveries, latency, memory"),
 }

@@ -1,9 +1,9 @@
 """`sojourn simulate`: one run of a scenario, as a table, as JSON, watched, or with its trace.
 
-There are two worlds: publishers that move (paper 000) and subscribers that roam (paper 001). The options are
-the fields of their scenarios, made from those structures, so that a factor has its name, unit and default in
-one place; an option that the chosen world does not have is refused. A TOML file gives values, options on the
-command line override it.
+There are three worlds: publishers that move (paper 000), subscribers that roam (paper 001), and nodes with no
+infrastructure at all (paper 004, `simulate_manet.py`). The options are the fields of their scenarios, made
+from those structures, so that a factor has its name, unit and default in one place; an option that the chosen
+world does not have is refused. A TOML file gives values, options on the command line override it.
 """
 
 import inspect
@@ -20,8 +20,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from sojourn.cli.simulate_manet import run_manet
 from sojourn.cli.watch import watch_run
 from sojourn.errors import SojournError
+from sojourn.sim.manet_scenario import Manet
 from sojourn.sim.recorder import Recorder
 from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_world import RoamingWorld
@@ -32,12 +34,12 @@ from sojourn.studies.handoff import parameters as handoff
 from sojourn.studies.publisher_mobility import measures
 from sojourn.trace import write_run
 
-PUBLISHERS, ROAMING = "publisher-mobility", "roaming"
+PUBLISHERS, ROAMING, MANET = "publisher-mobility", "roaming", "manet"
 
-KINDS: dict[str, type[Described]] = {PUBLISHERS: Scenario, ROAMING: RoamingScenario}
+KINDS: dict[str, type[Described]] = {PUBLISHERS: Scenario, ROAMING: RoamingScenario, MANET: Manet}
 """By world: what a scenario of it is made of."""
 
-BASES: dict[str, dict[str, Any]] = {PUBLISHERS: {}, ROAMING: dict(handoff.TESTBED)}
+BASES: dict[str, dict[str, Any]] = {PUBLISHERS: {}, ROAMING: dict(handoff.TESTBED), MANET: {}}
 """By world: values beside the structure's defaults. Roaming has the costs that the hand-off study fits."""
 
 WORLDS = tuple(KINDS)
@@ -77,6 +79,11 @@ def _simulate(world: str | None, options: Mapping[str, Any], own: Mapping[str, A
 
 def _run(scenario: Described, recorder: Recorder | None, *, watch: bool, pace: float) -> dict[str, Any]:
     """The measures of one run."""
+    if isinstance(scenario, Manet):
+        if watch:
+            return run_manet(scenario, recorder, None, pace)
+        with share_bar("simulating") as tell:
+            return run_manet(scenario, recorder, tell, pace)
     if isinstance(scenario, RoamingScenario):
         if watch:
             raise SimulateError("watch shows moving publishers only; leave --watch out for roaming.")
@@ -261,6 +268,6 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @_with_options
 def simulate(**given: Any) -> None:
-    """Run one scenario of moving publishers or roaming subscribers and show what it cost."""
+    """Run one scenario of moving publishers, roaming subscribers or a mobile network; show what it cost."""
     own = {name: given.pop(name) for name, _, _ in _OWN_PARAMETERS}
     _simulate(own["world"], given, own)

@@ -89,7 +89,7 @@ def _send(net: Net, node: int, at: int) -> None:
         and row.origin == node
         and net.cores.topics.subscriptions[row.subscription].silent != 0
     ):
-        _note_stale(net, node, row.subscription)
+        _note_stale(net, node, row.lifetime_s)
     packet = take_packet(net)
     if packet < 0:
         net.run[0].numbers[OVERFLOW] += 1
@@ -103,14 +103,12 @@ def _send(net: Net, node: int, at: int) -> None:
 
 
 @inner
-def _note_stale(net: Net, node: int, subscription: int) -> None:
-    """Note how old the subscription is by which a silent subscriber is sent an event."""
-    now_s = net.run[0].now_s
-    if now_s > net.run[0].silent_s:
-        topics = net.cores.topics
-        heard_s = topics.stored[node, subscription].expires_s - topics.stations[node].soft_state_s
-        net.run[0].numbers[STALE_SENT] += 1
-        net.run[0].stale_s = max(net.run[0].stale_s, now_s - heard_s)
+def _note_stale(net: Net, node: int, left_s: float) -> None:
+    """Note how old the subscription was by which an event for a silent subscriber was matched."""
+    run = net.run[0]
+    if run.now_s > run.silent_s:
+        run.numbers[STALE_SENT] += 1
+        run.stale_s = max(run.stale_s, net.cores.topics.stations[node].soft_state_s - left_s)
 
 
 @inner

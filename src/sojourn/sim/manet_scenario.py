@@ -4,14 +4,12 @@
 3561's numbers; fields that the paper does not give say so.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
-import msgspec
-
-from sojourn.errors import SojournError
+from sojourn.sim.scenario import Described, ScenarioError, factor
 
 
-class ManetError(SojournError):
+class ManetError(ScenarioError):
     """A run over a mobile network cannot be made as asked."""
 
 
@@ -39,60 +37,80 @@ SCHEMES = {
 }
 """The six schemes of section 5, and ours."""
 
-SchemeName = Literal["r-aodv", "b-aodv", "r-gpsr", "b-gpsr", "r-gpsr-map", "b-gpsr-map", "b-gpsr-repair"]
 
-
-class Manet(msgspec.Struct, frozen=True, kw_only=True):
+class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run."""
 
-    scheme: SchemeName = "b-gpsr-map"
-    seed: int = 1
-    nodes: int = 60
-    map: str = "freeway"
-    """A map's name or file; `city:SIDE` is a grid of streets 500 m apart."""
-    movement: str = ""
-    """A file of SUMO's FCD output to take the place of the movement model."""
-    speed_m_s: float = 30.0
-    """The fastest a vehicle goes; the slowest is `slowest_share` of it. The paper gives one number."""
-    slowest_share: float = 0.5
-    acceleration_share: float = 0.1
-    duration_s: float = 900.0
-    warmup_s: float = 20.0
-    """Nothing is published before, so that tables have filled; the paper says nothing of it."""
-    topics: int = 2
-    publishers: int = 1
-    """A topic."""
-    subscribers: int = 9
-    """A topic."""
-    event_bytes: int = 512
-    publish_s: float = 10.0
-    subscribe_s: float = 1.0
-    advertise_s: float = 1.0
-    """As often as subscriptions; the paper says periodically."""
-    soft_state_s: float = 3.5
-    """Three subscriptions missed; the paper gives none."""
-    beacon_s: float = 1.0
-    """Not in the paper."""
-    hello: bool = True
-    """Whether AODV says hello; ns-2's relies on the MAC alone."""
-    proximity: bool = True
-    """Whoever is within K of a home's place acts for it (section 3.5); else whoever is in radio range of it and
-    knows nobody nearer, or whom a walk round it leads back to."""
-    proximity_m: float = 125.0
-    """K; half the radio range."""
-    ttl: int = 32
-    """Hops a packet may take (ns-2's number)."""
-    waypoint_m: float = 50.0
-    relative: bool = False
-    """Walk on the relative neighbourhood graph instead of the Gabriel graph."""
-    silent_share: float = 0.0
-    """Share of subscribers that fall silent half-way; for the test of soft state."""
-    keep_s: float = 30.0
-    """How long events are kept for repair."""
-    grace_s: float = 1.0
-    """How long after an event nothing is repaired."""
+    scheme: Annotated[str, factor("scheme", "", "How topics are served: " + ", ".join(SCHEMES) + ".")] = (
+        "b-gpsr-map"
+    )
+    seed: Annotated[
+        int, factor("run", "", "Root of every random stream; the same seed gives the same run.")
+    ] = 1
+    duration_s: Annotated[float, factor("run", "s", "Simulated time.")] = 900.0
+    warmup_s: Annotated[float, factor("run", "s", "Nothing is published or counted before.")] = 20.0
+    nodes: Annotated[int, factor("movement", "nodes", "Vehicles (Table 1).")] = 60
+    map: Annotated[
+        str,
+        factor(
+            "movement", "", "freeway, manhattan, a TOML file, or city:SIDE, a grid of streets 500 m apart."
+        ),
+    ] = "freeway"
+    movement: Annotated[
+        str, factor("movement", "", "File of SUMO's FCD output to take the place of the movement model.")
+    ] = ""
+    speed_m_s: Annotated[float, factor("movement", "m/s", "The fastest a vehicle goes (Table 1).")] = 30.0
+    slowest_share: Annotated[
+        float, factor("movement", "share", "The slowest it goes, as a share of that; not in the paper.")
+    ] = 0.5
+    acceleration_share: Annotated[
+        float, factor("movement", "share", "Its acceleration, as a share of that a second; not in the paper.")
+    ] = 0.1
+    topics: Annotated[int, factor("workload", "topics", "Topics (Table 1).")] = 2
+    publishers: Annotated[int, factor("workload", "nodes", "Publishers a topic (Table 1).")] = 1
+    subscribers: Annotated[int, factor("workload", "nodes", "Subscribers a topic (Table 1).")] = 9
+    event_bytes: Annotated[int, factor("workload", "bytes", "Size of an event (Table 1).")] = 512
+    publish_s: Annotated[float, factor("workload", "s", "Between two events of a publisher (Table 1).")] = (
+        10.0
+    )
+    subscribe_s: Annotated[
+        float, factor("workload", "s", "Between two renewals of a subscription (section 5).")
+    ] = 1.0
+    advertise_s: Annotated[
+        float, factor("workload", "s", "Between two advertisements; the paper says periodically.")
+    ] = 1.0
+    silent_share: Annotated[
+        float,
+        factor("workload", "share", "Subscribers that fall silent half-way, to see soft state run out."),
+    ] = 0.0
+    soft_state_s: Annotated[
+        float, factor("scheme", "s", "A subscription not heard of for so long is dropped; not in the paper.")
+    ] = 3.5
+    proximity: Annotated[
+        bool,
+        factor(
+            "scheme", "", "Whoever is within K of a home acts for it (section 3.5); else the nearest node."
+        ),
+    ] = True
+    proximity_m: Annotated[float, factor("scheme", "m", "K: half the radio range.")] = 125.0
+    waypoint_m: Annotated[
+        float, factor("scheme", "m", "Between two waypoints of the map; not in the paper.")
+    ] = 50.0
+    keep_s: Annotated[float, factor("scheme", "s", "How long events are kept for repair.")] = 30.0
+    grace_s: Annotated[float, factor("scheme", "s", "How long after an event nothing is repaired.")] = 1.0
+    beacon_s: Annotated[float, factor("routing", "s", "Between two beacons of GPSR; not in the paper.")] = 1.0
+    relative: Annotated[
+        bool, factor("routing", "", "Walk on the relative neighbourhood graph instead of the Gabriel graph.")
+    ] = False
+    hello: Annotated[
+        bool, factor("routing", "", "Whether AODV says hello; ns-2's relies on the MAC alone.")
+    ] = True
+    ttl: Annotated[int, factor("routing", "hops", "Hops a packet may take (ns-2's number).")] = 32
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Raise one sentence for the first parameter that has no meaning."""
+        if self.scheme not in SCHEMES:
+            raise ManetError(f"scheme may be {', '.join(SCHEMES)}, not {self.scheme!r}.")
         for name in ("nodes", "topics", "publishers", "subscribers", "event_bytes", "ttl"):
             if getattr(self, name) < 1:
                 raise ManetError(f"{name} must be at least 1, not {getattr(self, name)}.")
@@ -104,10 +122,11 @@ class Manet(msgspec.Struct, frozen=True, kw_only=True):
                 raise ManetError(f"{name} must be between 0 and 1, not {getattr(self, name):g}.")
         if self.warmup_s < 0 or self.warmup_s >= self.duration_s:
             raise ManetError(f"warmup_s must be at least 0 and below duration_s, not {self.warmup_s:g}.")
-        if self.publishers + self.subscribers > self.nodes:
+        people = self.publishers + self.subscribers
+        if people > self.nodes:
             raise ManetError(
-                f"a topic's publishers and subscribers ({self.publishers + self.subscribers}) must be "
-                f"distinct nodes, and there are {self.nodes}; raise nodes."
+                f"a topic's publishers and subscribers ({people}) must be distinct nodes, and there are "
+                f"{self.nodes}; raise nodes."
             )
 
 
@@ -115,14 +134,3 @@ _POSITIVE = (
     "speed_m_s", "duration_s", "publish_s", "subscribe_s", "advertise_s", "soft_state_s", "beacon_s",
     "proximity_m", "waypoint_m", "keep_s",
 )  # fmt: skip
-
-
-def manet_from(values: dict[str, Any]) -> Manet:
-    """A run from plain values; names and types are checked."""
-    unknown = sorted(set(values) - set(Manet.__struct_fields__))
-    if unknown:
-        raise ManetError(f"a manet has no {', '.join(unknown)}; it has {', '.join(Manet.__struct_fields__)}.")
-    try:
-        return msgspec.convert(values, Manet, strict=False)
-    except msgspec.ValidationError as error:
-        raise ManetError(f"{error}; see `sojourn simulate manet --help`.") from None

@@ -5,6 +5,7 @@ publishes, who subscribes and what is published; so schemes are compared on the 
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from sojourn.adhoc.topics.node import Cores
 from sojourn.adhoc.topics.places import home_node, home_place, home_waypoint
 from sojourn.adhoc.topics.state import SUBSCRIPTION, TOPIC, make_topics
 from sojourn.sim import manet_state as state
+from sojourn.sim.manet_fcd import read_fcd
 from sojourn.sim.manet_loop import run_until, start
 from sojourn.sim.manet_maps import RoadMap, city_map, load_map
 from sojourn.sim.manet_movement import TICK_S, drive
@@ -77,11 +79,12 @@ class World:
         hops_logged: int = 0,
         ideal: bool = False,
     ) -> None:
+        manet.validate()
         self.manet = manet
         self.scheme = SCHEMES[manet.scheme]
         self.map = map_of(manet)
         streams = Streams(manet.seed)
-        self.track = _track(manet, self.map, streams) if track is None else track
+        self.track = track_of(manet, self.map, streams) if track is None else track
         if self.track.shape[1] != manet.nodes:
             raise ManetError(
                 f"nodes is {manet.nodes}, but the movement has {self.track.shape[1]} vehicles; set it so."
@@ -255,7 +258,10 @@ def map_of(manet: Manet) -> RoadMap:
     return city_map(side_m, CITY_STREETS_M)
 
 
-def _track(manet: Manet, road_map: RoadMap, streams: Streams) -> NDArray[np.float32]:
+def track_of(manet: Manet, road_map: RoadMap, streams: Streams) -> NDArray[np.float32]:
+    """Where everybody is at every tick: by the movement model, or as a file of SUMO's says."""
+    if manet.movement:
+        return read_fcd(Path(manet.movement), manet.nodes, manet.duration_s, TICK_S)
     speeds = (manet.slowest_share * manet.speed_m_s, manet.speed_m_s)
     return drive(
         road_map,

@@ -211,3 +211,4 @@ def send_event(topics: Topics, node: int, number: int, event: Any, now_s: float,
     row.value, row.clearance = event.value, event.clearance
     row.goal_x, row.goal_y = entry.x, entry.y
     row.made_s = event.made_s
+    row.lifetime_s = entry.expires_s - now_s  # of the subscription when it was matched

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from sojourn.sim.manet_scenario import SCHEMES
-from sojourn.studies.manet.grid import NEAREST_NODE, NO_HELLO
+from sojourn.studies.manet.grid import LONG_WALKS, NEAREST_NODE, NO_HELLO
 from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, NEAREST, OURS, SIX
 from sojourn.studies.manet.table import Table
 
@@ -109,6 +109,16 @@ def hellos(table: Table, measure: str) -> go.Figure:
             title = f"{SCHEMES[scheme].title}, {scenario}"
             _add(figure, table, (scenario, scheme, measure), title, dash="solid")
             _add(figure, table, (scenario + NO_HELLO, scheme, measure), f"{title}, no hello", dash="dot")
+    return figure
+
+
+def long_walks(table: Table, measure: str, scenario: str) -> go.Figure:
+    """GPSR whose packets may take four times as many hops."""
+    figure = _plain(f"GPSR with 32 hops and with 128, {scenario}", Y_TITLES[measure])
+    for scheme in (name for name in SIX if SCHEMES[name].geographic):
+        _add(figure, table, (scenario, scheme, measure), SCHEMES[scheme].title, dash="solid")
+        name = f"{SCHEMES[scheme].title}, 128 hops"
+        _add(figure, table, (scenario + LONG_WALKS, scheme, measure), name, dash="dot")
     return figure
 
 

@@ -44,6 +44,9 @@ OURS_CHANGES = {"subscribe_s": 2.0, "soft_state_s": 7.0}
 NEAREST = ("r-gpsr-map", "b-gpsr-map")
 """Schemes run once more without proximity selection: the nearest node acts for a place."""
 
+LONG_TTL = 128
+"""Hops a packet may take in the runs that show what the limit does: longer than any walk round 60 nodes."""
+
 SILENT_SHARE = 1 / 3
 """Of subscribers, in the runs on soft state."""
 
@@ -76,22 +79,22 @@ SCALES = {
     ),
     "quick": Scale(
         name="quick",
-        seeds=3,
+        seeds=2,
         judges=True,
-        duration_s=300.0,
+        duration_s=240.0,
         freeway_m_s=(10.0, 35.0, 60.0),
         manhattan_m_s=(1.0, 10.0, 20.0),
     ),
     "paper": Scale(
         name="paper",
-        seeds=10,
+        seeds=8,
         judges=True,
         duration_s=900.0,
         freeway_m_s=(10.0, 20.0, 30.0, 40.0, 50.0, 60.0),
         manhattan_m_s=(1.0, 5.0, 10.0, 15.0, 20.0),
     ),
 }
-"""Ten seeds where the paper has three: homes, roads and people of each differ."""
+"""Eight seeds where the paper has three: homes, roads and people of each differ."""
 
 
 def scale_named(name: str) -> Scale:

@@ -21,6 +21,15 @@ FIGURES = (
     Figure("proximity-freeway", ("E-proximity",), partial(figures.proximity, scenario=FREEWAY)),
     Figure("proximity-manhattan", ("E-proximity",), partial(figures.proximity, scenario=MANHATTAN)),
     Figure("hello", ("E-load",), partial(figures.hellos, measure="load_bytes_s")),
+    *(
+        Figure(
+            f"hops-{scenario}-{short}",
+            ("E-delay", "E-void"),
+            partial(figures.long_walks, measure=measure, scenario=scenario),
+        )
+        for scenario in SCENARIOS
+        for short, measure in (("delivery", "delivery_ratio"), ("delay", "delay_ms"))
+    ),
     Figure("frames-freeway", ("E-map",), partial(picture.strip, scenario=FREEWAY, scheme="b-gpsr-map")),
     Figure("frames-manhattan", ("E-map",), partial(picture.strip, scenario=MANHATTAN, scheme="b-gpsr-map")),
     Figure("frames-void", ("E-void",), partial(picture.strip, scenario=MANHATTAN, scheme="b-gpsr")),

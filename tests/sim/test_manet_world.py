@@ -1,0 +1,154 @@
+"""Schemes over mobile networks: homes, soft state, policies, repair, traces; and movement on maps."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from sojourn.adhoc.topics.places import home_node, home_place, home_waypoint
+from sojourn.errors import SojournError
+from sojourn.sim.manet_fcd import read_fcd
+from sojourn.sim.manet_maps import MapError, RoadMap, city_map, legs_of, load_map
+from sojourn.sim.manet_movement import SAFETY_M, drive, turns_of
+from sojourn.sim.manet_scenario import SCHEMES, Manet
+from sojourn.sim.manet_trace import record
+from sojourn.sim.manet_world import World
+from sojourn.sim.recorder import Recorder
+
+SHORT = Manet(duration_s=60.0, warmup_s=10.0, topics=3, publishers=1, subscribers=6, publish_s=2.0)
+
+
+def test_a_topic_has_one_home_for_everybody() -> None:
+    """Places lie in the area, waypoints on the road nearest to them, and nodes are spread over topics."""
+    road_map = load_map("freeway")
+    waypoints = road_map.waypoints(50.0)
+    for number in range(50):
+        place = home_place(f"t{number}", (0.0, 0.0), road_map.area_m)
+        assert 0 <= place[0] <= 2000
+        assert 0 <= place[1] <= 2000
+        chosen = home_waypoint(f"t{number}", (0.0, 0.0), road_map.area_m, waypoints)
+        nearest = min(np.hypot(x - place[0], y - place[1]) for x, y in waypoints)
+        assert np.hypot(chosen[0] - place[0], chosen[1] - place[1]) == pytest.approx(nearest)
+    assert len({home_node(f"t{number}", 60) for number in range(200)}) > 30
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_delivers_what_is_allowed_and_once(scheme: str) -> None:
+    """On a dense small map events arrive; none against topic, content or policy, none twice."""
+    given = msgspec.structs.replace(SHORT, scheme=scheme, map="city:600", speed_m_s=10.0)
+    result = World(given).run()
+    assert result.expected > 50
+    assert result.unauthorised == 0
+    assert result.duplicates == 0
+    # Without a map a topic may have its home where nobody drives.
+    share = 0.7 if SCHEMES[scheme].mapped or not SCHEMES[scheme].geographic else 0.4
+    assert result.delivered > share * result.expected
+
+
+@pytest.mark.parametrize("scheme", ["b-aodv", "r-aodv", "b-gpsr-map", "r-gpsr-map"])
+def test_subscriptions_of_silent_nodes_run_out(scheme: str) -> None:
+    """Nobody is sent an event by a subscription older than the timeout, and in the end nobody at all."""
+    given = msgspec.structs.replace(SHORT, scheme=scheme, map="city:600", silent_share=0.5, publish_s=0.5)
+    world = World(given)
+    result = world.run()
+    assert result.stale_sent > 0
+    assert result.stale_s <= given.soft_state_s
+    silent = world.subscriptions["silent"] != 0
+    late = world.publications["made_s"] > given.duration_s / 2 + 3 * given.soft_state_s
+    assert np.isnan(world.net.delivered_s[late][:, silent]).all()
+
+
+def test_repair_delivers_more_for_less() -> None:
+    """On the freeway, what is sent again when subscriptions come beats the paper's best at a lower load."""
+    given = msgspec.structs.replace(SHORT, duration_s=120.0, speed_m_s=60.0, publish_s=5.0)
+    plain = World(given).run()
+    ours = msgspec.structs.replace(given, scheme="b-gpsr-repair", subscribe_s=2.0, soft_state_s=7.0)
+    repaired = World(ours).run()
+    assert repaired.delivered > plain.delivered
+    assert repaired.bytes_per_node_s < plain.bytes_per_node_s
+    assert repaired.duplicates == 0
+
+
+def test_a_trace_has_every_event_interest_and_delivery() -> None:
+    """The recorded tables hold what the run did, with policies as expressions."""
+    world = World(msgspec.structs.replace(SHORT, map="city:600"))
+    result = world.run()
+    recorder = Recorder("one", study="manet")
+    record(world, recorder, "{}")
+    tables = recorder.tables
+    assert len(tables["publications"]["run_id"]) == len(world.publications)
+    assert len(tables["interests"]["run_id"]) == len(world.subscriptions)
+    assert len(tables["deliveries"]["run_id"]) == result.delivered
+    assert all(text.startswith("clearance >= ") for text in tables["publications"]["policy"])
+
+
+# ------------------------------------------------------------------------------ movement
+
+
+@pytest.mark.parametrize(("name", "speeds"), [("freeway", (20.0, 40.0)), ("manhattan", (5.0, 10.0))])
+def test_vehicles_stay_on_roads_and_within_their_speed(name: str, speeds: tuple[float, float]) -> None:
+    """At every tick a vehicle is beside a road, and moves no faster than it may but for a change of lane."""
+    road_map = load_map(name)
+    track = drive(road_map, 40, speeds, 120.0, np.random.default_rng(3))
+    waypoints = np.array(road_map.waypoints(2.0))
+    for places in track[::60]:
+        apart = np.hypot(*(places[:, None] - waypoints[None]).transpose(2, 0, 1)).min(axis=1)
+        assert apart.max() < 3 * road_map.lane_width_m
+    moved = np.hypot(*np.diff(track.astype(float), axis=0).transpose(2, 0, 1))
+    assert np.quantile(moved, 0.99) <= speeds[1] * 0.1 + 1e-3
+    assert moved.max() <= speeds[1] * 0.1 + 4 * road_map.lane_width_m
+
+
+def test_no_one_overtakes_within_the_safety_distance() -> None:
+    """In one lane of a long road, whoever comes close behind another stays behind."""
+    road_map = msgspec.convert(
+        {"name": "straight", "area_m": [1e5, 10.0], "road": [{"points": [[0, 0], [1e5, 0]]}]}, RoadMap
+    )
+    track = drive(road_map, 30, (10.0, 30.0), 60.0, np.random.default_rng(4))
+    assert SAFETY_M > 30.0 * 0.1
+    eastbound = track[0, :, 1] < 0
+    order = np.argsort(track[0, eastbound, 0])
+    gaps = np.diff(track[:, eastbound, 0][:, order], axis=1)
+    assert gaps.min() > -0.5
+
+
+def test_turns_have_their_shares() -> None:
+    """At a crossing one half go straight on, a quarter each way; at a road's end they come back."""
+    legs = legs_of(city_map(1000.0, 500.0))
+    turns = turns_of(legs)
+    into_the_middle = next(
+        at for at, leg in enumerate(legs) if leg.start == (0.0, 500.0) and leg.end == (500.0, 500.0)
+    )
+    straight, left, right, back = turns[into_the_middle]
+    assert legs[straight].end == (1000.0, 500.0)
+    assert legs[left].end == (500.0, 1000.0)
+    assert legs[right].end == (500.0, 0.0)
+    assert back == into_the_middle ^ 1
+
+
+def test_sumo_movement_is_read(tmp_path: Path) -> None:
+    """Places lie between those that the file gives; who is not on the road is out of everyone's range."""
+    path = tmp_path / "fcd.xml"
+    path.write_text(
+        "<fcd-export><timestep time='0'><vehicle id='a' x='0' y='0'/><vehicle id='b' x='5' y='5'/></timestep>"
+        "<timestep time='1'><vehicle id='a' x='10' y='20'/></timestep></fcd-export>"
+    )
+    track = read_fcd(path, 2, 2.0, 0.5)
+    assert track[1, 0].tolist() == [5.0, 10.0]
+    assert track[2, 1, 0] > 1e6
+    with pytest.raises(MapError, match="only 2 vehicles"):
+        read_fcd(path, 3, 2.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scheme": "flooding"}, {"nodes": 5}, {"speed_m_s": 0.0}, {"map": "nowhere"}, {"map": "city:wide"},
+        {"warmup_s": 70.0}, {"movement": "missing.xml"},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_refused_in_a_sentence(changes: dict[str, object]) -> None:
+    """A wrong parameter is named, with the way out."""
+    with pytest.raises(SojournError, match=next(iter(changes))):
+        World(msgspec.structs.replace(SHORT, **changes))
