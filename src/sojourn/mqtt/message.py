@@ -47,6 +47,7 @@ class Message:
 
     __slots__ = (
         "_forms",
+        "_plain",
         "arrived_s",
         "attributes",
         "event",
@@ -102,6 +103,7 @@ class Message:
         """Its attributes by path and the paths of objects, once somebody asked for them (`content.py`)."""
         self.event: Event | None = None
         """The same as an event."""
+        self._plain: Form | None = None
         self._forms: dict[tuple[object, ...], Form] | None = None
 
     @property
@@ -127,24 +129,32 @@ class Message:
     ) -> Form:
         """Return the packet for these options, encoded at most once for all who ask the same."""
         expiry = self.expiry
+        special = alias or identifiers or numbered or self.frame[0] != 0x30 | qos << 1 | retain
+        if not special and expiry is None:
+            return self._plain or self._cut()
         if expiry is not None:
             # Whole seconds in which it lay here are gone (MQTT 5, section 3.3.2.3.3).
             expiry = max(1, expiry - int(now - self.arrived_s))
+            if not special and expiry == self.expiry:
+                return self._plain or self._cut()
         key = (qos, retain, identifiers, alias, with_topic, numbered, expiry)
         if self._forms is None:
             self._forms = {}
         found = self._forms.get(key)
         if found is None:
-            special = alias or identifiers or numbered or expiry != self.expiry
-            if special or self.frame[0] != 0x30 | qos << 1 | retain:
-                found = self._encode(qos, expiry, retain, identifiers, alias, with_topic, numbered)
-            elif qos:
-                head, tail = self.frame[: self.id_at], self.frame[self.id_at + 2 :]
-                found = Form(head, tail, len(self.frame))
-            else:
-                found = Form(self.frame, b"", len(self.frame))
+            found = self._encode(qos, expiry, retain, identifiers, alias, with_topic, numbered)
             self._forms[key] = found
         return found
+
+    def _cut(self) -> Form:
+        """Return the packet that it came in as a form."""
+        frame = self.frame
+        if frame[0] & 0x06:
+            form = Form(frame[: self.id_at], frame[self.id_at + 2 :], len(frame))
+        else:
+            form = Form(frame, b"", len(frame))
+        self._plain = form
+        return form
 
     def _encode(
         self,
