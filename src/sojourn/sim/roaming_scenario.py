@@ -155,6 +155,10 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
     queue_bytes: Annotated[
         int, factor("application", "bytes", "What a broker's queue holds for clients that are away.")
     ] = 1_000_000
+    queue_evicts: Annotated[
+        bool,
+        factor("application", "", "Whether a full queue gives up its oldest event, or refuses the new one."),
+    ] = True
     message_cost_ms: Annotated[
         float, factor("costs", "ms", "A broker's work for any message that ends or starts there.")
     ] = 0.0

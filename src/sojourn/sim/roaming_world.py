@@ -113,6 +113,7 @@ class RoamingWorld:
             scenario.scheme,
             queue_bytes_max=scenario.queue_bytes,
             event_bytes=scenario.event_bytes,
+            evicts=scenario.queue_evicts,
             edge_timeout_s=scenario.edge_timeout_s,
             **({} if scenario.scheme == "durable" else {"timeout_s": scenario.subscriber_timeout_s}),
         )

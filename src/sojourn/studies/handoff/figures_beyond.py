@@ -6,7 +6,7 @@ from sojourn.studies.handoff.figures import COLOURS, NAMES, SUBSCRIBERS, add_bar
 from sojourn.studies.handoff.paper import MOBILITIES, SCHEMES, THROUGHPUT
 from sojourn.studies.means import Table
 
-SHADES = ("#2471a3", "#85c1e9", "#7d3c98", "#c39bd3")
+SHADES = ("#2471a3", "#85c1e9", "#7d3c98", "#c39bd3", "#1e8449")
 MEASURES = {
     "copies_per_subscriber": "copies a subscriber",
     "bytes_per_move": "bytes a hand-off",
@@ -123,6 +123,7 @@ def readings(table: Table) -> go.Figure:
             ("cheap-transfers", "a transferred event costs what a match costs"),
             ("slow-pings", "broken links are noticed after two and a half seconds"),
             ("ample", "queues without limit"),
+            ("refusing", "full queues refuse what is new"),
         ),
         SHADES,
         strict=True,

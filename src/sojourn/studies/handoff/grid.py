@@ -152,6 +152,7 @@ def _readings(scale: Scale) -> list[Experiment]:
         Experiment(
             "slow-pings", "subscribers", populations[-1:], schemes("RND"), {"ping_s": parameters.SLOW_PING_S}
         ),
+        Experiment("refusing", "subscribers", populations[-1:], schemes("RND"), {"queue_evicts": False}),
         # Queues that never overflow: what is lost then is not the queues' fault.
         Experiment("ample", "subscribers", populations[-1:], schemes("RND"), {"queue_bytes": 1_000_000_000}),
     ]

@@ -35,6 +35,11 @@ PINGS_MISSED = 2
 context is almost always at its next broker before it is (section 5.2.2), and the mean way there takes 3 s, so
 a broken link must be noticed in a fraction of that: here in half a second."""
 
+EVICTS = True
+"""A full queue gives up its oldest event, as caches of topics do: the paper's durable brokers go on caching
+for subscribers that are long elsewhere (section 5.2.1), which a queue that refuses what is new could not. The
+other way round is measured beside it."""
+
 TESTBED = {
     "message_cost_ms": MESSAGE_COST_MS,
     "match_cost_ms": MATCH_COST_MS,
@@ -44,6 +49,7 @@ TESTBED = {
     "control_bytes": CONTROL_BYTES,
     "ping_s": PING_S,
     "pings_missed": PINGS_MISSED,
+    "queue_evicts": EVICTS,
 }
 """What every run has in common, beside the defaults of `RoamingScenario`, which are Table 1's."""
 
