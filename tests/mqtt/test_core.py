@@ -582,3 +582,18 @@ def test_a_packet_full_of_subscriptions_is_answered_one_by_one() -> None:
     assert (len(session.subscriptions), session.filters) == (10, 10)
     client.send(mqtt5.UnsubscribePacket(1, [f"{number}" for number in range(5)]))
     assert session.filters == 5
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_retained_will_comes_as_published_to_those_who_ask(qos: int) -> None:
+    """Its packet was written here, without the flag; whoever wants it as published gets it with."""
+    world = World()
+    clients = {wants: world.client() for wants in (False, True)}
+    for wants, client in clients.items():
+        client.connect(f"watcher-{wants}")
+        client.send(SubscribePacket(1, [TopicFilter("will", max_qos=QoS(qos), retain_as_published=wants)]))
+    dying = world.client()
+    dying.connect("dying", will=Will("will", payload=b"x", qos=QoS(qos), retain=True))
+    dying.lose()
+    for wants, client in clients.items():
+        assert [message.retain for message in client.messages()] == [wants]

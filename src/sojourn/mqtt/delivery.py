@@ -64,7 +64,7 @@ class Deliverer:
 
     def _deliver_once_at_most(self, message: Message, group: Group, now: float) -> None:
         retain = message.retain and group.retain_as_published
-        if message.frame[0] == 0x30 and message.expiry is None and not group.identifiers:
+        if message.frame[0] == 0x30 and not retain and message.expiry is None and not group.identifiers:
             frame = message.frame  # as it came
         else:
             frame = message.form(0, now, retain=retain, identifiers=group.identifiers).head
