@@ -1,0 +1,205 @@
+"""`sojourn serve`: logs for machines, reports, and all brokers of a file with one end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.live.building import free_ports
+from tests.live.raw_client import Raw
+
+from sojourn.cli.logs import JsonLines, TextLines
+from sojourn.cli.main import main
+from sojourn.cli.serve_all import RESTARTS_MAX, Keeper, Watched, view
+from sojourn.live.config import read_config
+from sojourn.live.status import LinkState, Report
+
+SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
+
+
+def two_brokers(folder: Path) -> Path:
+    """The configuration of two brokers with stores."""
+    ports = free_ports(4)
+    text = 'links = [["B1", "B2"]]\n'
+    for number in (0, 1):
+        text += f'[[brokers]]\nname = "B{number + 1}"\nlisten = "127.0.0.1:{ports[number]}"\n'
+        text += f'peers = "127.0.0.1:{ports[2 + number]}"\nstore = "{folder}/B{number + 1}.db"\n'
+    path = folder / "two.toml"
+    path.write_text(text)
+    return path
+
+
+def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
+    """A broker that is killed is started again and serves from its store; SIGTERM ends them all."""
+    path = two_brokers(tmp_path)
+    port = int(read_config(path.read_text()).brokers[1].listen.rpartition(":")[2])
+    command = [*SOJOURN, "serve", str(path), "--all", "--logs", str(tmp_path / "logs"), "--log", "json"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fleet:
+        assert fleet.stderr is not None
+        said = read_until(fleet.stderr, "Ctrl-C stops them all")
+        assert "broker B2 listens on mqtt://127.0.0.1:" in said
+        children = list(map(int, Path(f"/proc/{fleet.pid}/task/{fleet.pid}/children").read_text().split()))
+        assert len(children) == 2
+        with Raw(port) as client:
+            client.connect("kept", session_expiry_interval=600)
+        os.kill(children[1], signal.SIGKILL)
+        said = read_until(fleet.stderr, "started again")
+        assert "B2 was ended by signal 9" in said
+        assert connect_again(port, "kept").session_present
+        fleet.send_signal(signal.SIGTERM)
+        fleet.communicate(timeout=30)
+    assert fleet.returncode == 0
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    lines = [json.loads(line) for line in (tmp_path / "logs" / "B2.log").read_text().splitlines()]
+    events = [line["event"] for line in lines]
+    assert events.count("revived") == 2
+    assert {"at", "level", "logger", "event"} <= lines[0].keys()
+    assert any(line["event"] == "link" and line["peer"] == "B1" and line["up"] for line in lines)
+
+
+def read_until(stream: Any, text: str) -> str:
+    """Read lines up to one with a text."""
+    said = ""
+    line: str
+    for line in stream:
+        said += line
+        if text in line:
+            return said
+    raise AssertionError(f"never said {text!r}: {said}")
+
+
+def connect_again(port: int, client_id: str) -> Any:
+    """Connect once the broker is back."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            with Raw(port) as client:
+                return client.connect(client_id, clean_start=False, session_expiry_interval=600)
+        except OSError:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--all"], "give FILE"),
+        (["two.toml", "--all", "--broker", "B1"], "none of the other choices"),
+        (["two.toml"], "say which with --broker, or --all"),
+    ],
+)
+def test_choices_that_do_not_fit(
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Options that contradict one another are refused in a sentence."""
+    two_brokers(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["sojourn", "serve", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+class FakeFleet:
+    """Processes that end whenever they are looked at."""
+
+    def __init__(self, code: int) -> None:
+        self.processes = {"B1": self}
+        self.returncode = code
+        self.restarted = 0
+
+    def poll(self) -> int:
+        """It has ended."""
+        return self.returncode
+
+    def restart(self, _name: str) -> None:
+        """It begins again."""
+        self.restarted += 1
+
+    def report(self, _name: str) -> None:
+        """It says nothing."""
+
+    def log(self, _name: str) -> str:
+        """What it said before."""
+        return "sojourn: The store is broken.\n"
+
+    def log_path(self, name: str) -> Path:
+        """Where that is."""
+        return Path(name)
+
+
+def test_a_broker_that_ends_again_and_again_is_given_up() -> None:
+    """It is started again a limited number of times, with pauses that grow, and its last words are told."""
+    fleet = FakeFleet(2)
+    said: list[str] = []
+    keeper = Keeper(fleet, said.append)  # type: ignore[arg-type]  # a stand-in
+    now, starts = 1_000.0, []
+    while not keeper.all_given_up:
+        before = fleet.restarted
+        keeper.look(now)
+        if fleet.restarted > before:
+            starts.append(now)
+        now += 0.25
+        assert now < 1_100.0, "it is given up some day"
+    pauses = [later - earlier for earlier, later in pairwise(starts)]
+    assert fleet.restarted == RESTARTS_MAX
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > pauses[0]
+    assert "given up" in said[-1]
+    assert "The store is broken." in said[-1]
+
+
+def test_the_view_shows_what_is_wrong(tmp_path: Path) -> None:
+    """A link that is down, a broker that refuses and one that is gone are all in the picture."""
+    config = read_config(two_brokers(tmp_path).read_text())
+    report = Report(
+        at_s=1.0, started_s=0.0, clients=12, sessions=14, published=1, delivered=1, published_rate=3.0,
+        delivered_rate=1234.0, handoff_rate=0.0, dropped={"queue full": 7}, refused={"bad_user": 2},
+        queue_bytes=2048, handoffs=4, handoff_sum_s=0.01, handoff_buckets=[], store="full", store_bytes=0,
+        links={"B2": LinkState(up=False, queue_bytes=0, queue_frames=0, refused=0)}, refusing="no room",
+    )  # fmt: skip
+    console = Console(width=140, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+    console.print(view(config, {"B1": Watched(0.0, report), "B2": Watched(0.0, start_at_s=2.0)}))
+    text = console.export_text()
+    for part in ("B2 down", "refuses", "ended, comes back", "1,234", "2.0 KiB", "7 queue full", "2 bad user"):
+        assert part in text, text
+
+
+def test_log_lines_carry_their_fields() -> None:
+    """Both formats say the fields that came with a record; the JSON one is an object whatever they hold."""
+    record = logging.makeLogRecord(
+        {"name": "sojourn.node", "levelname": "INFO", "msg": "link %s", "args": ("x",), "peer": "B2",
+         "odd": {1, 2}}
+    )  # fmt: skip
+    line = json.loads(JsonLines().format(record))
+    assert line["event"] == "link x"
+    assert line["peer"] == "B2"
+    assert line["level"] == "info"
+    assert line["odd"] == "{1, 2}"
+    assert TextLines().format(record).endswith("INFO sojourn.node link x peer=B2 odd={1, 2}")
+
+
+def test_a_broker_tells_how_it_is_doing() -> None:
+    """--status prints a line of JSON a second; a broker whose reader has gone stops by itself."""
+    command = [*SOJOURN, "serve", "--port", "0", "--status"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as broker:
+        assert broker.stdout is not None
+        line = json.loads(broker.stdout.readline())
+        assert (line["clients"], line["store"]) == (0, "none")
+        broker.stdout.close()
+        assert broker.wait(20) == 0
