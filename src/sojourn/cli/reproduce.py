@@ -90,15 +90,14 @@ def reproduce(
             f"Wrote {', '.join(path.name for path in written)} into {folder} in {outcome.seconds:.0f} s."
         )
         entries.append(_entry(study, outcome))
+        if study_name == "all":  # anew after each, so that there is one whenever we are stopped
+            index = render_index("Sojourn: all studies", INDEX, entries)
+            (out / "index.html").write_text(index, encoding="utf-8")
         if outcome.failed:
             failures.append(
                 f"{outcome.failed} of {outcome.distinct_runs} runs failed; their errors and seeds stand in "
                 f"{folder / 'runs.parquet'}."
             )
-    if study_name == "all":
-        (out / "index.html").write_text(
-            render_index("Sojourn: all studies", INDEX, entries), encoding="utf-8"
-        )
     console.print(f"To repeat: {again}")
     if failures:
         raise ReproduceError(" ".join(failures))
