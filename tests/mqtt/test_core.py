@@ -26,6 +26,7 @@ from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Turn
 from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.message import new_message
 from sojourn.mqtt.session import NEVER, Permissions
 from sojourn.mqtt.session_state import SessionState
 from tests.mqtt.world import Client, World
@@ -597,3 +598,15 @@ def test_a_retained_will_comes_as_published_to_those_who_ask(qos: int) -> None:
     dying.lose()
     for wants, client in clients.items():
         assert [message.retain for message in client.messages()] == [wants]
+
+
+def test_reserved_topics_stay_reserved_when_they_are_known() -> None:
+    """The quick way for known topics is not open to those that only a broker may use."""
+    world = World()
+    publisher, subscriber = pair(world)
+    subscriber.subscribe("$SYS/#")
+    world.core.publish(new_message("$SYS/x", b"own", qos=1, now=world.now), world.now)
+    publisher.publish("$SYS/x", b"fake", 1)
+    assert int(publisher.next(PubAckPacket).reason_code) == 0x87
+    world.carry_out()
+    assert subscriber.payloads() == [b"own"]

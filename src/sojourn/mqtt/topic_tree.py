@@ -91,7 +91,8 @@ class TopicTree:
         """By name of the share and topic filter."""
         self._routes: dict[str, Route] = {}
         self.by_bytes: dict[bytes, Route] = {}
-        """The routes by their topics' bytes, for whoever has no text yet."""
+        """The routes by their topics' bytes, for whoever has no text yet; not of topics that begin with $, which
+        have to be looked at more closely."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the routes, which are found again."""
@@ -131,7 +132,8 @@ class TopicTree:
                 self._routes.clear()
                 self.by_bytes.clear()
             route = self._routes[topic] = self._find_route(topic)
-            self.by_bytes[topic.encode()] = route
+            if not topic.startswith("$"):
+                self.by_bytes[topic.encode()] = route
         return route
 
     def _forget_routes(self, pattern: str) -> None:
