@@ -61,4 +61,4 @@ def set_up_logs(wanted: LogFormat, *, verbose: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if wanted is LogFormat.JSON else TextLines())
     level = logging.INFO if wanted is LogFormat.JSON else logging.WARNING
-    logging.basicConfig(level=logging.DEBUG if verbose else level, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.DEBUG if verbose else level, handlers=[handler])

@@ -71,8 +71,8 @@ def serve(  # noqa: PLR0913 - each is an option of the command
             raise ServeError("--all runs every broker of a file: give FILE and none of the other choices.")
         serve_all(config, load_config(config), logs, log=log, verbose=verbose)
         return
-    set_up_logs(log, verbose=verbose)
     settings, name = _settings(config, broker, host, port)
+    set_up_logs(log, verbose=verbose)
     console = Console(stderr=True, highlight=False)
 
     def announce(address: Address, page: Address | None) -> None:
