@@ -175,6 +175,9 @@ def test_advice_follows_the_numbers() -> None:
     (found,) = advice.measured_situations(_table(rows))
     assert advice.several_servers(found) == "multicast, quenched"
     assert len(advice.rows(_table(rows))[0]) == len(advice.COLUMNS)
+    rows["advice", "broadcast", 0.0] = {**base, "source_bytes": 100, "broker_bytes": 103}
+    (found,) = advice.measured_situations(_table(rows))
+    assert advice.several_servers(found) == "broadcast or multicast"
 
 
 def test_an_informed_reader_reads_the_policy() -> None:
