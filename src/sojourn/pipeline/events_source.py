@@ -98,13 +98,18 @@ class EventsReader(SimpleDataSourceStreamReader):
     """Reads one session's events; the offset is what was consumed by source, and how many in all."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = options
+        self._options = {name.lower(): value for name, value in options.items()}
+        options = self._options
         _option(options, "url"), _option(options, "clientId")
-        self._batch_max = int(options.get("batchMax", BATCH_MAX))
+        self._batch_max = int(options.get("batchmax", BATCH_MAX))
         self._loop = _Loop()
         self._client: Client | None = None
         self._count = 0
         self._uncommitted: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel without the connection: a task that reads a planned batch again makes its own."""
+        return EventsReader, (dict(self._options),)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the offset of a query that begins."""
@@ -117,7 +122,7 @@ class EventsReader(SimpleDataSourceStreamReader):
         for event in events:
             if event.source:
                 end["marks"][event.source] = event.sequence
-        return (_row(event) for event in events), end
+        return iter([_row(event) for event in events]), end  # Spark copies the iterator: no generator
 
     def readBetweenOffsets(  # noqa: N802 - Spark's name
         self, start: dict[str, Any], end: dict[str, Any]
@@ -128,7 +133,7 @@ class EventsReader(SimpleDataSourceStreamReader):
         if len(events) < wanted:
             raise SourceError(
                 f"Of {wanted} events that were read before, the brokers sent {len(events)} within "
-                f"{RECOVERY_S:.0f} s; the session {self._options['clientId']!r} may have expired."
+                f"{RECOVERY_S:.0f} s; the session {self._options['clientid']!r} may have expired."
             )
         return iter([_row(event) for event in events])
 
@@ -158,8 +163,8 @@ class EventsReader(SimpleDataSourceStreamReader):
             options = self._options
             self._client = Client(
                 options["url"],
-                client_id=options["clientId"],
-                session_expiry_s=int(options.get("sessionExpiry", 7 * 86_400)),
+                client_id=options["clientid"],
+                session_expiry_s=int(options.get("sessionexpiry", 7 * 86_400)),
                 inbox=self._batch_max,
                 username=options.get("username"),
                 password=options.get("password"),
@@ -249,8 +254,7 @@ def _event(row: Row, topic: str | None) -> tuple[str, bytes | str | dict[str, An
 
 
 def _option(options: Mapping[str, str], name: str) -> str:
-    # Spark gives a dictionary that does not care about case; a plain one would lose that.
-    value = options.get(name)
+    value = options.get(name) or options.get(name.lower())  # Spark's options do not care about case
     if not value:
         raise SourceError(f"The option {name} is missing; add .option({name!r}, …) to the stream.")
     return value
