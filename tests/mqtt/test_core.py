@@ -80,68 +80,6 @@ def test_a_full_window_makes_messages_wait_in_order() -> None:
     assert got == [b"%d" % number for number in range(20)]
 
 
-def test_a_client_that_does_not_read_waits_and_catches_up() -> None:
-    """While it is blocked nothing is put into its output; then everything comes, in order."""
-    world = World()
-    publisher, subscriber = pair(world)
-    world.core.blocked(subscriber.number)
-    for number in range(100):
-        publisher.publish("t", b"%d" % number, number % 2)
-    assert not subscriber.inbox
-    world.core.drained(subscriber.number, world.now)
-    world.carry_out()
-    assert subscriber.payloads() == [b"%d" % number for number in range(100)]
-    assert world.core.state.queued_bytes == 0
-
-
-def test_a_full_queue_drops_and_counts() -> None:
-    """A blocked client of QoS 0 loses what does not fit, and nobody else notices."""
-    world = World(Limits(queue_messages_max=10))
-    publisher, subscriber = pair(world)
-    other = world.client()
-    other.connect("other")
-    other.subscribe("t", 0)
-    world.core.blocked(subscriber.number)
-    for number in range(15):
-        publisher.publish("t", b"%d" % number)
-    assert world.core.state.counters.dropped["queue full"] == 5
-    assert len(other.payloads()) == 15
-    world.core.drained(subscriber.number, world.now)
-    world.carry_out()
-    assert subscriber.payloads() == [b"%d" % number for number in range(10)]
-
-
-@pytest.mark.parametrize("limits", [Limits(queue_bytes_max=300), Limits(queue_bytes_max_all=300)])
-def test_a_full_queue_ends_a_connection_that_holds_promises(limits: Limits) -> None:
-    """QoS 1 beyond the limit, unread: the client is told and disconnected; its session is kept."""
-    world = World(limits)
-    publisher, subscriber = pair(world)
-    world.core.blocked(subscriber.number)
-    for number in range(10):
-        publisher.publish("t", bytes(100), 1, number + 1)
-    ended = subscriber.next(mqtt5.DisconnectPacket)
-    assert int(ended.reason_code) == 0x97
-    assert subscriber.closed
-    session = world.core.state.sessions["subscriber"]
-    assert session.connection is None
-    assert 0 < session.queued_bytes <= 300
-    assert world.core.state.counters.dropped["queue full"] > 0
-
-
-def test_queues_of_sessions_that_end_free_their_room() -> None:
-    """What waits counts for all clients together, and no longer when a session ends."""
-    world = World()
-    publisher, subscriber = pair(world)
-    subscriber.lose()
-    for number in range(10):
-        publisher.publish("t", bytes(50), 1, number + 1)
-    assert world.core.state.queued_bytes > 500
-    world.wait(1_001)
-    assert world.core.state.queued_bytes == 0
-    assert "subscriber" not in world.core.state.sessions
-    assert world.core.state.counters.dropped["session ended"] == 10
-
-
 def test_time_brings_wills_and_ends_sessions() -> None:
     """A will after its delay, a session after its interval, exactly then."""
     world = World()
@@ -175,17 +113,6 @@ def test_pings_and_messages_keep_a_connection_open() -> None:
     assert not client.closed
 
 
-def test_a_connection_without_connect_is_closed_in_time() -> None:
-    """Whatever it drips."""
-    world = World(Limits(connect_timeout_s=10))
-    client = world.client()
-    for byte in ConnectPacket("slow").write()[:12]:
-        client.send(bytes((byte,)))
-        world.wait(0.7)
-    world.wait(5)
-    assert client.closed
-
-
 def test_a_session_can_be_kept_for_good() -> None:
     """An interval of all ones, where the limit allows it."""
     world = World(Limits(session_expiry_max_s=NEVER))
@@ -194,63 +121,6 @@ def test_a_session_can_be_kept_for_good() -> None:
     client.lose()
     world.wait(1e9)
     assert "ever" in world.core.state.sessions
-
-
-def test_limits_on_subscriptions_and_filters() -> None:
-    """Each has its code; one that is replaced takes no further room."""
-    world = World(Limits(subscriptions_max=3, filters_max=1, filter_bytes_max=20))
-    client = world.client()
-    client.connect("greedy")
-    assert client.subscribe("1", user_properties=[("filter", "x = 1")]) == 2
-    assert client.subscribe("2", user_properties=[("filter", "x = 1")]) == 0x97
-    assert client.subscribe("2", user_properties=[("filter", "x = 1 OR x = 2 OR x = 3")]) == 0x97
-    assert client.subscribe("1", user_properties=[("filter", "x = 2")]) == 2
-    assert client.subscribe("2") == 2
-    assert client.subscribe("3") == 2
-    assert client.subscribe("4") == 0x97
-    assert client.subscribe("3", 1) == 1
-
-
-def test_limits_on_connections_and_sessions() -> None:
-    """One too many is told so."""
-    world = World(Limits(connections_max=2, sessions_max=2))
-    clients = [world.client() for _ in range(3)]
-    assert int(clients[0].connect("1").reason_code) == 0x89
-    clients[0].lose()
-    assert int(clients[1].connect("1", session_expiry_interval=9).reason_code) == 0
-    clients[1].lose()
-    assert int(clients[2].connect("2").reason_code) == 0
-    late = world.client()
-    assert int(late.connect("3").reason_code) == 0x97
-
-
-def test_retained_messages_have_a_limit() -> None:
-    """A publish that cannot be retained is refused; one that replaces another is not."""
-    world = World(Limits(retained_messages_max=2))
-    client = world.client()
-    client.connect("keeper")
-    codes = []
-    for topic in ("a", "b", "c", "a", "b"):
-        client.publish(topic, b"x", 1, retain=True)
-        codes.append(int(client.next(PubAckPacket).reason_code))
-    assert codes == [0, 0, 0x97, 0, 0]
-    client.publish("a", b"", 1, retain=True)
-    client.publish("c", b"x", 1, retain=True)
-    client.next(PubAckPacket)
-    assert int(client.next(PubAckPacket).reason_code) == 0
-
-
-def test_a_refusing_broker_takes_quality_0_only() -> None:
-    """With a full disk QoS 1 and 2 get a reason; the rest is served."""
-    world = World()
-    publisher, subscriber = pair(world)
-    world.core.state.refusing = "The disk is full; try again later."
-    for qos in range(3):
-        publisher.publish("t", b"%d" % qos, qos)
-    ack = publisher.next(PubAckPacket)
-    assert (int(ack.reason_code), ack.reason_str) == (0x97, "The disk is full; try again later.")
-    assert int(publisher.next(PubRecPacket).reason_code) == 0x97
-    assert subscriber.payloads() == [b"0"]
 
 
 def test_permissions_on_topics_and_attributes() -> None:
@@ -511,78 +381,6 @@ def test_numbered_clients_are_told_source_and_sequence() -> None:
     assert len({each["sojourn-source"] for each in told}) == 1
     numbers = [int(each["sojourn-sequence"]) for each in told]
     assert numbers == sorted(set(numbers))
-
-
-def test_incomplete_packets_have_a_limit_together() -> None:
-    """Whoever goes beyond it is told; what others have begun is still taken."""
-    world = World(Limits(packet_bytes_max=1_000, input_bytes_max_all=2_500))
-    clients = [world.client() for _ in range(4)]
-    packet = PublishPacket("t", bytes(900)).write()
-    for number, client in enumerate(clients):
-        client.connect(f"c{number}")
-        client.send(packet[:-1])
-    assert int(clients[2].next(mqtt5.DisconnectPacket).reason_code) == 0x97
-    assert [client.closed for client in clients] == [False, False, True, True]
-    for client in clients[2:]:
-        client.lose()
-    assert world.core.state.input_bytes == 2 * (len(packet) - 1)
-    clients[0].send(packet[-1:])
-    clients[1].lose()
-    assert world.core.state.input_bytes == 0
-    assert world.core.state.counters.received == 1
-
-
-def test_many_retained_messages_do_not_flood_an_output() -> None:
-    """What a new subscriber may not leave unread at once waits in its queue."""
-    world = World(Limits(output_bytes_max=1_000))
-    keeper, late = world.client(), world.client()
-    keeper.connect("keeper")
-    for number in range(100):
-        keeper.publish(f"kept/{number}", bytes(100), retain=True)
-    late.connect("late")
-    late.send(SubscribePacket(1, [TopicFilter("kept/+")]))
-    late.inbox.popleft()
-    first = len(late.messages())
-    assert 5 < first < 20
-    got = first
-    for _ in range(40):
-        world.core.drained(late.number, world.now)
-        world.carry_out()
-        got += len(late.messages())
-    assert got == 100
-
-
-def test_coming_and_going_leaves_no_reminders_behind() -> None:
-    """A client that reconnects all day costs no more memory than one that stays away."""
-    world = World()
-    for _ in range(200):
-        client = world.client()
-        client.connect(
-            "commuter",
-            clean_start=False,
-            session_expiry_interval=100_000,
-            will=Will("w", will_delay_interval=5_000),
-        )
-        client.lose()
-        world.wait(30)
-    assert len(world.core.state._moments) < 10
-    world.wait(100_000)
-    assert not world.core.state.sessions
-
-
-def test_a_packet_full_of_subscriptions_is_answered_one_by_one() -> None:
-    """A hundred thousand topic filters are answered each, and take no room beyond the limit."""
-    world = World(Limits(subscriptions_max=50, filters_max=10))
-    client = world.client()
-    client.connect("greedy")
-    wanted = [TopicFilter(f"{number}") for number in range(100_000)]
-    client.send(SubscribePacket(1, wanted, user_properties=[("filter", "x = 1")]))
-    codes = [int(code) for code in client.next(mqtt5.SubAckPacket).reason_codes]
-    assert codes == [2] * 10 + [0x97] * 99_990
-    session = world.core.state.sessions["greedy"]
-    assert (len(session.subscriptions), session.filters) == (10, 10)
-    client.send(mqtt5.UnsubscribePacket(1, [f"{number}" for number in range(5)]))
-    assert session.filters == 5
 
 
 @pytest.mark.parametrize("qos", [0, 1])

@@ -91,8 +91,8 @@ class TopicTree:
         """By name of the share and topic filter."""
         self._routes: dict[str, Route] = {}
         self.by_bytes: dict[bytes, Route] = {}
-        """The routes by their topics' bytes, for whoever has no text yet; not of topics that begin with $, which
-        have to be looked at more closely."""
+        """The routes by their topics' bytes, for whoever has no text yet; not of topics that begin with $,
+        which have to be looked at more closely."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the routes, which are found again."""
