@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -16,7 +17,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sojourn.live.board import Board
-from sojourn.live.config import Config
+from sojourn.live.config import Address, Config, single_broker
+from sojourn.live.server import Server
 from sojourn.live.status import BUCKETS_S, CLIENTS_MAX, NAME_MAX, Move, Report, Tally, some_of
 from tests.live.building import building
 from tests.live.moving import Moving, moving
@@ -134,6 +136,23 @@ def test_strangers_get_nothing(world: Moving) -> None:
                 pass
             assert got.startswith(answer), (request[:20], got[:60])
             assert not (request.startswith(b"HEAD") and b"<html" in got)
+
+
+def test_a_broker_whose_page_has_no_room_still_serves(world: Moving) -> None:
+    """A port that is taken costs the page, not the broker."""
+    taken = Address("127.0.0.1", int(world.page.rpartition(":")[2]))
+    config = single_broker(Address("127.0.0.1", 0))
+    broker = msgspec.structs.replace(config.brokers[0], page=str(taken))
+
+    async def start() -> tuple[Address, Address | None]:
+        server = Server(msgspec.structs.replace(config, brokers=[broker]), "B1")
+        address = await server.start()
+        await server.stop()
+        return address, server.page
+
+    address, page = asyncio.run(start())
+    assert address.port
+    assert page is None
 
 
 # Without a network -----------------------------------------------------------------------------------------

@@ -75,10 +75,13 @@ class Server:
         self.observer = Observer(node, keeps_board=place is not None)
         self.observer.start()
         if place is not None:
-            from sojourn.live.page import PageServer  # noqa: PLC0415 - brokers without a page start faster
+            from sojourn.live.page import PageError, PageServer  # noqa: PLC0415 - others start faster
 
             self._page_server = PageServer(self.observer, parse_address(place, "page"))
-            self.page = await self._page_server.start()
+            try:
+                self.page = await self._page_server.start()
+            except PageError as error:  # to serve clients matters more than to be seen doing it
+                _log.warning("%s The broker runs without its page.", error)
 
     async def _listen(self, node: Node, address: Address, tls: ssl.SSLContext | None) -> asyncio.Server:
         try:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sojourn.errors import SojournError
 
-FIRST_CLIENT_PORT, FIRST_PEER_PORT, PAGE_PORT = 1883, 2883, 8080
+FIRST_CLIENT_PORT, FIRST_TLS_PORT, FIRST_PEER_PORT, PAGE_PORT = 1883, 8883, 2883, 8080
 
 
 class TemplateError(SojournError):
@@ -35,8 +35,10 @@ TEMPLATES = {
 
 _HEAD = """\
 # {about} Written by `sojourn init {name}`.
-# Run one broker:   sojourn serve FILE --broker B1
-# Every broker reads this same file.
+# Run all brokers:  sojourn serve FILE --all
+# Run one of them:  sojourn serve FILE --broker B1
+# Every broker reads this same file. What stands in a comment as `key = value` is what holds without it, or
+# an example.
 
 # Between which brokers there is a connection. Loops are fine: routing uses a tree of them.
 links = [{links}]
@@ -46,6 +48,8 @@ links = [{links}]
 #   proactive  copies wait one hop ahead of it      reactive  fetched when it arrives
 #   durable    every broker keeps its own
 subscribers = "proactive"
+# How many seconds events are stored for a client that is away, at the most:
+timeout_s = 3600
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
 
@@ -58,6 +62,14 @@ covering = true
 # Clients without a user name are let in where a broker listens on loopback only. To let them in elsewhere
 # too, say so:
 # anonymous = true
+# Whether what clients say of their own attributes counts for access policies; without this line only what
+# anonymous ones say does.
+# clients_state_attributes = true
+
+# Tokens as passwords: their claims say who the bearer is and what it may do.
+# [security.jwt]
+# key = "jwt.key"
+# algorithm = "HS256"
 
 # Somebody who may connect; `sojourn password` prints what belongs into `password`.
 # [[users]]
@@ -66,6 +78,19 @@ covering = true
 # attributes = {{ role = "medic", clearance = 3 }}
 # publish = ["city/+/incidents"]
 # subscribe = ["city/#"]
+
+# Certificates for clients (see `listen_tls` below) and between brokers; {{broker}} is the broker's name.
+# [tls]
+# certificate = "{{broker}}.pem"
+# key = "{{broker}}.key"
+# authority = "brokers.pem"   # whose certificates brokers accept from one another
+# peers = true                # whether the links between brokers are encrypted too
+
+# What happened, as tables that `sojourn audit FOLDER` reads.
+# [trace]
+# folder = "trace"
+# run = "live"
+# sample = 1.0                # the share of events that is traced
 
 [limits]
 # The defaults, where you may want others:
@@ -83,7 +108,14 @@ _BROKER = """
 [[brokers]]
 name = "B{number}"
 listen = "127.0.0.1:{client_port}"{peers}{page}
+# listen_tls = "127.0.0.1:{tls_port}"
 # store = "B{number}.db"   # keeps sessions and acknowledged messages over a restart
+"""
+
+_PAGE = """
+# The page for people, and /metrics and /healthz for machines. It shows all brokers, so one page is enough;
+# whoever reaches it reads the names of clients.
+page = "127.0.0.1:{port}"\
 """
 
 
@@ -100,6 +132,7 @@ def template(name: str) -> str:
             number=number,
             client_port=FIRST_CLIENT_PORT + number - 1,
             peers=f'\npeers = "127.0.0.1:{peer_port}"' if found.links else "",
-            page=f'\npage = "127.0.0.1:{PAGE_PORT}"' if number == 1 else "",
+            tls_port=FIRST_TLS_PORT + number - 1,
+            page=_PAGE.format(port=PAGE_PORT) if number == 1 else "",
         )
     return text
