@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 
 from sojourn.live.node import LINGER_S, Node
 
@@ -11,6 +12,10 @@ TURN_BYTES = 131_072
 """What one client may send in a loop turn before the others are looked at."""
 ACCEPT_MARGIN = 100
 """Connections beyond the limit that are accepted to be told so; the rest are closed at once."""
+
+
+def _ignore(_data: object) -> None:
+    """Write nothing, as there is nobody to read it."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -22,6 +27,7 @@ class ClientConnection(asyncio.Protocol):
         self._node = node
         self._number = 0
         self._transport: asyncio.Transport | None = None
+        self.write: Callable[[bytes], None] = _ignore
         self._closing = False
         self._paused = False
         """Whether the client does not read, so that nothing is read of it either."""
@@ -72,7 +78,9 @@ class ClientConnection(asyncio.Protocol):
             self._node.drained(self._number)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (why does not matter)
-        """Note that the connection is gone."""
+        """Note that the connection is gone, and let go of it: nobody else tidies up soon."""
+        self._transport = None
+        self.write = _ignore
         if self._number:
             number, self._number = self._number, 0
             self._node.lost(number)
