@@ -304,6 +304,25 @@ def test_a_request_that_comes_after_a_later_one_is_superseded() -> None:
     assert net.states() == ["-", "-", "PRESENT"]
 
 
+def test_who_waits_for_a_stay_that_came_to_nothing_is_sent_on() -> None:
+    """An arrival reaches 1 long after the client went on to 2: who then asks 1 is not told that all is lost."""
+    net = Roaming(chain(3), Scheme.named("reactive"))
+    net.arrive(1, 1)
+    net.lose(1, 1)
+    net.say()
+    net.arrive(2, 2, previous=1, marks={})
+    net.arrive(2, 4, previous=1, marks={})
+    net.lose(2, 4)
+    net.delivered.clear()
+    net.feed(1, facts.SubscriberArrived(S, 3, (net.interests.sub(1),), 1, {}))
+    net.feed(0, facts.SubscriberArrived(S, 5, (net.interests.sub(1),), 1, {}))
+    net.step((0, 1))
+    net.settle()
+    assert net.ready[-1] == Ready(S, 5, How.FETCHED, complete=True)
+    assert net.delivered == [(0, S, 1)]
+    assert net.states() == ["PRESENT", "-", "-"]
+
+
 def test_a_repeated_request_is_harmless() -> None:
     """The same `Moved` once more changes nothing and is not answered twice."""
     net = Roaming(chain(2), Scheme.named("reactive"))

@@ -173,6 +173,10 @@ class Past:
         if len(self.given) > GIVEN_MAX:
             del self.given[0]
 
+    def take_back(self, began: int) -> None:
+        """A stay that was promised to another broker came to nothing."""
+        self.given = [one for one in self.given if one.began != began]
+
     def last_before(self, epoch: int) -> Given | None:
         """The latest stay that began before an epoch."""
         return max((one for one in self.given if one.began < epoch), default=None)

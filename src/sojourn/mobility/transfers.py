@@ -220,9 +220,14 @@ class Transfers(CopyRequests):
             self.effects.closes.append(Close(stay.client, stay.epoch))
         for broker in sorted(stay.holders):
             self._delete(stay, broker, undoing(cause))
-        if stay.successor is not None:
-            self._complete(stay, short=True)
-            return
         self._abandon(stay)
         self._close(stay.client, stay.epoch)
+        moved, stay.successor = stay.successor, None
         self._turn(stay, Turn.DELETED, cause)
+        if moved is not None:
+            # Who waits for this stay has to go where it went itself, and from there along the events' way.
+            self.past[stay.client].take_back(stay.began)
+            if stay.origin is not None:
+                self._send(replace(moved, destination=stay.origin, after=-1))
+            else:
+                self._refuse(moved, Outcome.UNKNOWN)
