@@ -1,12 +1,5 @@
 """The client library: publish, subscribe by content, and move from broker to broker without losing an event.
 
-    async with Client("mqtt://127.0.0.1:1883", client_id="car-7") as client:
-        await client.subscribe("speed > 80 AND road = 'A2'")
-        await client.publish("cars/7", {"speed": 93, "road": "A2"})
-        async for event in client:
-            print(event.topic, event.attributes)
-            await client.move_to("mqtt://127.0.0.1:1884")
-
 It speaks MQTT 5 and works with any broker; with Sojourn's it gets each event once and each source in order
 across moves, lost connections and restarted brokers. The rules:
 
@@ -22,48 +15,56 @@ across moves, lost connections and restarted brokers. The rules:
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import mqtt5
 
 from sojourn.interest import Advertisement, Filter
+from sojourn.live.client_answers import PACKET_IDS, Answers, PacketIds
 from sojourn.live.client_inbox import Inbox, Received
-from sojourn.live.client_link import NO, Address, ClientError, Link, RefusedError
-from sojourn.live.client_packets import again, may_pass, publish_packet, subscribe_packet, with_id
+from sojourn.live.client_link import NO, Address, ClientError, Connection, Link, RefusedError
+from sojourn.live.client_packets import (
+    again,
+    check_size,
+    hello_properties,
+    may_pass,
+    publish_packet,
+    subscribe_packet,
+    with_id,
+)
 from sojourn.mqtt import conventions
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 ANSWER_S = 10.0
 REDIRECTIONS_MAX = 5
 LOG_MAX = 1_000
-PACKET_IDS = 65_535
 PACKET_BYTES_MAX = 256 << 20
 """As large as a packet can be."""
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
 
 
-@dataclass(slots=True)
-class Connection:
-    """One line of the connection log: which broker, since when, until when and why it ended."""
-
-    url: str
-    broker: str
-    since: float
-    until: float | None = None
-    ended: str = ""
-
-
 class Client:
-    """A publisher and subscriber that moves."""
+    """A publisher and subscriber that moves; here in `python -m asyncio`, with two linked brokers.
+
+    >>> from sojourn import Client
+    >>> car = Client("mqtt://127.0.0.1:1883", client_id="car-7")
+    >>> await car.connect()
+    >>> await car.subscribe("speed > 80 AND road = 'A2'")
+    >>> await car.publish("cars/9", {"speed": 93}, attributes={"road": "A2"})
+    >>> event = await car.next(timeout_s=5)
+    >>> event.topic, event.attributes["speed"], event.attributes["road"]
+    ('cars/9', 93, 'A2')
+    >>> await car.move_to("mqtt://127.0.0.1:1884")  # its session, and what it has not seen, follow it
+    >>> [(line.broker, line.ended) for line in car.connections]
+    [('B1', 'moved'), ('B2', '')]
+    >>> await car.close()
+    """
 
     def __init__(  # noqa: PLR0913 - each is an option of the connection, with a default that serves
         self,
@@ -85,17 +86,14 @@ class Client:
         """The name of the broker it is connected to, if that is one of Sojourn's."""
         self.connections: list[Connection] = []
         """The connection log, oldest first."""
-        self._session_expiry_s, self._keep_alive_s, self._patience_s = (
-            session_expiry_s,
-            keep_alive_s,
-            patience_s,
-        )
+        self._session_expiry_s, self._keep_alive_s = session_expiry_s, keep_alive_s
+        self._patience_s = patience_s
         self._username, self._password, self._tls = username, password, tls
         self._attributes = dict(attributes or {})
         self._inbox = Inbox(min(inbox, PACKET_IDS))
         self._link: Link | None = None
         self._connected = asyncio.Event()
-        self._answers: dict[tuple[str, int], asyncio.Future[Any]] = {}
+        self._answers = Answers()
         self._subscriptions: dict[str, mqtt5.SubscribePacket] = {}
         self._advertisements: list[str] = []
         self._unsettled: dict[int, mqtt5.PublishPacket] = {}
@@ -105,7 +103,7 @@ class Client:
         self._half_received: set[int] = set()
         """Packet ids of QoS 2 events that the broker has not released yet."""
         self._room: asyncio.Semaphore = asyncio.Semaphore(1)
-        self._last_id = 0
+        self._ids = PacketIds()
         self._last_number = 0
         self._keeper: asyncio.Task[None] | None = None
         self._packet_bytes_max = PACKET_BYTES_MAX
@@ -118,6 +116,8 @@ class Client:
     async def connect(self) -> None:
         """Connect, following redirections; raise what stands in the way."""
         self._closing, self._failure = False, None
+        if self._link is None:
+            self._connected.clear()
         await self._connect_once()
 
     async def move_to(self, url: str) -> None:
@@ -149,9 +149,7 @@ class Client:
         await self.connect()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Disconnect."""
         await self.close()
 
@@ -173,7 +171,7 @@ class Client:
                 async with asyncio.timeout(ANSWER_S):
                     connack: mqtt5.ConnAckPacket = await answer
             except BaseException:
-                self._answers.pop(("connect", 0), None)
+                self._answers.drop("connect")
                 link.close("no answer", abrupt=True)
                 raise
             if connack.reason_code in ELSEWHERE and connack.server_reference:
@@ -192,16 +190,8 @@ class Client:
         )
 
     def _hello(self) -> mqtt5.ConnectPacket:
-        properties = [(conventions.NUMBERED, "1")]
-        if self.connections:
-            properties.append((conventions.PREVIOUS, self.connections[-1].broker))
-        if self._inbox.marks:
-            properties.append((conventions.MARKS, self._inbox.marks_text()))
-        properties += [(conventions.ADVERTISE, text) for text in self._advertisements]
-        properties += [
-            (conventions.ATTRIBUTE_PREFIX + name, conventions.text_of(value))
-            for name, value in self._attributes.items()
-        ]
+        previous = self.connections[-1].broker if self.connections else None
+        marks = self._inbox.marks_text() if self._inbox.marks else None
         return mqtt5.ConnectPacket(
             self.client_id,
             username=self._username,
@@ -210,7 +200,7 @@ class Client:
             keep_alive=self._keep_alive_s,
             session_expiry_interval=self._session_expiry_s,
             receive_max=self._inbox.limit,
-            user_properties=properties,
+            user_properties=hello_properties(previous, marks, self._advertisements, self._attributes),
         )
 
     def _resume(self, link: Link, connack: mqtt5.ConnAckPacket) -> None:
@@ -239,9 +229,8 @@ class Client:
 
     def _on_lost(self, link: Link, why: str) -> None:
         if link is not self._link:
-            future = self._answers.get(("connect", 0))
-            if self._link is None and future is not None and not future.done():
-                future.set_exception(ClientError(f"{self.address} closed the connection: {why}."))
+            if self._link is None:
+                self._answers.refuse("connect", ClientError(f"{self.address} closed the connection: {why}."))
             return
         self._link = None
         self._connected.clear()
@@ -282,7 +271,7 @@ class Client:
     async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1) -> None:  # noqa: A002
         """Ask for the events that match a filter (an expression over attributes) and a topic filter."""
         properties = [(conventions.FILTER, str(Filter.parse(filter)))] if filter else []
-        packet = subscribe_packet(self._next_id(), topic, properties, qos=qos)
+        packet = subscribe_packet(self._ids.take(self._unsettled), topic, properties, qos=qos)
         answer = await self._ask(packet, "suback")
         code = int(answer.reason_codes[0])
         if code >= NO:
@@ -293,11 +282,20 @@ class Client:
 
     async def unsubscribe(self, *, topic: str = "#") -> None:
         """Take back the subscription to a topic filter."""
-        await self._ask(mqtt5.UnsubscribePacket(self._next_id(), [topic]), "unsuback")
+        await self._ask(mqtt5.UnsubscribePacket(self._ids.take(self._unsettled), [topic]), "unsuback")
         self._subscriptions.pop(topic, None)
 
     async def __aiter__(self) -> AsyncIterator[Received]:
-        """The events, each once, until the client is closed or gives up."""
+        """The events, each once, until the client is closed or gives up.
+
+        >>> async with Client("mqtt://127.0.0.1:1883") as client:
+        ...     await client.subscribe(topic="news/#")
+        ...     await client.publish("news/today", "hello")
+        ...     async for event in client:
+        ...         print(event.topic, event.payload)
+        ...         break
+        news/today b'hello'
+        """
         while (taken := await self._inbox.take()) is not None:
             event, receipt = taken
             yield event
@@ -308,12 +306,8 @@ class Client:
 
     async def next(self, timeout_s: float | None = None) -> Received:
         """The next event; `TimeoutError` if none comes in time."""
-        async with asyncio.timeout(timeout_s):
-            taken = await self._inbox.take()
-        if taken is None:
-            raise self._failure or ClientError("The client is closed.")
-        event, receipt = taken
-        self._acknowledge(*receipt)
+        event, settle = await self.take(timeout_s)
+        settle()
         return event
 
     async def take(self, timeout_s: float | None = None) -> tuple[Received, Callable[[], None]]:
@@ -349,39 +343,35 @@ class Client:
     ) -> None:
         """Publish an event: a mapping goes as JSON, `attributes` as user properties.
 
-        With QoS 1 and 2 it returns when the broker has promised to keep the event.
+        With QoS 1 and 2 it returns when the broker has promised to keep the event. A `policy` says which
+        subscribers may get it, by the attributes that they have there:
+
+        >>> async with Client("mqtt://127.0.0.1:1883", attributes={"role": "medic"}) as medic:
+        ...     await medic.subscribe(topic="ward/3")
+        ...     await medic.publish("ward/3", {"pulse": 140}, policy="role = 'medic'")
+        ...     (await medic.next(timeout_s=5)).json()
+        {'pulse': 140}
         """
-        if isinstance(payload, Mapping):
-            payload = json.dumps(payload, separators=(",", ":"))
-        body = payload.encode() if isinstance(payload, str) else payload
         self._last_number = max(self._last_number + 1, time.time_ns() // 1000)
         properties = [(name, conventions.text_of(value)) for name, value in (attributes or {}).items()]
         properties.append((conventions.NUMBER, f"{self.client_id}:{self._last_number}"))
         if policy:
             properties.append((conventions.POLICY, policy))
-        packet = publish_packet(topic, body, properties, qos=qos, retain=retain, expires_s=expires_s)
-        self._check_size(packet)
+        packet = publish_packet(topic, payload, properties, qos=qos, retain=retain, expires_s=expires_s)
+        check_size(packet, self._packet_bytes_max, str(self.address))
         if not qos:
-            await self._connected.wait()
+            await self._online()
             assert self._link is not None
             self._link.send(packet)
             await self._link.drained()
             return
         await self._publish_surely(packet)
 
-    def _check_size(self, packet: mqtt5.PublishPacket) -> None:
-        size = len(packet.write())
-        if size > self._packet_bytes_max:
-            raise ClientError(
-                f"The event on {packet.topic!r} makes a packet of {size} bytes and {self.address} takes "
-                f"{self._packet_bytes_max}; send less, or raise packet_bytes_max there."
-            )
-
     async def _publish_surely(self, packet: mqtt5.PublishPacket) -> None:
-        await self._connected.wait()
+        await self._online()
         room = self._room
         await room.acquire()
-        packet_id = self._next_id()
+        packet_id = self._ids.take(self._unsettled)
         packet = with_id(packet, packet_id)
         self._unsettled[packet_id] = packet
         answer = self._expect("publish", packet_id)
@@ -398,15 +388,16 @@ class Client:
             raise RefusedError(f"{self.address} refuses the event on {packet.topic!r}", code, reason)
 
     async def advertise(self, advertisement: str) -> None:
-        """Say what this client will publish, in the language of filters; it takes effect at once."""
+        """Say what this client will publish, in the language of filters; it takes effect at once.
+
+        >>> async with Client("mqtt://127.0.0.1:1883") as thermometer:
+        ...     await thermometer.advertise("topic = 'room/7' AND celsius >= -20 AND celsius <= 60")
+        ...     await thermometer.publish("room/7", attributes={"celsius": 21.5}, retain=True)
+        """
         self._advertisements.append(str(Advertisement.parse(advertisement)))
         if self._link is not None:
             await self._publish_surely(
-                mqtt5.PublishPacket(
-                    conventions.ADVERTISE_TOPIC,
-                    self._advertisements[-1].encode(),
-                    qos=mqtt5.QoS.AT_LEAST_ONCE,
-                )
+                publish_packet(conventions.ADVERTISE_TOPIC, self._advertisements[-1], [])
             )
 
     # Packets -------------------------------------------------------------------------------------------
@@ -416,24 +407,26 @@ class Client:
             case mqtt5.PublishPacket():
                 self._on_publish(link, packet)
             case mqtt5.PubAckPacket():
-                self._answer("publish", packet.packet_id, (int(packet.reason_code), packet.reason_str))
+                self._answers.give("publish", packet.packet_id, (int(packet.reason_code), packet.reason_str))
             case mqtt5.PubRecPacket():
                 if int(packet.reason_code) >= NO:
-                    self._answer("publish", packet.packet_id, (int(packet.reason_code), packet.reason_str))
+                    self._answers.give(
+                        "publish", packet.packet_id, (int(packet.reason_code), packet.reason_str)
+                    )
                 else:
                     self._released.add(packet.packet_id)
                     link.send(mqtt5.PubRelPacket(packet.packet_id))
             case mqtt5.PubCompPacket():
-                self._answer("publish", packet.packet_id, (0, None))
+                self._answers.give("publish", packet.packet_id, (0, None))
             case mqtt5.PubRelPacket():
                 self._half_received.discard(packet.packet_id)
                 link.send(mqtt5.PubCompPacket(packet.packet_id))
             case mqtt5.SubAckPacket():
-                self._answer("suback", packet.packet_id, packet)
+                self._answers.give("suback", packet.packet_id, packet)
             case mqtt5.UnsubAckPacket():
-                self._answer("unsuback", packet.packet_id, packet)
+                self._answers.give("unsuback", packet.packet_id, packet)
             case mqtt5.ConnAckPacket():
-                self._answer("connect", 0, packet)
+                self._answers.give("connect", 0, packet)
             case mqtt5.DisconnectPacket():
                 self._on_disconnect(link, packet)
             case _:
@@ -469,44 +462,37 @@ class Client:
             self._fail(self._failure)
         link.close(packet.reason_str or packet.reason_code.name.replace("_", " ").lower())
 
+    async def _online(self) -> None:
+        """Wait for a connection, or say why there will be none."""
+        if not self.connections:
+            raise ClientError("The client is not connected; `await client.connect()` comes first.")
+        await self._connected.wait()
+        if self._failure is not None:
+            raise self._failure
+        if self._closing:
+            raise ClientError("The client is closed; `await client.connect()` opens it again.")
+
     async def _ask(self, packet: Any, kind: str) -> Any:
         """Send a packet and wait for its answer, again on the next connection if this one breaks."""
         until = time.monotonic() + self._patience_s
         while True:
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await self._connected.wait()
+                await self._online()
             answer = self._expect(kind, packet.packet_id)
             if self._link is not None:
                 self._link.send(packet)
             with suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_S):
                     return await answer
-            self._answers.pop((kind, packet.packet_id), None)
+            self._answers.drop(kind, packet.packet_id)
             if time.monotonic() > until:
                 raise ClientError(f"{self.address} did not answer within {self._patience_s:.0f} s.")
 
     def _expect(self, kind: str, packet_id: int) -> asyncio.Future[Any]:
         if self._failure is not None:
             raise self._failure
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._answers[kind, packet_id] = future
-        return future
-
-    def _answer(self, kind: str, packet_id: int, answer: Any) -> None:
-        future = self._answers.pop((kind, packet_id), None)
-        if future is not None and not future.done():
-            future.set_result(answer)
+        return self._answers.expect(kind, packet_id)
 
     def _fail(self, error: Exception) -> None:
-        for future in self._answers.values():
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # nobody may be waiting any more
-        self._answers.clear()
-
-    def _next_id(self) -> int:
-        for _ in range(PACKET_IDS):
-            self._last_id = self._last_id % PACKET_IDS + 1
-            if self._last_id not in self._unsettled:
-                return self._last_id
-        raise ClientError(f"All {PACKET_IDS} packet ids are under way; wait for some publishes to return.")
+        self._answers.fail(error)
+        self._connected.set()  # whoever waits for a connection learns that there will be none

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -70,6 +71,17 @@ def name_of(code: int) -> str:
         except ValueError:
             continue
     return "unknown reason"
+
+
+@dataclass(slots=True)
+class Connection:
+    """One line of the connection log: which broker, since when, until when and why it ended."""
+
+    url: str
+    broker: str
+    since: float
+    until: float | None = None
+    ended: str = ""
 
 
 class Link(asyncio.Protocol):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import mqtt5
 
 from sojourn.live.client_link import ClientError
+from sojourn.mqtt import conventions
 
 UNDECIDED = 1
 """The packet id of a publish that waits for one: the codec wants some id from the start."""
@@ -13,21 +18,41 @@ QOS_MAX = 2
 UserProperties = list[tuple[str, str]]
 
 
+def hello_properties(
+    previous: str | None, marks: str | None, advertisements: Sequence[str], attributes: Mapping[str, Any]
+) -> UserProperties:
+    """What a client tells a broker of Sojourn's when it connects (`conventions.py`)."""
+    properties = [(conventions.NUMBERED, "1")]
+    if previous is not None:
+        properties.append((conventions.PREVIOUS, previous))
+    if marks is not None:
+        properties.append((conventions.MARKS, marks))
+    properties += [(conventions.ADVERTISE, text) for text in advertisements]
+    properties += [
+        (conventions.ATTRIBUTE_PREFIX + name, conventions.text_of(value))
+        for name, value in attributes.items()
+    ]
+    return properties
+
+
 def publish_packet(
     topic: str,
-    payload: bytes,
+    payload: bytes | str | Mapping[str, Any],
     properties: UserProperties,
     *,
-    qos: int,
-    retain: bool,
-    expires_s: int | None,
+    qos: int = 1,
+    retain: bool = False,
+    expires_s: int | None = None,
 ) -> mqtt5.PublishPacket:
-    """An event as a packet, or why it cannot be one."""
+    """An event as a packet, a mapping as JSON; or why it cannot be one."""
     _check_qos(qos)
+    if isinstance(payload, Mapping):
+        payload = json.dumps(payload, separators=(",", ":"))
+    body = payload.encode() if isinstance(payload, str) else payload
     try:
         return mqtt5.PublishPacket(
             topic,
-            payload,
+            body,
             qos=mqtt5.QoS(qos),
             retain=retain,
             packet_id=UNDECIDED if qos else None,
@@ -39,6 +64,16 @@ def publish_packet(
             f"An event cannot be published to {topic!r} so ({error}); a topic has no wildcards, and texts "
             "have at most 65,535 bytes."
         ) from None
+
+
+def check_size(packet: mqtt5.PublishPacket, limit: int, broker: str) -> None:
+    """Refuse an event that the broker would not take."""
+    size = len(packet.write())
+    if size > limit:
+        raise ClientError(
+            f"The event on {packet.topic!r} makes a packet of {size} bytes and {broker} takes {limit}; send "
+            "less, or raise packet_bytes_max there."
+        )
 
 
 def subscribe_packet(
