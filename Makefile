@@ -22,8 +22,9 @@ test: setup  ## the test suite
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-fuzz: setup  ## a million random and mutated filters through the parser
+fuzz: setup  ## a million mutated filters through the parser, and a million mutated packets to a broker
 	$(BIN)/python scripts/fuzz_filters.py --count 1000000
+	$(BIN)/python scripts/fuzz_mqtt.py --count 1000000
 
 demo: setup  ## see the system at work
 	$(BIN)/sojourn demo
