@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ class Building:
         self.config: Config = building(stores=str(folder))
         self.path = folder / "building.toml"
         self.path.write_text(as_toml(self.config))
-        self.brokers = [self._start(number) for number in range(6)]
+        with ThreadPoolExecutor(6) as pool:
+            self.brokers = list(pool.map(self._start, range(6)))
 
     def _start(self, number: int) -> BrokerProcess:
         return BrokerProcess(str(self.path), "--broker", f"B{number + 1}")
@@ -53,10 +55,10 @@ class Building:
             broker.process.stderr.close()
 
 
-@pytest.fixture
-def brokers(tmp_path: Path) -> Iterator[Building]:
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Building]:
     """A building whose brokers run."""
-    running = Building(tmp_path)
+    running = Building(tmp_path_factory.mktemp("building"))
     yield running
     running.stop()
 
@@ -66,32 +68,32 @@ async def _read(client: Client, got: list[int]) -> None:
         got.append(event.attributes["n"])  # noqa: PERF401 - others look at the list meanwhile
 
 
-async def _publish(client: Client, promised: list[int], until: asyncio.Event) -> None:
+async def _publish(client: Client, topic: str, promised: list[int], until: asyncio.Event) -> None:
     number = 0
     while not until.is_set():
-        await client.publish("news", {"n": number}, qos=1)
+        await client.publish(topic, {"n": number}, qos=1)
         promised.append(number)
         number += 1
         await asyncio.sleep(0.01)
 
 
-def _under_load(brokers: Building, trouble: list[tuple[str, int]]) -> None:
+def _under_load(brokers: Building, name: str, trouble: list[tuple[str, int]]) -> None:
     """Publish all the time while brokers get into trouble; every reader gets what was promised, in order."""
 
     async def scenario() -> None:
         config = brokers.config
         got: list[list[int]] = [[] for _ in range(6)]
-        readers = [Client(url(config, number), client_id=f"reader-{number}") for number in range(6)]
+        readers = [Client(url(config, number), client_id=f"{name}-{number}") for number in range(6)]
         for reader in readers:
             await reader.connect()
-            await reader.subscribe()
+            await reader.subscribe(topic=name)
         reading = [asyncio.create_task(_read(reader, got[n])) for n, reader in enumerate(readers)]
-        source = Client(url(config, 2), client_id="source")
+        source = Client(url(config, 2), client_id=f"{name}-source")
         await source.connect()
         await asyncio.sleep(0.5)
         promised: list[int] = []
         until = asyncio.Event()
-        publishing = asyncio.create_task(_publish(source, promised, until))
+        publishing = asyncio.create_task(_publish(source, name, promised, until))
         loop = asyncio.get_running_loop()
         for what, number in trouble:
             await asyncio.sleep(0.4)
@@ -123,12 +125,12 @@ def _under_load(brokers: Building, trouble: list[tuple[str, int]]) -> None:
 
 def test_killing_each_broker_in_turn_loses_no_acknowledged_event(brokers: Building) -> None:
     """Six kills without grace under load; the readers' own broker among them, and the publisher's."""
-    _under_load(brokers, [("kill", number) for number in range(6)])
+    _under_load(brokers, "kills", [("kill", number) for number in range(6)])
 
 
 def test_a_broker_that_stands_still_for_a_while_loses_nothing(brokers: Building) -> None:
     """A partition: the process is stopped, and goes on."""
-    _under_load(brokers, [("stop", 1), ("stop", 2)])
+    _under_load(brokers, "stops", [("stop", 1), ("stop", 2)])
 
 
 def _fill(path: Path) -> None:
