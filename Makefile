@@ -2,10 +2,10 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup check test test-slow fuzz demo bench clean
+.PHONY: help setup check test test-slow fuzz demo bench sumo ns3 clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup:  ## make .venv and see to Java 17+
 	@scripts/setup
@@ -31,6 +31,17 @@ demo: setup  ## see the system at work
 
 bench: setup  ## every benchmark, as tables
 	$(BIN)/sojourn bench all
+
+sumo: setup  ## add SUMO, have it make traffic, and run publish/subscribe on it
+	@$(BIN)/python -m ensurepip >/dev/null 2>&1 || true
+	$(BIN)/python -m pip install --quiet 'eclipse-sumo==1.28.0'
+	$(BIN)/python -c "from pathlib import Path; from sojourn.sim.manet_fcd import make_fcd; make_fcd(Path('out/sumo'))"
+	$(BIN)/sojourn simulate manet --map city:1050:350 --movement out/sumo/fcd.xml --duration-s 300
+
+ns3: setup  ## our AODV and radio beside ns-3's at three densities, 900 s each
+	@$(BIN)/python -m ensurepip >/dev/null 2>&1 || true
+	$(BIN)/python -m pip install --quiet 'ns3==3.44.post0'
+	$(BIN)/python scripts/compare_ns3.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build out

@@ -63,8 +63,9 @@ def make_fcd(
     net, trips, fcd = folder / "net.xml", folder / "trips.xml", folder / "fcd.xml"
     _call(home / "bin" / "netgenerate", "--grid", "--grid.number", crossings, "--grid.length", street_m,
           "--seed", seed, "--output-file", net)  # fmt: skip
-    _call(sys.executable, home / "tools" / "randomTrips.py", "-n", net, "-o", trips, "-e", 60, "-p", 1,
-          "--seed", seed, "--min-distance", street_m * crossings)  # fmt: skip
+    # Two vehicles a second for a minute, each with errands that keep it on the road.
+    _call(sys.executable, home / "tools" / "randomTrips.py", "-n", net, "-o", trips, "-e", 60, "-p", 0.5,
+          "--seed", seed, "--min-distance", 2 * street_m, "--intermediate", 12)  # fmt: skip
     _call(home / "bin" / "sumo", "-n", net, "-r", trips, "--fcd-output", fcd, "--end", end_s, "--seed", seed,
           "--no-step-log", "--no-warnings")  # fmt: skip
     return fcd

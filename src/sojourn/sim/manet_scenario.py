@@ -53,7 +53,7 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     map: Annotated[
         str,
         factor(
-            "movement", "", "freeway, manhattan, a TOML file, or city:SIDE, a grid of streets 500 m apart."
+            "movement", "", "freeway, manhattan, a TOML file, or city:SIDE:STREET, a grid of streets (500 m)."
         ),
     ] = "freeway"
     movement: Annotated[

@@ -251,11 +251,13 @@ def map_of(manet: Manet) -> RoadMap:
     """The map of a run."""
     if not manet.map.startswith("city:"):
         return load_map(manet.map)
+    side, _, street = manet.map.removeprefix("city:").partition(":")
     try:
-        side_m = float(manet.map.removeprefix("city:"))
-    except ValueError:
-        raise ManetError(f"map must be like city:5000 with the side in metres, not {manet.map!r}.") from None
-    return city_map(side_m, CITY_STREETS_M)
+        return city_map(float(side), float(street or CITY_STREETS_M))
+    except (ValueError, ZeroDivisionError):
+        raise ManetError(
+            f"map must be like city:5000 or city:5000:250, side and streets in metres, not {manet.map!r}."
+        ) from None
 
 
 def track_of(manet: Manet, road_map: RoadMap, streams: Streams) -> NDArray[np.float32]:

@@ -1,0 +1,53 @@
+"""The mobile network study: its grid, its claims, and a whole small run of it."""
+
+import msgspec
+import pytest
+
+from sojourn.sim.manet_scenario import Manet
+from sojourn.studies.claims import claims_of
+from sojourn.studies.manet import judging, presentation, study
+from sojourn.studies.manet.grid import grid
+from sojourn.studies.manet.parameters import OURS, SCALES, SCENARIOS, SIX, Scale
+from sojourn.studies.manet.runs import Run, simulate
+from sojourn.studies.runner import run_grid
+
+TINY = Scale(
+    name="tiny", seeds=1, judges=True, duration_s=40.0, freeway_m_s=(10.0, 60.0), manhattan_m_s=(1.0, 20.0)
+)
+
+
+def test_every_claim_has_a_check() -> None:
+    """The ledger's claims and the study's checks are the same, in the same order."""
+    assert list(judging.CHECKS) == list(claims_of("manet"))
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_grid_has_every_scheme_on_the_same_roads(scale: Scale) -> None:
+    """Six schemes and ours at every speed and seed; what they share but for the scheme is equal."""
+    specs = grid(scale)
+    runs = {spec.run_id: msgspec.json.decode(spec.spec_json, type=Run) for spec in specs}
+    for scenario in SCENARIOS:
+        main = [spec for spec in specs if spec.experiment == scenario]
+        assert {spec.series for spec in main} == {*SIX, OURS}
+        assert len(main) == 7 * len(scale.speeds(scenario)) * scale.seeds
+        for spec in main:
+            manet = runs[spec.run_id].manet
+            assert manet.scheme == spec.series
+            assert (manet.nodes, manet.publish_s) == (60, 10.0)
+    table_1 = runs[next(spec.run_id for spec in specs if spec.experiment == "manhattan")].manet
+    assert (table_1.topics, table_1.publishers, table_1.subscribers, table_1.event_bytes) == (6, 2, 5, 1024)
+    assert (Manet().topics, Manet().publishers, Manet().subscribers, Manet().event_bytes) == (2, 1, 9, 512)
+
+
+def test_a_tiny_study_judges_every_claim_and_draws_every_figure() -> None:
+    """From grid to verdicts and figures; what must hold in any run holds."""
+    outcome = study.run(TINY, None, lambda specs: run_grid(specs, simulate, workers=1))
+    assert outcome.failed == 0
+    verdicts = {verdict.id: verdict for verdict in outcome.verdicts}
+    assert all(verdict.verdict in ("holds", "differs") for verdict in verdicts.values())
+    assert verdicts["E-policy"].measured["against topic, content or policy"] == 0
+    assert verdicts["E-policy"].measured["runs that used one past its time"] == 0
+    assert verdicts["E-proximity"].measured["duplicates"] == 0
+    drawn = presentation.charts(outcome)
+    assert len(drawn) == len(presentation.FIGURES)
+    assert dict(presentation.facts(outcome))["what we would deploy"] != "not measured"
