@@ -165,7 +165,7 @@ def _static_settings(master: str, memory_gib: float | None) -> dict[str, str]:
         # than it gives: a small audit takes half the time without.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
         # Python workers make and drop large arrays all the time; memory given back and asked for anew each
-        # time costs a fifth of an audit in page faults.
+        # time costs an audit several hundred thousand page faults a worker.
         "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": _KEEP_BYTES,
         "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": _KEEP_BYTES,
         # A local Spark makes a partition a core; small shuffles are joined by adaptive execution anyway.

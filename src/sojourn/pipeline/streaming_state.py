@@ -14,6 +14,7 @@ Rules, where rows come late or clocks differ:
   what it would have changed (a loss, a duplicate, a leak) has been said. An interest that begins or ends
   before the moment judged last is counted as late, and holds from now on. The batch audit, which sees all at
   once, knows no lateness.
+- A copy of a delivery whose event was never published counts as another leak, not as a duplicate.
 - Order is judged among what is held: a later event judged before an earlier one, because its clock was
   behind, no longer makes the earlier one out of order.
 """
