@@ -17,11 +17,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sojourn.live.board import Board
+from sojourn.live.client import Client
 from sojourn.live.config import Address, Config, single_broker
+from sojourn.live.metrics import BrokerMetrics
 from sojourn.live.server import Server
 from sojourn.live.status import BUCKETS_S, CLIENTS_MAX, NAME_MAX, Move, Report, Tally, some_of
-from tests.live.building import building
+from tests.live.building import building, url
 from tests.live.moving import Moving, moving
+from tests.live.test_roaming import started, stop
 
 PATIENCE_S = 20.0
 
@@ -153,6 +156,38 @@ def test_a_broker_whose_page_has_no_room_still_serves(world: Moving) -> None:
     address, page = asyncio.run(start())
     assert address.port
     assert page is None
+
+
+def test_what_waits_for_a_client_that_is_away_is_counted() -> None:
+    """Events stored for somebody who has gone are in the report and in the metrics until it has them."""
+
+    async def scenario() -> None:
+        servers = await started(building())
+        config, observer = servers[0].config, servers[0].observer
+        assert observer is not None
+        client = Client(url(config, 0), client_id="away")
+        await client.connect()
+        await client.subscribe(topic="news")
+        client.vanish()
+        async with Client(url(config, 0)) as source:
+            for _ in range(10):
+                await source.publish("news", b"x" * 1_000)
+        observer.look()
+        assert 10_000 < observer.last.queue_bytes < 20_000
+        assert b"sojourn_stored_events 10.0" in BrokerMetrics(observer).text()
+        await client.connect()
+        for _ in range(10):
+            await client.next(timeout_s=5)
+        for _ in range(250):  # until the broker has heard that the client has them
+            observer.look()
+            if not observer.last.queue_bytes:
+                break
+            await asyncio.sleep(0.02)
+        assert observer.last.queue_bytes == 0
+        await client.close()
+        await stop(servers)
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 # Without a network -----------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from sojourn.live.status import (
     link_states,
     lost_by_reason,
     refused_by_reason,
+    stored,
 )
 
 
@@ -68,7 +69,10 @@ class BrokerMetrics(Collector):
             "sojourn_connections", "Connections, of clients or not.", len(state.connections)
         )
         yield GaugeMetricFamily("sojourn_sessions", "Sessions kept, connected or not.", len(state.sessions))
-        yield GaugeMetricFamily("sojourn_queue_bytes", "Bytes that wait for clients.", state.queued_bytes)
+        yield GaugeMetricFamily("sojourn_queue_bytes", "Bytes in the queues of sessions.", state.queued_bytes)
+        size, events = stored(self._observer.node)
+        yield GaugeMetricFamily("sojourn_stored_bytes", "Bytes stored for clients that move.", size)
+        yield GaugeMetricFamily("sojourn_stored_events", "Events stored for clients that move.", events)
 
     def _events(self) -> Iterator[Metric]:
         node = self._observer.node

@@ -30,6 +30,7 @@ from sojourn.live.status import (
     refused_by_reason,
     some_of,
     store_state,
+    stored,
 )
 
 EVERY_S = 1.0
@@ -61,7 +62,7 @@ class Observer:
 
     def start(self) -> None:
         """Look every second from now on."""
-        self._timer = self.node.loop.call_later(EVERY_S, self.look)
+        self._timer = self.node.loop.call_later(EVERY_S, self._tick)
 
     def stop(self) -> None:
         """Look no more."""
@@ -70,10 +71,13 @@ class Observer:
         if self.node.network is not None:
             self.node.network.watcher = None
 
+    def _tick(self) -> None:
+        self.start()
+        self.look()
+
     def look(self) -> None:
         """Make a report and tell it."""
         node = self.node
-        self._timer = node.loop.call_later(EVERY_S, self.look)
         report = self.last = self._report()
         if node.network is not None and node.network.channels:
             node.network.tell_status(self._encode(report), node.now())
@@ -139,7 +143,7 @@ class Observer:
             handoff_rate=rates[2],
             dropped=lost_by_reason(node),
             refused=refused_by_reason(node),
-            queue_bytes=state.queued_bytes,
+            queue_bytes=state.queued_bytes + stored(node)[0],
             handoffs=self.tally.count,
             handoff_sum_s=self.tally.sum_s,
             handoff_buckets=list(self.tally.buckets),

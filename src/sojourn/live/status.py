@@ -85,6 +85,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused: dict[str, int]
     """Connections, subscriptions and publishes refused, by reason."""
     queue_bytes: int
+    """What waits for clients: in the queues of sessions, and stored for those that are away or may come."""
     handoffs: int
     handoff_sum_s: float
     handoff_buckets: list[int]
@@ -137,6 +138,14 @@ def link_states(node: Node) -> dict[str, LinkState]:
         peer: LinkState(channel.open, channel.queued, channel.waiting, channel.refused)
         for peer, channel in node.network.channels.items()
     }
+
+
+def stored(node: Node) -> tuple[int, int]:
+    """Bytes and number of the events stored for clients that move, each once however many want it."""
+    if node.network is None:
+        return 0, 0
+    store = node.network.broker.subscribers.store
+    return store.bytes, store.events
 
 
 def store_state(node: Node) -> str:
