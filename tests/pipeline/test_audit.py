@@ -145,7 +145,7 @@ def test_what_looks_wrong_is_audited_and_said(spark: SparkSession, tmp_path: Pat
     said = {problem.sentence for problem in report.problems if problem.run_id == "bad"}
     for part in (
         "deliveries name the client 'stranger' that neither clients nor interests have",
-        "a clock jumped back: 1 publications are older",
+        "a clock jumped back: publications older than the one before them: 1;",
         "in deliveries a row lacks one of client, source, sequence, time_s",
         "the filter 'price >' cannot be read and matches nothing",
         "the policy 'level >' cannot be read and permits nobody",

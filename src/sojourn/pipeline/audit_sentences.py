@@ -23,8 +23,8 @@ def said(runs: Rows, faulty_events: dict[str, int], unreadable: Rows, unknown: R
             problems.append(
                 Problem(
                     run["run_id"],
-                    f"a clock jumped back: publications older than the one before them: {jumps}; deliveries older "
-                    f"than their publication: {before}; latencies leave those out.",
+                    f"a clock jumped back: publications older than the one before them: {jumps}; deliveries "
+                    f"older than their publication: {before}; latencies leave those out.",
                     refused=False,
                 )
             )
