@@ -305,7 +305,7 @@ def test_a_request_that_comes_after_a_later_one_is_superseded() -> None:
 
 
 def test_who_waits_for_a_stay_that_came_to_nothing_is_sent_on() -> None:
-    """An arrival reaches 1 long after the client went on to 2: who then asks 1 is not told that all is lost."""
+    """An arrival reaches 1 after the client went on to 2: who then asks 1 is not told that all is lost."""
     net = Roaming(chain(3), Scheme.named("reactive"))
     net.arrive(1, 1)
     net.lose(1, 1)
