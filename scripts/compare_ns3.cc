@@ -55,7 +55,7 @@ static void Receive(Ptr<Socket> socket) {
 int main(int argc, char** argv) {
     std::string movement, flows;
     uint32_t nodes = 60, bytes = 512, run = 1;
-    bool arp = false, hello = true;
+    bool hello = false;
     double duration = 900, interval = 0.25, last = 890;
     CommandLine cmd;
     cmd.AddValue("movement", "", movement);
@@ -66,7 +66,6 @@ int main(int argc, char** argv) {
     cmd.AddValue("interval", "", interval);
     cmd.AddValue("last", "", last);
     cmd.AddValue("run", "", run);
-    cmd.AddValue("arp", "", arp);
     cmd.AddValue("hello", "", hello);
     cmd.Parse(argc, argv);
     RngSeedManager::SetRun(run);
@@ -113,10 +112,6 @@ int main(int argc, char** argv) {
     addresses.SetBase("10.1.0.0", "255.255.0.0");
     Ipv4InterfaceContainer interfaces = addresses.Assign(devices);
 
-    if (!arp) {  // everybody knows everybody's hardware address, as in our world
-        NeighborCacheHelper neighbours;
-        neighbours.PopulateNeighborCache();
-    }
     for (uint32_t node = 0; node < nodes; ++node) {
         Ptr<Socket> sink = Socket::CreateSocket(g_nodes.Get(node), UdpSocketFactory::GetTypeId());
         sink->Bind(InetSocketAddress(Ipv4Address::GetAny(), 9));
