@@ -26,17 +26,16 @@ from typing import Any, Self
 import mqtt5
 
 from sojourn.interest import Advertisement, Filter
-from sojourn.live.client_answers import PACKET_IDS, Answers, PacketIds
+from sojourn.live.client_answers import PACKET_IDS, Answers
 from sojourn.live.client_inbox import Inbox, Received
 from sojourn.live.client_link import NO, Address, ClientError, Connection, Link, RefusedError
+from sojourn.live.client_outbox import Outbox
 from sojourn.live.client_packets import (
-    again,
     check_size,
     hello_properties,
     may_pass,
     publish_packet,
     subscribe_packet,
-    with_id,
 )
 from sojourn.mqtt import conventions
 
@@ -47,6 +46,9 @@ LOG_MAX = 1_000
 PACKET_BYTES_MAX = 256 << 20
 """As large as a packet can be."""
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
+
+UnderWay = tuple[mqtt5.PublishPacket, asyncio.Future[Any]]
+"""An event that was sent, and the answer to it."""
 
 
 class Client:
@@ -96,15 +98,11 @@ class Client:
         self._answers = Answers()
         self._subscriptions: dict[str, mqtt5.SubscribePacket] = {}
         self._advertisements: list[str] = []
-        self._unsettled: dict[int, mqtt5.PublishPacket] = {}
-        """By packet id, oldest first: what this client published and the broker has not settled."""
-        self._released: set[int] = set()
-        """Of those, the ones that the broker has received and that wait for its PUBCOMP."""
+        self._outbox = Outbox()
         self._half_received: set[int] = set()
         """Packet ids of QoS 2 events that the broker has not released yet."""
-        self._room: asyncio.Semaphore = asyncio.Semaphore(1)
-        self._ids = PacketIds()
-        self._last_number = 0
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the client has connected, and when it has lost its connection."""
         self._keeper: asyncio.Task[None] | None = None
         self._packet_bytes_max = PACKET_BYTES_MAX
         self._pause_s = 0.0
@@ -119,6 +117,11 @@ class Client:
         if self._link is None:
             self._connected.clear()
         await self._connect_once()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection at present."""
+        return self._link is not None
 
     async def move_to(self, url: str) -> None:
         """Leave this broker for another; what was not settled here is settled there."""
@@ -213,19 +216,13 @@ class Client:
         keep_alive = connack.server_keep_alive
         link.keep_alive(self._keep_alive_s if keep_alive is None else keep_alive)
         self._packet_bytes_max = connack.max_packet_size or PACKET_BYTES_MAX
-        under_way = len(self._unsettled)
-        self._room = asyncio.Semaphore(max(0, min(connack.receive_max, PACKET_IDS) - under_way))
         if not connack.session_present:
             self._half_received.clear()
             for subscription in self._subscriptions.values():
                 link.send(subscription)
-            self._released.clear()  # the new broker does not know them: they are published again
-        for packet_id, packet in list(self._unsettled.items()):
-            if packet_id in self._released:
-                link.send(mqtt5.PubRelPacket(packet_id))
-            else:
-                link.send(again(packet))
+        self._outbox.resume(link, connack.receive_max, known=connack.session_present)
         self._connected.set()
+        self.on_change()
 
     def _on_lost(self, link: Link, why: str) -> None:
         if link is not self._link:
@@ -235,6 +232,7 @@ class Client:
         self._link = None
         self._connected.clear()
         self._log_end(why)
+        self.on_change()
         if not self._closing and self._keeper is None:
             self._keeper = asyncio.get_running_loop().create_task(self._reconnect())
 
@@ -271,7 +269,7 @@ class Client:
     async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1) -> None:  # noqa: A002
         """Ask for the events that match a filter (an expression over attributes) and a topic filter."""
         properties = [(conventions.FILTER, str(Filter.parse(filter)))] if filter else []
-        packet = subscribe_packet(self._ids.take(self._unsettled), topic, properties, qos=qos)
+        packet = subscribe_packet(self._outbox.packet_id(), topic, properties, qos=qos)
         answer = await self._ask(packet, "suback")
         code = int(answer.reason_codes[0])
         if code >= NO:
@@ -282,7 +280,7 @@ class Client:
 
     async def unsubscribe(self, *, topic: str = "#") -> None:
         """Take back the subscription to a topic filter."""
-        await self._ask(mqtt5.UnsubscribePacket(self._ids.take(self._unsettled), [topic]), "unsuback")
+        await self._ask(mqtt5.UnsubscribePacket(self._outbox.packet_id(), [topic]), "unsuback")
         self._subscriptions.pop(topic, None)
 
     async def __aiter__(self) -> AsyncIterator[Received]:
@@ -340,11 +338,13 @@ class Client:
         retain: bool = False,
         policy: str = "",
         expires_s: int | None = None,
+        number: int | None = None,
     ) -> None:
         """Publish an event: a mapping goes as JSON, `attributes` as user properties.
 
         With QoS 1 and 2 it returns when the broker has promised to keep the event. A `policy` says which
-        subscribers may get it, by the attributes that they have there:
+        subscribers may get it, by the attributes that they have there. Its `number` is given by those who
+        send the same event elsewhere too (`replicas.py`) and must grow; by default the client counts.
 
         >>> async with Client("mqtt://127.0.0.1:1883", attributes={"role": "medic"}) as medic:
         ...     await medic.subscribe(topic="ward/3")
@@ -352,38 +352,42 @@ class Client:
         ...     (await medic.next(timeout_s=5)).json()
         {'pulse': 140}
         """
-        self._last_number = max(self._last_number + 1, time.time_ns() // 1000)
         properties = [(name, conventions.text_of(value)) for name, value in (attributes or {}).items()]
-        properties.append((conventions.NUMBER, f"{self.client_id}:{self._last_number}"))
         if policy:
             properties.append((conventions.POLICY, policy))
-        packet = publish_packet(topic, payload, properties, qos=qos, retain=retain, expires_s=expires_s)
-        check_size(packet, self._packet_bytes_max, str(self.address))
-        if not qos:
-            await self._online()
-            assert self._link is not None
-            self._link.send(packet)
-            await self._link.drained()
-            return
-        await self._publish_surely(packet)
+        async with self._outbox.turn:
+            if number is None:
+                number = self._outbox.number()
+            properties.append((conventions.NUMBER, f"{self.client_id}:{number}"))
+            packet = publish_packet(topic, payload, properties, qos=qos, retain=retain, expires_s=expires_s)
+            check_size(packet, self._packet_bytes_max, str(self.address))
+            answer = await self._send(packet)
+        if answer is not None:
+            await self._settled(*answer)
 
-    async def _publish_surely(self, packet: mqtt5.PublishPacket) -> None:
+    async def _send(self, packet: mqtt5.PublishPacket) -> UnderWay | None:
+        """Send an event when there are a connection and room; with QoS 1 and 2 an answer will come."""
         await self._online()
-        room = self._room
-        await room.acquire()
-        packet_id = self._ids.take(self._unsettled)
-        packet = with_id(packet, packet_id)
-        self._unsettled[packet_id] = packet
-        answer = self._expect("publish", packet_id)
-        if self._link is not None:
-            self._link.send(packet)
-            await self._link.drained()
+        if int(packet.qos):
+            packet = await self._outbox.enter(packet)
+        packet_id = packet.packet_id
+        try:
+            answer = None if packet_id is None else self._expect("publish", packet_id)
+            if self._link is not None:
+                self._link.send(packet)
+                await self._link.drained()
+        except BaseException:
+            if packet_id is not None:
+                self._outbox.settle(packet_id)
+            raise
+        return None if answer is None else (packet, answer)
+
+    async def _settled(self, packet: mqtt5.PublishPacket, answer: asyncio.Future[Any]) -> None:
+        assert packet.packet_id is not None
         try:
             code, reason = await answer
         finally:
-            self._unsettled.pop(packet_id, None)
-            self._released.discard(packet_id)
-            self._room.release()
+            self._outbox.settle(packet.packet_id)
         if code >= NO:
             raise RefusedError(f"{self.address} refuses the event on {packet.topic!r}", code, reason)
 
@@ -396,9 +400,11 @@ class Client:
         """
         self._advertisements.append(str(Advertisement.parse(advertisement)))
         if self._link is not None:
-            await self._publish_surely(
-                publish_packet(conventions.ADVERTISE_TOPIC, self._advertisements[-1], [])
-            )
+            packet = publish_packet(conventions.ADVERTISE_TOPIC, self._advertisements[-1], [])
+            async with self._outbox.turn:
+                answer = await self._send(packet)
+            if answer is not None:
+                await self._settled(*answer)
 
     # Packets -------------------------------------------------------------------------------------------
 
@@ -406,31 +412,16 @@ class Client:
         match packet:
             case mqtt5.PublishPacket():
                 self._on_publish(link, packet)
-            case mqtt5.PubAckPacket():
-                self._answers.give("publish", packet.packet_id, (int(packet.reason_code), packet.reason_str))
-            case mqtt5.PubRecPacket():
-                if int(packet.reason_code) >= NO:
-                    self._answers.give(
-                        "publish", packet.packet_id, (int(packet.reason_code), packet.reason_str)
-                    )
-                else:
-                    self._released.add(packet.packet_id)
-                    link.send(mqtt5.PubRelPacket(packet.packet_id))
-            case mqtt5.PubCompPacket():
-                self._answers.give("publish", packet.packet_id, (0, None))
+            case mqtt5.PubRecPacket() if int(packet.reason_code) < NO:
+                self._outbox.released.add(packet.packet_id)
+                link.send(mqtt5.PubRelPacket(packet.packet_id))
             case mqtt5.PubRelPacket():
                 self._half_received.discard(packet.packet_id)
                 link.send(mqtt5.PubCompPacket(packet.packet_id))
-            case mqtt5.SubAckPacket():
-                self._answers.give("suback", packet.packet_id, packet)
-            case mqtt5.UnsubAckPacket():
-                self._answers.give("unsuback", packet.packet_id, packet)
-            case mqtt5.ConnAckPacket():
-                self._answers.give("connect", 0, packet)
             case mqtt5.DisconnectPacket():
                 self._on_disconnect(link, packet)
             case _:
-                pass
+                self._answers.hear(packet)
 
     def _on_publish(self, link: Link, packet: mqtt5.PublishPacket) -> None:
         receipt = (link, packet.qos, packet.packet_id)

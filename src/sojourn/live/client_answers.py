@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Container
 from typing import Any
 
+import mqtt5
+
 from sojourn.live.client_link import ClientError
 
 PACKET_IDS = 65_535
@@ -22,6 +24,22 @@ class Answers:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._futures[kind, packet_id] = future
         return future
+
+    def hear(self, packet: Any) -> None:
+        """Take a packet that answers something; any other is let go."""
+        match packet:
+            case mqtt5.PubAckPacket() | mqtt5.PubRecPacket():
+                self.give("publish", packet.packet_id, (int(packet.reason_code), packet.reason_str))
+            case mqtt5.PubCompPacket():
+                self.give("publish", packet.packet_id, (0, None))
+            case mqtt5.SubAckPacket():
+                self.give("suback", packet.packet_id, packet)
+            case mqtt5.UnsubAckPacket():
+                self.give("unsuback", packet.packet_id, packet)
+            case mqtt5.ConnAckPacket():
+                self.give("connect", 0, packet)
+            case _:
+                pass
 
     def give(self, kind: str, packet_id: int, answer: Any) -> None:
         """It has come; one that nobody waits for is let go."""

@@ -38,6 +38,9 @@ class Received:
     sequence: int = 0
     """Which broker-given source and sequence it has; empty and 0 from a broker that is no Sojourn."""
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    publisher: str = ""
+    number: int = 0
+    """Who published it and under which number, where the publisher said so."""
 
     def json(self) -> Any:
         """The payload read as JSON."""
@@ -59,8 +62,9 @@ class Inbox:
 
     def put(self, packet: mqtt5.PublishPacket, receipt: Any) -> bool:
         """Queue the event of a packet unless it came before; `receipt` comes back when it is taken."""
-        event, publisher, number = _read(packet)
-        if (event.source and self._marked(event)) or (publisher and self._numbered(publisher, number)):
+        event = _read(packet)
+        numbered = event.publisher and not event.retained
+        if (event.source and self._marked(event)) or (numbered and self._numbered(event)):
             self.repeated += 1
             return False
         self._waiting.append((event, receipt))
@@ -100,7 +104,8 @@ class Inbox:
             self.marks.popitem(last=False)
         return False
 
-    def _numbered(self, publisher: str, number: int) -> bool:
+    def _numbered(self, event: Received) -> bool:
+        publisher, number = event.publisher, event.number
         numbers = self._numbers.setdefault(publisher, OrderedDict())
         self._numbers.move_to_end(publisher)
         if number in numbers:
@@ -113,8 +118,8 @@ class Inbox:
         return False
 
 
-def _read(packet: mqtt5.PublishPacket) -> tuple[Received, str, int]:
-    """An event and, where its publisher numbered it, who that was and the number."""
+def _read(packet: mqtt5.PublishPacket) -> Received:
+    """The event of a packet."""
     source, sequence, publisher, number = "", 0, "", 0
     attributes: dict[str, Any] = {}
     for name, value in packet.user_properties:
@@ -134,7 +139,14 @@ def _read(packet: mqtt5.PublishPacket) -> tuple[Received, str, int]:
         except ValueError:
             fields = {}
         attributes = {**fields, **attributes}
-    event = Received(
-        packet.topic, payload, attributes, packet.retain, source, sequence, tuple(packet.user_properties)
+    return Received(
+        packet.topic,
+        payload,
+        attributes,
+        packet.retain,
+        source,
+        sequence,
+        tuple(packet.user_properties),
+        publisher,
+        number,
     )
-    return event, publisher if not packet.retain else "", number
