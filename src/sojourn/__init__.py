@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from sojourn.live.client import Client
     from sojourn.live.client_inbox import Received
     from sojourn.live.client_link import ClientError, RefusedError
+    from sojourn.live.replicas import ReplicaClient
 
 __version__ = "0.1.0"
-__all__ = ["Client", "ClientError", "Received", "RefusedError", "__version__"]
+__all__ = ["Client", "ClientError", "Received", "RefusedError", "ReplicaClient", "__version__"]
 
 _HOMES = {
     "Client": "sojourn.live.client",
     "ClientError": "sojourn.live.client_link",
     "Received": "sojourn.live.client_inbox",
     "RefusedError": "sojourn.live.client_link",
+    "ReplicaClient": "sojourn.live.replicas",
 }
 
 
