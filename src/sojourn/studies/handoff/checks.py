@@ -91,15 +91,17 @@ def _why_table2(table: Table, ours: paper.Cells, wrong_once: list[str] | None, *
     reasons = ""
     if wrong_once is not None:
         doubled = table.points("tables", "durable", "RND", "duplicates_percent")[200.0]
+        where = f" (not at {', '.join(wrong_once)})" if wrong_once else ""
         reasons += (
-            f" Received messages include duplicates, which are {doubled:.0f}% of what durable brokers "
-            "deliver at 200 (paper: 17.05%). Counting each message once, the order is the paper's in "
-            f"{6 - len(wrong_once)} of 6{f' (not at {chr(44).join(wrong_once)})' if wrong_once else ''}."
+            f" Received messages include duplicates, which are {doubled:.0f}% of what durable brokers deliver "
+            "at 200 (paper: 17.05%). Counting each message once, the order is the paper's in "
+            f"{6 - len(wrong_once)} of 6{where}."
         )
-        if ours["proactive", "RND", 10] <= ours["reactive", "RND", 10]:
+        ratio = ours["proactive", "RND", 10] / ours["reactive", "RND", 10]
+        if ratio <= 1:
             reasons += (
                 " Ten subscribers hand over so seldom that a scheme's work between brokers hardly shows: "
-                "pro-active and reactive are within their intervals there."
+                f"pro-active / reactive is {ratio:.3f} there."
             )
     if not gains:
         per_move = {
@@ -152,7 +154,7 @@ def _why_table3(table: Table) -> str:
     durable = table.points("tables", "durable", "RND", "queued_bytes")[200.0]
     share = table.points("tables", "reactive", "RND", "transferred_percent")[200.0]
     return (
-        " What is lost here is what finds a 1 MB queue full, and nothing else. With more subscribers more "
+        " What is lost here is what a full 1 MB queue gives up, and nothing else. With more subscribers more "
         f"of all events is wanted by somebody who is away (pro-active queues hold {queued[10.0] / 1e6:.2f} "
         f"MB in all at 10 and {queued[200.0] / 1e6:.2f} MB at 200), so loss rises with them although events "
         "get rarer. Durable brokers store for everybody who is elsewhere, so theirs are always full "
