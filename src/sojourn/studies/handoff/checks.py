@@ -93,8 +93,8 @@ def _why_table2(table: Table, ours: paper.Cells, wrong_once: list[str] | None, *
         doubled = table.points("tables", "durable", "RND", "duplicates_percent")[200.0]
         where = f" (not at {', '.join(wrong_once)})" if wrong_once else ""
         reasons += (
-            f" Received messages include duplicates, which are {doubled:.0f}% of what durable brokers deliver "
-            "at 200 (paper: 17.05%). Counting each message once, the order is the paper's in "
+            f" Received messages include duplicates, which are {doubled:.0f}% of what durable brokers "
+            "deliver at 200 (paper: 17.05%). Counting each message once, the order is the paper's in "
             f"{6 - len(wrong_once)} of 6{where}."
         )
         ratio = ours["proactive", "RND", 10] / ours["reactive", "RND", 10]
@@ -154,13 +154,14 @@ def _why_table3(table: Table) -> str:
     durable = table.points("tables", "durable", "RND", "queued_bytes")[200.0]
     share = table.points("tables", "reactive", "RND", "transferred_percent")[200.0]
     return (
-        " What is lost here is what a full 1 MB queue gives up, and nothing else. With more subscribers more "
-        f"of all events is wanted by somebody who is away (pro-active queues hold {queued[10.0] / 1e6:.2f} "
-        f"MB in all at 10 and {queued[200.0] / 1e6:.2f} MB at 200), so loss rises with them although events "
-        "get rarer. Durable brokers store for everybody who is elsewhere, so theirs are always full "
-        f"({durable / 1e6:.2f} MB of 6). A reactive broker stores only for its own absent clients, so its "
-        f"queue is the emptiest of all, and its transfers ({share:.1f}% of what is consumed) lose nothing "
-        "in our protocol; the paper's lose what its brokers discard under their load."
+        " What is lost here is what a full 1 MB queue gives up, and nothing else. With more subscribers "
+        "more of all events is wanted by somebody who is away (pro-active queues hold "
+        f"{queued[10.0] / 1e6:.2f} MB in all at 10 and {queued[200.0] / 1e6:.2f} MB at 200), so loss rises "
+        "with them although events get rarer. Durable brokers store for everybody who is elsewhere, so "
+        f"theirs are always full ({durable / 1e6:.2f} MB of 6). A reactive broker stores only for its own "
+        f"absent clients, so its queue is the emptiest of all, and its transfers ({share:.1f}% of what is "
+        "consumed) lose nothing in our protocol; the paper's lose what its brokers discard under their "
+        "load."
     )
 
 
