@@ -42,8 +42,9 @@ class Building:
 
     def restart(self, number: int) -> None:
         """Start a broker again from its store."""
-        assert self.brokers[number].process.stderr is not None
-        self.brokers[number].process.stderr.close()
+        errors = self.brokers[number].process.stderr
+        assert errors is not None
+        errors.close()
         self.brokers[number] = self._start(number)
 
     def stop(self) -> None:

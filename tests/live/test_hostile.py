@@ -151,7 +151,7 @@ async def still_serves(broker: BrokerProcess) -> float:
 
 
 def test_many_kinds_of_hostile_client_hurt_only_themselves() -> None:
-    """Slow connects, a subscriber that never reads, filter bombs, oversized everything, noise."""
+    """Slow connects, a subscriber that never reads, oversized everything, noise, all at once."""
     with running_broker() as broker:
         address = ("127.0.0.1", broker.port)
         before = memory_mib(broker)
@@ -166,17 +166,6 @@ def test_many_kinds_of_hostile_client_hurt_only_themselves() -> None:
 
         async def scenario() -> None:
             url = f"mqtt://127.0.0.1:{broker.port}"
-            async with Client(url) as bomber:
-                bombs = [
-                    "(" * 5_000 + "a = 1" + ")" * 5_000,
-                    " AND ".join(f"(a{i} = 1 OR b{i} = 2)" for i in range(40)),
-                ]
-                for bomb in bombs:
-                    packet = mqtt5.SubscribePacket(
-                        bomber._next_id(), [mqtt5.TopicFilter("#")], user_properties=[("filter", bomb)]
-                    )
-                    answer = await bomber._ask(packet, "suback")
-                    assert int(answer.reason_codes[0]) >= 0x80
             async with Client(url) as flooder:
                 for _ in range(3_000):
                     await flooder.publish("flood", b"z" * 10_000, qos=0)

@@ -38,7 +38,7 @@ def test_publishers_wait_for_a_neighbour_that_takes_nothing_in() -> None:
         assert nodes[2] is not None
         taken = nodes[2]._take_frame
         frozen: list[tuple[str, object, bytes]] = []
-        nodes[2]._take_frame = lambda peer, position, body: frozen.append((peer, position, body))  # type: ignore[assignment,method-assign]
+        nodes[2]._take_frame = lambda peer, position, body: frozen.append((peer, position, body))  # type: ignore[method-assign]
 
         async def publish() -> None:
             async with Client(url(config, 0), client_id="source") as source:
