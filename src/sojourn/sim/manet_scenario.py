@@ -105,7 +105,15 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hello: Annotated[
         bool, factor("routing", "", "Whether AODV says hello; ns-2's relies on the MAC alone.")
     ] = True
-    ttl: Annotated[int, factor("routing", "hops", "Hops a packet may take (ns-2's number).")] = 32
+    ttl: Annotated[
+        int,
+        factor(
+            "routing",
+            "hops",
+            "Hops a packet may take: longer than a walk round sixty nodes, since section 3.1 ends a walk "
+            "only where it began; ns-2's own limit is 32.",
+        ),
+    ] = 128
 
     def validate(self) -> None:
         """Raise one sentence for the first parameter that has no meaning."""

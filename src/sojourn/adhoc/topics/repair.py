@@ -7,7 +7,7 @@
    the home asks for the event. If its last event was not confirmed, a publisher begins with an offer.
 3. A subscription lists the events its subscriber was given lately. Whoever takes it at the home sends the
    kept events that pass and are not on the list, to the place the subscription has just named; unless the
-   subscription itself needed more than half of the hops a packet may take.
+   subscription itself came by more than `HOPS_MAX` hops.
 4. An event known here, by itself or from a neighbour's repetition, is not matched again.
 
 Since a subscription that gets lost costs a delay and no longer an event, they can be sent half as often,
@@ -52,6 +52,9 @@ CONFIRMED = 3
 
 FIRST_WAIT_S = 1.0
 TRIES_MAX = 6
+
+HOPS_MAX = 16
+"""A subscription that came further than this gets no repair: it walked, and so would the event."""
 
 
 @inner
@@ -174,7 +177,7 @@ def _keep(topics: Topics, node: int, event: Any, size: int) -> None:
 @inner
 def _send_missing(topics: Topics, node: int, packet: Packet, now_s: float, out: Effects) -> None:
     rules = topics.stations[node]
-    if packet.hops > rules.ttl // 2:
+    if packet.hops > HOPS_MAX:
         return  # it had to walk far: an event would, too, and is ten times its size
     entry = topics.stored[node, packet.subscription]
     for at in range(KEPT_MAX):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from sojourn.sim.manet_scenario import SCHEMES
-from sojourn.studies.manet.grid import LONG_WALKS, NEAREST_NODE, NO_HELLO
+from sojourn.studies.manet.grid import NEAREST_NODE, NO_HELLO, SHORT_WALKS
 from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, NEAREST, OURS, SIX
 from sojourn.studies.manet.table import Table
 
@@ -112,13 +112,13 @@ def hellos(table: Table, measure: str) -> go.Figure:
     return figure
 
 
-def long_walks(table: Table, measure: str, scenario: str) -> go.Figure:
-    """GPSR whose packets may take four times as many hops."""
-    figure = _plain(f"GPSR with 32 hops and with 128, {scenario}", Y_TITLES[measure])
+def short_walks(table: Table, measure: str, scenario: str) -> go.Figure:
+    """GPSR whose packets may take a quarter of the hops."""
+    figure = _plain(f"GPSR with 128 hops and with 32, {scenario}", Y_TITLES[measure])
     for scheme in (name for name in SIX if SCHEMES[name].geographic):
         _add(figure, table, (scenario, scheme, measure), SCHEMES[scheme].title, dash="solid")
-        name = f"{SCHEMES[scheme].title}, 128 hops"
-        _add(figure, table, (scenario + LONG_WALKS, scheme, measure), name, dash="dot")
+        name = f"{SCHEMES[scheme].title}, 32 hops"
+        _add(figure, table, (scenario + SHORT_WALKS, scheme, measure), name, dash="dot")
     return figure
 
 

@@ -15,7 +15,12 @@ from sojourn.studies.manet.parameters import NEAREST, OURS, SCENARIOS, SIX, Scal
 from sojourn.studies.manet.runs import Run
 from sojourn.studies.runner import RunSpec
 
-NEAREST_NODE, NO_HELLO, SILENCE, LONG_WALKS = " nearest", " no hello", " silence", " long walks"
+NEAREST_NODE, NO_HELLO, SILENCE, SHORT_WALKS = (
+    " nearest",
+    " no hello",
+    " silence",
+    " short walks",
+)
 """What stands behind a scenario's name when something is done differently."""
 
 
@@ -41,7 +46,7 @@ def _at(scale: Scale, scenario: str, speed: float, seed: int) -> list[RunSpec]:
     found = [spec("", scheme) for scheme in (*SIX, OURS)]
     found += [spec(NEAREST_NODE, scheme, proximity=False) for scheme in NEAREST]
     found += [spec(NO_HELLO, scheme, hello=False) for scheme in ("r-aodv", "b-aodv")]
-    found += [spec(LONG_WALKS, scheme, ttl=parameters.LONG_TTL) for scheme in SIX if "gpsr" in scheme]
+    found += [spec(SHORT_WALKS, scheme, ttl=parameters.SHORT_TTL) for scheme in SIX if "gpsr" in scheme]
     if speed == _middle(scale, scenario):
         found += [spec(SILENCE, scheme, silent_share=parameters.SILENT_SHARE) for scheme in (*SIX, OURS)]
     return found
@@ -66,8 +71,7 @@ def run_id_of(spec_json: str) -> str:
 def _spec(experiment: str, series: str, speed: float, manet: Manet, *, drawn: bool) -> RunSpec:
     text = msgspec.json.encode(Run(manet=manet, drawn=drawn), order="sorted").decode()
     # GPSR without a map walks round voids: several times the packets of the others.
-    walks = 2.0 if series in ("r-gpsr", "b-gpsr") else 1.0
-    walks *= 3.0 if manet.ttl > 32 else 1.0
+    walks = 3.0 if series in ("r-gpsr", "b-gpsr") else 1.0
     return RunSpec(
         run_id=run_id_of(text),
         experiment=experiment,

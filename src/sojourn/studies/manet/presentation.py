@@ -25,7 +25,7 @@ FIGURES = (
         Figure(
             f"hops-{scenario}-{short}",
             ("E-delay", "E-void"),
-            partial(figures.long_walks, measure=measure, scenario=scenario),
+            partial(figures.short_walks, measure=measure, scenario=scenario),
         )
         for scenario in SCENARIOS
         for short, measure in (("delivery", "delivery_ratio"), ("delay", "delay_ms"))
