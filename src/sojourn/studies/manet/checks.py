@@ -131,9 +131,9 @@ def delay(claim: Claim, table: Table) -> Verdict:
     shown = "; ".join(broken[:4]) + (f"; and {len(broken) - 4} more" if len(broken) > 4 else "")
     reason = (
         " Packets for a void walk round it and are lost, so they have no delay; they slow down those that "
-        "are delivered, by as much as they may walk. R-GPSR sends straight to subscribers, B-GPSR by way of the "
-        "home, which takes about twice the hops; the age of a list is no part of an event's delay. Over AODV "
-        "a packet waits while its route is sought, for seconds where no path exists yet."
+        "are delivered, by as much as they may walk. R-GPSR sends straight to subscribers, B-GPSR by way of "
+        "the home, which takes about twice the hops; the age of a list is no part of an event's delay. Over "
+        "AODV a packet waits while its route is sought, for seconds where no path exists yet."
     )
     walks = "; ".join(
         f"{scenario} "
