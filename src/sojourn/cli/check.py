@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sojourn.cli.check_election import election
 from sojourn.cli.check_properties import properties
+from sojourn.cli.check_replicas import replicas
 from sojourn.sim.handoff_check import Found, check, shorten
 from sojourn.sim.handoff_check_script import CHECKED_SCHEMES, ROUTINGS, CheckSpec
 
@@ -26,6 +27,7 @@ def about() -> None:
 
 app.command()(election)
 app.command()(properties)
+app.command()(replicas)
 
 
 @app.command()

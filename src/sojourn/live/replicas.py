@@ -126,9 +126,8 @@ class Replica:
 
     async def until_lost(self, work: asyncio.Task[None]) -> bool:
         """Wait for something to be done here; False if the connection breaks before."""
-        if self.lost is None:
-            return False
-        await asyncio.wait((work, self.lost), return_when=asyncio.FIRST_COMPLETED)
+        if self.lost is not None:
+            await asyncio.wait((work, self.lost), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
             work.add_done_callback(_let_go)  # it goes on when the replica is back
             return False
