@@ -24,6 +24,8 @@ Progress = Callable[[str], None]
 SIZES = (60, 125, 250, 500, 1_000)
 NODES_PER_KM2 = 40
 NODES_A_TOPIC = 30
+STREETS_M = 200
+"""Between two streets: close enough for most nodes to have a path to most others."""
 
 
 def rows() -> dict[str, Manet]:
@@ -37,11 +39,10 @@ def rows() -> dict[str, Manet]:
             found[f"{nodes} nodes, {scheme}"] = Manet(
                 scheme=scheme,
                 nodes=nodes,
-                map=f"city:{side_m}",
+                map=f"city:{side_m}:{STREETS_M}",
                 speed_m_s=15.0,
                 topics=max(1, nodes // NODES_A_TOPIC),
                 duration_s=60.0,
-                ttl=64,
             )
     return found
 
