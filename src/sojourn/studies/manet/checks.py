@@ -99,9 +99,9 @@ def rendezvous_sensitive(claim: Claim, table: Table) -> Verdict:
         claim,
         holds=all(holds),
         measured=measured,
-        evidence=f"Delivery lost from the slowest to the fastest speed: {'; '.join(parts)}. A publisher's "
-        "list is at most a second older than the broker's own, since advertisements are as frequent as "
-        "subscriptions here.",
+        evidence=f"Delivery lost from the slowest to the fastest speed: {'; '.join(parts)}. The difference "
+        "is small: a publisher's list is about a second older than what a broker knows, since advertisements "
+        "are as frequent as subscriptions here.",
     )
 
 
@@ -177,7 +177,9 @@ def load(claim: Claim, table: Table) -> Verdict:
         evidence=f"Bytes a node and second: {'; '.join(parts)}."
         + (f" Not so: {'; '.join(broken)}." if broken else "")
         + " Beacons are not what GPSR costs here, since every packet counts as one: it is packets that walk "
-        "round voids, and headers with places; AODV's floods cost more than beacons would.",
+        "round voids. A broker's publisher sends whole events to homes that may be out of reach, and those "
+        "walk; a rendezvous' publisher that got no list sends nothing. AODV's floods cost more than beacons "
+        "would.",
     )
 
 
@@ -235,5 +237,10 @@ def proximity(claim: Claim, table: Table) -> Verdict:
         evidence=f"Mean delivery with proximity selection and with the nearest node: {'; '.join(parts)}. "
         f"{duplicates} duplicates reached an application; subscribers held back {copies} copies beside "
         f"{delivered:,} deliveries, made where an acknowledgement was lost and a packet went two ways."
-        + (f" Not better: {', '.join(worse)}." if worse else ""),
+        + (
+            f" Not better: {', '.join(worse)}. There, nobody is within K of a home at one time in ten, and "
+            "then nobody acts for it; the nearest node in radio range does."
+            if worse
+            else ""
+        ),
     )

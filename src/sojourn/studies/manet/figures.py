@@ -49,6 +49,9 @@ class Figure(NamedTuple):
 def _plain(title: str, y_title: str, x_title: str = "speed, m/s") -> go.Figure:
     figure = go.Figure()
     figure.update_layout(title=title, xaxis_title=x_title, yaxis_title=y_title)
+    # Intervals over few seeds reach beyond what a share can be.
+    bounds = {"range": [0, 1.02]} if y_title == Y_TITLES["delivery_ratio"] else {"rangemode": "tozero"}
+    figure.update_yaxes(**bounds)
     return figure
 
 

@@ -82,7 +82,7 @@ SCALES = {
         name="quick",
         seeds=2,
         judges=True,
-        duration_s=240.0,
+        duration_s=180.0,
         freeway_m_s=(10.0, 35.0, 60.0),
         manhattan_m_s=(1.0, 10.0, 20.0),
     ),
