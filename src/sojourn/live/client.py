@@ -21,6 +21,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 import mqtt5
@@ -31,12 +32,14 @@ from sojourn.live.client_inbox import Inbox, Received
 from sojourn.live.client_link import NO, Address, ClientError, Connection, Link, RefusedError
 from sojourn.live.client_outbox import Outbox
 from sojourn.live.client_packets import (
+    UserProperties,
     check_size,
     hello_properties,
     may_pass,
     publish_packet,
     subscribe_packet,
 )
+from sojourn.live.client_quench import Quench
 from sojourn.mqtt import conventions
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
@@ -47,8 +50,7 @@ PACKET_BYTES_MAX = 256 << 20
 """As large as a packet can be."""
 ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode.SERVER_MOVED)
 
-UnderWay = tuple[mqtt5.PublishPacket, asyncio.Future[Any]]
-"""An event that was sent, and the answer to it."""
+MakePacket = Callable[[UserProperties], mqtt5.PublishPacket]
 
 
 class Client:
@@ -81,6 +83,7 @@ class Client:
         password: str | None = None,
         tls: ssl.SSLContext | None = None,
         attributes: Mapping[str, Any] | None = None,
+        quench: bool = False,
     ) -> None:
         self.client_id = client_id or f"sojourn-{uuid.uuid4().hex[:12]}"
         self.address = Address.parse(url)
@@ -99,6 +102,8 @@ class Client:
         self._subscriptions: dict[str, mqtt5.SubscribePacket] = {}
         self._advertisements: list[str] = []
         self._outbox = Outbox()
+        self.quench = Quench() if quench else None
+        """What nobody wants is not sent, if the broker says what is wanted (`client_quench.py`)."""
         self._half_received: set[int] = set()
         """Packet ids of QoS 2 events that the broker has not released yet."""
         self.on_change: Callable[[], None] = lambda: None
@@ -195,6 +200,7 @@ class Client:
     def _hello(self) -> mqtt5.ConnectPacket:
         previous = self.connections[-1].broker if self.connections else None
         marks = self._inbox.marks_text() if self._inbox.marks else None
+        told = (previous, marks, self._advertisements, self._attributes)
         return mqtt5.ConnectPacket(
             self.client_id,
             username=self._username,
@@ -203,7 +209,7 @@ class Client:
             keep_alive=self._keep_alive_s,
             session_expiry_interval=self._session_expiry_s,
             receive_max=self._inbox.limit,
-            user_properties=hello_properties(previous, marks, self._advertisements, self._attributes),
+            user_properties=hello_properties(*told, quench=self.quench is not None),
         )
 
     def _resume(self, link: Link, connack: mqtt5.ConnAckPacket) -> None:
@@ -222,6 +228,8 @@ class Client:
                 link.send(subscription)
         self._outbox.resume(link, connack.receive_max, known=connack.session_present)
         self._connected.set()
+        if self.quench is not None:
+            self.quench.connected(answers=conventions.QUENCH in given)
         self.on_change()
 
     def _on_lost(self, link: Link, why: str) -> None:
@@ -326,6 +334,11 @@ class Client:
         """Events that came again and were not passed on."""
         return self._inbox.repeated
 
+    @property
+    def quenched(self) -> int:
+        """Events that were not sent because nobody wanted them."""
+        return self.quench.quenched if self.quench is not None else 0
+
     # Publishing ----------------------------------------------------------------------------------------
 
     async def publish(
@@ -355,39 +368,30 @@ class Client:
         properties = [(name, conventions.text_of(value)) for name, value in (attributes or {}).items()]
         if policy:
             properties.append((conventions.POLICY, policy))
-        async with self._outbox.turn:
-            if number is None:
-                number = self._outbox.number()
-            properties.append((conventions.NUMBER, f"{self.client_id}:{number}"))
-            packet = publish_packet(topic, payload, properties, qos=qos, retain=retain, expires_s=expires_s)
-            check_size(packet, self._packet_bytes_max, str(self.address))
-            answer = await self._send(packet)
-        if answer is not None:
-            await self._settled(*answer)
+        make = partial(publish_packet, topic, payload, qos=qos, retain=retain, expires_s=expires_s)
+        send = partial(self._publish, make, properties, number)
+        if self.quench is None or retain or await self.quench.passes(make(properties), send, self.connected):
+            await send()
 
-    async def _send(self, packet: mqtt5.PublishPacket) -> UnderWay | None:
-        """Send an event when there are a connection and room; with QoS 1 and 2 an answer will come."""
-        await self._online()
-        if int(packet.qos):
-            packet = await self._outbox.enter(packet)
-        packet_id = packet.packet_id
+    async def _publish(self, make: MakePacket, properties: UserProperties, number: int | None) -> None:
+        """Number an event, send it, and wait for the answer if there will be one."""
+        packet_id, answer = 0, None
         try:
-            answer = None if packet_id is None else self._expect("publish", packet_id)
-            if self._link is not None:
-                self._link.send(packet)
-                await self._link.drained()
-        except BaseException:
-            if packet_id is not None:
-                self._outbox.settle(packet_id)
-            raise
-        return None if answer is None else (packet, answer)
-
-    async def _settled(self, packet: mqtt5.PublishPacket, answer: asyncio.Future[Any]) -> None:
-        assert packet.packet_id is not None
-        try:
-            code, reason = await answer
+            async with self._outbox.turn:
+                number = self._outbox.number() if number is None else number
+                packet = make([*properties, (conventions.NUMBER, f"{self.client_id}:{number}")])
+                check_size(packet, self._packet_bytes_max, str(self.address))
+                await self._online()
+                if int(packet.qos):
+                    packet, packet_id = await self._outbox.enter(packet)
+                    answer = self._expect("publish", packet_id)
+                if self._link is not None:
+                    self._link.send(packet)
+                    await self._link.drained()
+            code, reason = await answer if answer is not None else (0, None)
         finally:
-            self._outbox.settle(packet.packet_id)
+            if packet_id:
+                self._outbox.settle(packet_id)
         if code >= NO:
             raise RefusedError(f"{self.address} refuses the event on {packet.topic!r}", code, reason)
 
@@ -400,11 +404,8 @@ class Client:
         """
         self._advertisements.append(str(Advertisement.parse(advertisement)))
         if self._link is not None:
-            packet = publish_packet(conventions.ADVERTISE_TOPIC, self._advertisements[-1], [])
-            async with self._outbox.turn:
-                answer = await self._send(packet)
-            if answer is not None:
-                await self._settled(*answer)
+            make = partial(publish_packet, conventions.ADVERTISE_TOPIC, self._advertisements[-1])
+            await self._publish(make, [], None)
 
     # Packets -------------------------------------------------------------------------------------------
 
@@ -424,6 +425,9 @@ class Client:
                 self._answers.hear(packet)
 
     def _on_publish(self, link: Link, packet: mqtt5.PublishPacket) -> None:
+        if self.quench is not None and packet.topic == conventions.QUENCH_TOPIC:
+            self.quench.told(packet.payload or b"", early=link is not self._link)
+            return
         receipt = (link, packet.qos, packet.packet_id)
         if packet.qos == mqtt5.QoS.EXACTLY_ONCE:
             assert packet.packet_id is not None

@@ -40,14 +40,14 @@ class Outbox:
         """A packet id that is free."""
         return self._ids.take(self.unsettled)
 
-    async def enter(self, packet: mqtt5.PublishPacket) -> mqtt5.PublishPacket:
+    async def enter(self, packet: mqtt5.PublishPacket) -> tuple[mqtt5.PublishPacket, int]:
         """Wait for room, and give an event its packet id."""
         while len(self.unsettled) >= self._limit:
             self._settled.clear()
             await self._settled.wait()
         packet_id = self.packet_id()
         self.unsettled[packet_id] = packet = with_id(packet, packet_id)
-        return packet
+        return packet, packet_id
 
     def settle(self, packet_id: int) -> None:
         """Forget an event that was answered, or that nobody waits for any more."""

@@ -19,10 +19,17 @@ UserProperties = list[tuple[str, str]]
 
 
 def hello_properties(
-    previous: str | None, marks: str | None, advertisements: Sequence[str], attributes: Mapping[str, Any]
+    previous: str | None,
+    marks: str | None,
+    advertisements: Sequence[str],
+    attributes: Mapping[str, Any],
+    *,
+    quench: bool = False,
 ) -> UserProperties:
     """What a client tells a broker of Sojourn's when it connects (`conventions.py`)."""
     properties = [(conventions.NUMBERED, "1")]
+    if quench:
+        properties.append((conventions.QUENCH, "1"))
     if previous is not None:
         properties.append((conventions.PREVIOUS, previous))
     if marks is not None:

@@ -53,6 +53,8 @@ EPOCHS_A_SECOND = 1_000
 """A connection is dated in milliseconds: finer dates would leave versions no room in 64 bits."""
 NOBODY = 0
 """The client that stands for the broker itself."""
+CHANGES_NO_INTERESTS = (facts.ClientPublished, facts.Consumed)
+"""The commonest facts, which leave all subscriptions as they are."""
 STATUS_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared the brokers' reports."""
 
@@ -99,6 +101,8 @@ class Network:
         self.giving: set[int] = set()
         self.drops: Counter[str] = Counter()
         self.handoff_count = 0
+        self.interests_changed = False
+        """Whether the router's subscriptions may have changed since whoever follows them looked."""
         self.timers = Timers()
         if config.routing.mode == "content":
             self.broker.router.client_advertises(NOBODY, self.interests.anything)
@@ -465,6 +469,8 @@ class Network:
     # Facts in, effects out -----------------------------------------------------------------------------
 
     def _tell(self, fact: facts.Fact, now: float) -> None:
+        if not isinstance(fact, CHANGES_NO_INTERESTS):
+            self.interests_changed = True
         self._carry_out(self.broker.handle(fact, now), now)
 
     def _carry_out(self, effects: Effects, now: float) -> None:

@@ -53,6 +53,7 @@ from sojourn.mqtt.handshake import Admission
 if TYPE_CHECKING:
     from sojourn.live.connection import ClientConnection
     from sojourn.live.network import Network
+    from sojourn.live.quenching import Quencher
 
 LINGER_S = 5.0
 """How long a connection that is closed may take to read what it was told."""
@@ -86,6 +87,7 @@ class Node:
 
             self.network = Network(config, name, self.core, secrets.token_hex(8))
         self._effects = self.core.effects
+        self._quencher: Quencher | None = None
         self._last_number = 0
         self._flushing = False
         self._indexing = False
@@ -101,6 +103,8 @@ class Node:
         if self.network is not None:
             self._join(self.network)
             self._trace(self.network)
+        self.core.state.quenches = config.routing.mode == "content" or not config.neighbours(name)
+        self._effects.interests = None
 
     def now(self) -> float:
         """Return the time in seconds since 1970; it never goes back."""
@@ -259,6 +263,7 @@ class Node:
         self._flushing = False
         if self.recording is not None:
             self._commit(self.recording)
+        self._quench()
         touched = self._effects.touched
         connections = self.connections
         for connection in touched:
@@ -284,6 +289,17 @@ class Node:
             self.links.flush()
         if self._to_pump:
             self.loop.call_soon(self._pump)
+
+    def _quench(self) -> None:
+        """Tell publishers that asked for it what is wanted."""
+        if self._quencher is None:
+            if not self._effects.sources:
+                return
+            # Imported here: most brokers have no such publishers, and start faster.
+            from sojourn.live.quenching import Quencher  # noqa: PLC0415
+
+            self._quencher = Quencher(self.core, self.network)
+        self._quencher.settle()
 
     def _prepare_index(self) -> None:
         """Load the kernels of the filter index in a thread, and use it then."""

@@ -96,6 +96,7 @@ def _feed(core: Core, network: Network | None, entry: bytes) -> None:
         connection.output.clear()
     effects.touched.clear()
     effects.knocks.clear()
+    effects.sources.clear()
 
 
 def _retell(core: Core, network: Network | None, kind: int, now: float, what: list[Any]) -> None:

@@ -46,7 +46,7 @@ class Knock(NamedTuple):
 class Effects:
     """What is to be done; lists to be carried out in order and cleared."""
 
-    __slots__ = ("changes", "collects", "knocks", "published", "settled", "touched")
+    __slots__ = ("changes", "collects", "interests", "knocks", "published", "settled", "sources", "touched")
 
     def __init__(self, *, collects: bool = False) -> None:
         self.collects = collects
@@ -62,3 +62,7 @@ class Effects:
         """Messages of QoS 1 and 2 that clients have acknowledged."""
         self.changes: list[Change] = []
         """What became of sessions and subscriptions."""
+        self.sources: list[Connection] = []
+        """Connections of publishers that are to be told what is wanted (`sojourn-quench`)."""
+        self.interests: list[tuple[Subscription, int]] | None = None
+        """Subscriptions that came (1) and went (-1), for whoever tells them; None where nobody does."""

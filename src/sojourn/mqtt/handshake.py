@@ -30,7 +30,7 @@ from sojourn.mqtt.content import (
     stated_attributes,
     subscriber_event,
 )
-from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, POLICY, PREVIOUS
+from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, POLICY, PREVIOUS, QUENCH
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message, Properties, new_message
@@ -228,7 +228,11 @@ class Handshake:
             max_packet_size=limits.packet_bytes_max,
             shared_subscription_available=self.shared.shared_subscriptions,
         )
-        answer = packet_of(user_properties=[(BROKER, self.shared.name)]).write()
+        properties = [(BROKER, self.shared.name)]
+        if self.shared.quenches and "1" in property_values(packet.user_properties, QUENCH):
+            properties.append((QUENCH, "1"))
+            self.shared.effects.sources.append(connection)
+        answer = packet_of(user_properties=properties).write()
         if connection.packet_bytes_max and len(answer) > connection.packet_bytes_max:
             answer = packet_of().write()
         return answer

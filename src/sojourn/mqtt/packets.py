@@ -13,6 +13,8 @@ from typing import Final
 import mqtt5
 from mqtt5 import DisconnectReasonCode as Reason
 
+from sojourn.mqtt.conventions import QUENCH_TOPIC
+
 PACKET_ID: Final = tuple(bytes((number >> 8, number & 255)) for number in range(65_536))
 """Every packet identifier as the two bytes that stand for it."""
 
@@ -268,7 +270,7 @@ def is_topic(topic: str) -> bool:
 
 def is_reserved(topic: str) -> bool:
     """Whether only the broker itself may publish to a topic."""
-    return topic.startswith(("$SYS/", "$share/"))
+    return topic.startswith(("$SYS/", "$share/", QUENCH_TOPIC))
 
 
 def is_pattern(pattern: str) -> bool:

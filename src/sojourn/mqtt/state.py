@@ -63,6 +63,8 @@ class State:
         self._numbered_s = 0.0
         self.refusing: str | None = None
         """Why QoS 1 and 2 publishes are refused at present, a full disk perhaps; None when they are not."""
+        self.quenches = False
+        """Whether somebody tells publishers what is wanted, if they ask for it."""
         self._moments: list[tuple[float, int, Due, int | str]] = []
         self._moments_made = 0
 

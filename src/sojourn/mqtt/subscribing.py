@@ -108,6 +108,10 @@ class Subscriber:
             session.filters -= 1
         session.subscriptions[subscription.text] = subscription
         shared.tree.add(subscription)
+        if shared.effects.interests is not None:
+            if previous is not None:
+                shared.effects.interests.append((previous, -1))
+            shared.effects.interests.append((subscription, 1))
         if shared.effects.collects:
             if previous is not None:
                 shared.effects.changes.append(Change(Turn.UNSUBSCRIBED, session, previous))
@@ -119,6 +123,8 @@ class Subscriber:
         session, shared = subscription.session, self.shared
         del session.subscriptions[subscription.text]
         shared.tree.remove(subscription)
+        if shared.effects.interests is not None:
+            shared.effects.interests.append((subscription, -1))
         if subscription.filter is not None:
             shared.filters.remove(subscription.filter)
             session.filters -= 1
