@@ -30,6 +30,7 @@ RANKS = {
 """A package imports from lower ranks and from itself; those of one rank that may meet stand below."""
 NEIGHBOURS = {
     ("mobility", "routing"),  # a moving client's protocol acts on a broker's tables
+    ("mqtt", "edge"),  # a session's queue is thinned by the rules of the edge
     ("edge", "routing"),  # an edge broker is a routing strategy with clients around it
     ("studies", "report"),  # a study hands its figures to the report
     ("sim", "trace"),  # both worlds write the trace

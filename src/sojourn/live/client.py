@@ -37,6 +37,7 @@ from sojourn.live.client_packets import (
     hello_properties,
     may_pass,
     publish_packet,
+    queue_properties,
     subscribe_packet,
 )
 from sojourn.live.client_quench import Quench
@@ -274,9 +275,14 @@ class Client:
 
     # Subscribing ---------------------------------------------------------------------------------------
 
-    async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1) -> None:  # noqa: A002
-        """Ask for the events that match a filter (an expression over attributes) and a topic filter."""
-        properties = [(conventions.FILTER, str(Filter.parse(filter)))] if filter else []
+    async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1, **missed: Any) -> None:  # noqa: A002
+        """Ask for the events that match a filter (an expression over attributes) and a topic filter.
+
+        Of those missed: `keep`="last:KEY", "highest:NAME" or "lowest:NAME", `expiry_s`, `budget_bytes`.
+        """
+        properties = queue_properties(**missed)
+        if filter:
+            properties.append((conventions.FILTER, str(Filter.parse(filter))))
         packet = subscribe_packet(self._outbox.packet_id(), topic, properties, qos=qos)
         answer = await self._ask(packet, "suback")
         code = int(answer.reason_codes[0])

@@ -83,6 +83,14 @@ def check_size(packet: mqtt5.PublishPacket, limit: int, broker: str) -> None:
         )
 
 
+def queue_properties(
+    keep: str | None = None, expiry_s: float | None = None, budget_bytes: int | None = None
+) -> UserProperties:
+    """What a subscription wants of the events that its client misses (`mqtt/queue_policies.py`)."""
+    told = ((conventions.KEEP, keep), (conventions.EXPIRY, expiry_s), (conventions.BUDGET, budget_bytes))
+    return [(name, str(value)) for name, value in told if value is not None]
+
+
 def subscribe_packet(
     packet_id: int, topic: str, properties: UserProperties, *, qos: int
 ) -> mqtt5.SubscribePacket:

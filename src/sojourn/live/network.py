@@ -486,10 +486,13 @@ class Network:
             volatile = isinstance(message, Carried) and not message.message.qos
             for peer in self.neighbours.named(mask):
                 self.channels[self.names_of[peer]].put(body, volatile=volatile)
+        thinned = [one.client for one in ready if self._hold(one.client)]
         for clients, publication in deliveries:
             assert isinstance(publication, Carried), "live brokers carry MQTT messages"
             for client in clients:
                 self._deliver(client, publication.message, now)
+        for client in thinned:
+            self._thin(client, now)
         for drop in drops:
             self.drops[drop.reason] += 1
             if self.tracer is not None and isinstance(drop.publication, Carried):
@@ -499,6 +502,26 @@ class Network:
             self._ready(one, now)
         for close in closes:
             self._close(close.client, close.epoch, now)
+
+    def _hold(self, client: int) -> bool:
+        """Hold back what was stored for a client whose subscriptions do not want all of that."""
+        name = self.names.client_name(client)
+        session = self.core.state.sessions.get(name)
+        if session is None or not session.thin_at or session.connection is None:
+            return False
+        self.core.hold(name)
+        return True
+
+    def _thin(self, client: int, now: float) -> None:
+        """Send of what was held back what the client's subscriptions keep; the rest is done with."""
+        name, roamer = self.names.client_name(client), self.roamers.get(client)
+        for message, reason in self.core.thin(name, now):
+            if self.tracer is not None:
+                self.tracer.dropped(name, message, reason, now)
+            if roamer is not None:
+                roamer.acknowledge(message)
+                self._advance(client, roamer, message.source, now)
+        self.core.release(name, now)
 
     def _ready(self, one: Any, now: float) -> None:
         roamer = self.roamers.get(one.client)

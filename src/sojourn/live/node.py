@@ -62,6 +62,8 @@ CHECKS_AT_ONCE_MAX = 2
 TICK_S_MAX = 60.0
 ROOM_CHECK_S = 2.0
 SEAL_S = 5.0
+STATE_FORMAT = 2
+"""Grows when what a snapshot holds changes: an older one is not read."""
 
 _log = logging.getLogger("sojourn.node")
 
@@ -480,4 +482,4 @@ class Node:
 def _version(config: Config, name: str) -> str:
     """What a store must agree with: the release, the broker and the network it is in."""
     network = repr((name, [broker.name for broker in config.brokers], config.links, config.mobility))
-    return f"{__version__}/{hashlib.sha256(network.encode()).hexdigest()[:12]}"
+    return f"{__version__}.{STATE_FORMAT}/{hashlib.sha256(network.encode()).hexdigest()[:12]}"

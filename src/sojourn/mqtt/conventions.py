@@ -22,8 +22,12 @@ On PUBLISH a client may number its events itself with `sojourn-number` = `CLIENT
 has to send again, perhaps to another broker, is then known as the same. It is passed on like any property.
 
 On SUBSCRIBE `filter` is an expression over attributes which an event must satisfy beside the topic filter;
-it holds for every topic filter of that packet. On PUBLISH `policy` is an expression over the subscriber's
-attributes.
+it holds for every topic filter of that packet, and so do these, on what waits while the client is away
+(`queue_policies.py`): `sojourn-keep` = `last:KEY` keeps the newest event of each value of an attribute,
+`highest:ATTRIBUTE` or `lowest:ATTRIBUTE` the one with the extreme; `sojourn-expiry` = SECONDS keeps nothing
+older; `sojourn-budget` = BYTES keeps the newest events within so many.
+
+On PUBLISH `policy` is an expression over the subscriber's attributes.
 """
 
 import math
@@ -44,6 +48,9 @@ BROKER: Final = "sojourn-broker"
 SOURCE: Final = "sojourn-source"
 SEQUENCE: Final = "sojourn-sequence"
 NUMBER: Final = "sojourn-number"
+KEEP: Final = "sojourn-keep"
+EXPIRY: Final = "sojourn-expiry"
+BUDGET: Final = "sojourn-budget"
 FILTER: Final = "filter"
 POLICY: Final = "policy"
 

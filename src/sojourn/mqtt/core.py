@@ -212,6 +212,10 @@ class Core:
             self.deliverer.pump(session, now)
             self._settle(now)
 
+    def thin(self, client_id: str, now: float) -> list[tuple[Message, str]]:
+        """Drop what a client does not want of what it missed; return that, with the reasons."""
+        return self.deliverer.thin(self.state.sessions[client_id], now, is_back=True)
+
     def redirect(
         self, client_id: str, reference: str | None, now: float, *, moved: bool = False, text: str = ""
     ) -> None:

@@ -20,6 +20,7 @@ from sojourn.interest import Filter
 from sojourn.mqtt.connection import Connection, State
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
+from sojourn.mqtt.queue_policies import THIN_AT, thinned
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
@@ -158,16 +159,30 @@ class Deliverer:
         self.shared.counters.delivered += 1
         return delivery.qos
 
-    def deliver_to_one(self, message: Message, session: Session, now: float) -> bool:
-        """Hand a message to one session if a subscription of its fits; say whether one does."""
-        found = self.shared.tree.route(message.topic).by_session.get(session)
-        if found is None:
-            return False
+    def deliver_to_one(self, message: Message, session: Session, now: float) -> int:
+        """Hand a message to one session if a subscription of its fits; return the QoS, or -1 if none does."""
+        fitting = self._fitting(message, session)
+        return self._deliver_to(message, session, fitting, now) if fitting else -1
+
+    def _fitting(self, message: Message, session: Session) -> list[Subscription]:
+        """The subscriptions of a session that a message fits."""
+        found = self.shared.tree.route(message.topic).by_session.get(session, ())
         passes = self.shared.filters.passes
-        fitting = [one for one in found if one.filter is None or passes(message, one.filter)]
-        if fitting:
-            self._deliver_to(message, session, fitting, now)
-        return bool(fitting)
+        return [one for one in found if one.filter is None or passes(message, one.filter)]
+
+    def thin(self, session: Session, now: float, *, is_back: bool) -> list[tuple[Message, str]]:
+        """Drop from a session's queue what its subscriptions' policies do not keep; what, and why."""
+        queue = session.queue
+        kept, gone = thinned(queue, lambda one: self._fitting(one.message, session), now, is_back=is_back)
+        size = sum(delivery.message.size for delivery in kept)
+        self.shared.queued_bytes -= session.queued_bytes - size
+        session.queued_bytes = size
+        queue.clear()
+        queue.extend(kept)
+        session.thin_at = max(THIN_AT, 2 * len(kept))
+        for _, reason in gone:
+            self.shared.counters.dropped[reason] += 1
+        return [(delivery.message, reason) for delivery, reason in gone]
 
     def _deliver_shared(
         self, message: Message, share: Share, fitting: list[Subscription], now: float
@@ -217,6 +232,8 @@ class Deliverer:
     def _enqueue(self, session: Session, delivery: Delivery) -> None:
         shared, limits = self.shared, self.shared.limits
         size = delivery.message.size
+        if session.thin_at and session.connection is None and len(session.queue) >= session.thin_at:
+            self.thin(session, delivery.message.arrived_s, is_back=False)
         if (
             len(session.queue) >= limits.queue_messages_max
             or session.queued_bytes + size > limits.queue_bytes_max

@@ -140,6 +140,8 @@ class Handshake:
         self.deliverer.write(connection, self._connack(connection, session, packet, is_old=is_old))
         if self.shared.effects.collects:
             self.shared.effects.changes.append(Change(Turn.ARRIVED, session))
+        if session.thin_at:
+            self.deliverer.thin(session, now, is_back=True)
         self.deliverer.resend(session, now)
 
     def _find(

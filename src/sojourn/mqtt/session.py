@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from sojourn.edge.queues import QueuePolicy
 from sojourn.interest import Event, Filter, TopicPattern
 from sojourn.interest.values import Scalar
 from sojourn.mqtt.message import Message
@@ -35,6 +36,7 @@ class Subscription:
         "identifiers",
         "no_local",
         "pattern",
+        "policy",
         "qos",
         "retain_as_published",
         "retain_handling",
@@ -59,6 +61,7 @@ class Subscription:
         filter_text: str | None = None,
         condition: Filter | None = None,
         since_s: float = 0.0,
+        policy: QueuePolicy | None = None,
     ) -> None:
         self.session = session
         self.text = text
@@ -75,6 +78,8 @@ class Subscription:
         """When it was made, for traces."""
         self.filter_text = filter_text
         self.filter = condition
+        self.policy = policy
+        """What it wants of the events that its client missed; None for all."""
 
 
 class Will(NamedTuple):
@@ -122,6 +127,7 @@ class Session:
         "started_s",
         "stated",
         "subscriptions",
+        "thin_at",
         "unsent",
         "username",
         "will",
@@ -140,6 +146,8 @@ class Session:
         """When it ends; None while the client is here, or when it is kept for good."""
         self.held = False
         """Whether messages wait although the client is here, because others must come first (a hand-off)."""
+        self.thin_at = 0
+        """How many messages may wait before they are thinned by subscriptions' policies; 0 without any."""
         self.username = ""
         self.permissions: Permissions | None = None
         """What the client may publish and subscribe to; None for everything."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sojourn.edge.queues import QueuePolicy
 from sojourn.interest.values import Scalar
 from sojourn.mqtt.content import parse_filter, parse_policy, subscriber_event
 from sojourn.mqtt.conventions import POLICY
@@ -53,6 +54,7 @@ class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
     """The filter in normal form, permissions included."""
     filter_text: str | None = None
     since_s: float = 0.0
+    policy: QueuePolicy | None = None
 
 
 class DeliveryState(msgspec.Struct, frozen=True, array_like=True):
@@ -183,6 +185,7 @@ def _subscription_state(one: Subscription) -> SubscriptionState:
         None if one.filter is None else str(one.filter),
         one.filter_text,
         one.since_s,
+        one.policy,
     )
 
 
@@ -208,6 +211,7 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
                 filter_text=one.filter_text,
                 condition=None if one.filter is None else parse_filter(one.filter),
                 since_s=one.since_s,
+                policy=one.policy,
             )
         )
     messages = [message_of(message, now) for message in state.messages]

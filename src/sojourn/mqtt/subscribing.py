@@ -17,6 +17,7 @@ from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.packets import is_pattern, protocol_error
+from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State
 from sojourn.mqtt.topic_tree import SHARE
@@ -107,6 +108,8 @@ class Subscriber:
             shared.filters.remove(previous.filter)
             session.filters -= 1
         session.subscriptions[subscription.text] = subscription
+        if subscription.policy is not None and not session.thin_at:
+            session.thin_at = THIN_AT
         shared.tree.add(subscription)
         if shared.effects.interests is not None:
             if previous is not None:
@@ -145,6 +148,10 @@ class Subscriber:
         except TopicError as error:
             raise _RefusedError(SubCode.TOPIC_FILTER_INVALID, str(error)) from None
         filter_text, condition = self._condition(session, packet)
+        try:
+            policy = read_policy(packet.user_properties)
+        except ContentError as error:
+            raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         self._check_room(session, text, condition)
         permissions = session.permissions
         if (
@@ -166,6 +173,7 @@ class Subscriber:
             filter_text=filter_text,
             condition=condition,
             since_s=now,
+            policy=policy,
         )
 
     def _split(self, text: str) -> tuple[str, str]:

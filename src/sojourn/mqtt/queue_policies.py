@@ -1,0 +1,123 @@
+"""What a subscription wants of the events its client missed, and the queue thinned by it (paper 003, 4.3).
+
+A SUBSCRIBE may say so in user properties (`conventions.py`); the rules are those of `edge/queues.py`. Where
+they act: on what waits for a client that is away and was never sent to it, when the client is back; before
+that, whenever twice as much waits as the last time, so that a queue is not filled by what would be dropped.
+The budget counts at the return only. What was sent and not acknowledged is sent again in any case.
+
+In a network the brokers' mobility cores store for clients that are away, in full, and the rules act where the
+client arrives, when what was stored for it is about to be sent (`live/network.py`).
+
+An event that matches several subscriptions stays if one of them keeps it; one without a policy keeps all.
+Age counts from when the event was published, which its sequence tells (`State.number`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from sojourn.edge.queues import Dropped, PolicyQueue, Queued, QueuePolicy, QueuePolicyError
+from sojourn.mqtt.content import ContentError, event_of, property_values
+from sojourn.mqtt.conventions import BUDGET, EXPIRY, KEEP
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.session import Delivery, Subscription
+
+UNLIMITED = 1 << 62
+"""The session's queue has its own limits."""
+THIN_AT = 100
+"""Messages that wait for a client with such a subscription before they are first thinned."""
+
+
+def read_policy(pairs: Sequence[tuple[str, str]]) -> QueuePolicy | None:
+    """Return what a SUBSCRIBE's user properties say, None for nothing, or raise a `ContentError`."""
+    keep, expiry, budget = (_only(pairs, name) for name in (KEEP, EXPIRY, BUDGET))
+    if keep is None and expiry is None and budget is None:
+        return None
+    policy = QueuePolicy(events_max=UNLIMITED, bytes_max=UNLIMITED)
+    if keep is not None:
+        rule, colon, attribute = keep.partition(":")
+        if rule not in ("last", "highest", "lowest") or not colon or not attribute:
+            raise ContentError(
+                f"{KEEP} reads last:KEY, highest:ATTRIBUTE or lowest:ATTRIBUTE, not {keep[:80]!r}."
+            )
+        if rule == "last":
+            policy = policy._replace(keep="last", key=attribute)
+        else:
+            policy = policy._replace(keep="highest" if rule == "highest" else "lowest", value=attribute)
+    if expiry is not None:
+        policy = policy._replace(expiry_s=_number(EXPIRY, expiry, "seconds above 0"))
+    if budget is not None:
+        policy = policy._replace(reconnect_bytes_max=int(_number(BUDGET, budget, "bytes, at least 1")))
+    try:
+        return policy.checked()
+    except QueuePolicyError as error:
+        raise ContentError(str(error)) from None
+
+
+def thinned(
+    deliveries: Iterable[Delivery],
+    fitting: Callable[[Delivery], list[Subscription]],
+    now: float,
+    *,
+    is_back: bool,
+) -> tuple[list[Delivery], list[tuple[Delivery, str]]]:
+    """What stays of a queue, and what goes with the reason; `is_back`: the client is sent it now."""
+    queues: dict[str, PolicyQueue] = {}
+    places: dict[int, int] = {}
+    items: list[Queued] = []
+    """What is in the queues; kept here so that no two have the same identity."""
+    keepers: list[int] = []
+    """By place: how many subscriptions keep the delivery."""
+    reasons: dict[int, str] = {}
+    waiting = list(deliveries)
+
+    def drop(gone: Iterable[Dropped]) -> None:
+        for one in gone:
+            place = places[id(one.item)]
+            keepers[place] -= 1
+            reasons[place] = one.reason.replace("_", " ")
+
+    for place, delivery in enumerate(waiting):
+        subscriptions = fitting(delivery)
+        # One that no subscription fits any more is not ours to drop.
+        keepers.append(max(1, len(subscriptions)))
+        for one in subscriptions:
+            if one.policy is None:
+                continue
+            message = delivery.message
+            item = Queued(event_of(message), _published_s(message), message.size)
+            items.append(item)
+            places[id(item)] = place
+            queue = queues.get(one.text)
+            if queue is None:
+                queue = queues[one.text] = PolicyQueue(one.policy)
+            drop(queue.add(item, now))
+    if is_back:
+        for queue in queues.values():
+            drop(queue.drain(now)[1])
+    kept = [delivery for place, delivery in enumerate(waiting) if keepers[place] > 0]
+    gone = [(delivery, reasons[place]) for place, delivery in enumerate(waiting) if keepers[place] <= 0]
+    return kept, gone
+
+
+def _published_s(message: Message) -> float:
+    """When a message was published, as the broker it was published at saw it."""
+    return min(message.arrived_s, message.sequence / 1e6) if message.sequence else message.arrived_s
+
+
+def _only(pairs: Sequence[tuple[str, str]], name: str) -> str | None:
+    texts = property_values(pairs, name)
+    if len(texts) > 1:
+        raise ContentError(f"A SUBSCRIBE has one {name} at the most.")
+    return texts[0] if texts else None
+
+
+def _number(name: str, text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise ContentError(f"{name} is a number of {what}, not {text[:80]!r}.")
+    return number
