@@ -69,6 +69,9 @@ int main(int argc, char** argv) {
     cmd.AddValue("hello", "", hello);
     cmd.Parse(argc, argv);
     RngSeedManager::SetRun(run);
+    // By default a neighbour that did not answer ARP once is dead for 100 s, whoever comes back meanwhile.
+    Config::SetDefault("ns3::ArpCache::DeadTimeout", TimeValue(Seconds(1)));
+    Config::SetDefault("ns3::ArpCache::PendingQueueSize", UintegerValue(64));
     std::ifstream file(movement, std::ios::binary | std::ios::ate);
     g_track.resize(file.tellg() / sizeof(float));
     file.seekg(0);
