@@ -31,7 +31,7 @@ def test_a_replica_killed_in_the_middle_of_a_stream_costs_nothing(tmp_path: Path
 
 @pytest.mark.slow
 def test_the_same_with_a_hundred_thousand_events_and_a_replica_that_comes_back(tmp_path: Path) -> None:
-    """It comes back empty after three quarters, and its copies are told from news again."""
+    """It comes back empty after three fifths, and its copies are told from news again."""
     _check(try_replicas(Stream(100_000), tmp_path), 100_000)
 
 

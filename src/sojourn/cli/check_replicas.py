@@ -23,7 +23,7 @@ import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sojourn.live.fleet import Fleet
+from sojourn.live.fleet import Fleet, FleetError, last_line
 from sojourn.live.replicas import Dropped, ReplicaClient
 
 EXIT_FAILED = 1
@@ -44,7 +44,7 @@ class Stream(NamedTuple):
     sources: int = 4
     kill_at: float = 0.5
     """The share of the stream after which a replica is killed."""
-    restart_at: float | None = 0.75
+    restart_at: float | None = 0.6
     """The share after which it is started again; None leaves it dead."""
 
 
@@ -197,7 +197,11 @@ def try_replicas(
     try:
         fleet.wait_until_ready()
         trial = Trial(stream, fleet, [f"mqtt://127.0.0.1:{port}" for port in ports])
-        return uvloop.run(trial.run(on_progress))
+        verdicts = uvloop.run(trial.run(on_progress))
+        dead = [name for name in fleet.ended() if name != REPLICAS[0] or stream.restart_at is not None]
+        if dead:
+            raise FleetError(f"The replica {dead[0]} ended by itself: {last_line(fleet.log(dead[0]))}")
+        return verdicts
     finally:
         fleet.stop()
 
@@ -207,13 +211,13 @@ def replicas(
     sources: Annotated[int, typer.Option(min=1, max=50, help="Publishers that share them.")] = 4,
     *,
     restart: Annotated[
-        bool, typer.Option(help="Start the killed replica again after three quarters of the stream.")
+        bool, typer.Option(help="Start the killed replica again after three fifths of the stream.")
     ] = True,
 ) -> None:
     """Kill one of two live replicas in the middle of a stream, and look for every event."""
-    stream = Stream(events, sources, restart_at=0.75 if restart else None)
+    stream = Stream(events, sources, restart_at=Stream().restart_at if restart else None)
     console = Console(stderr=True, highlight=False)
-    again = ", and starts again empty after three quarters" if restart else ""
+    again = ", and starts again empty after three fifths" if restart else ""
     console.print(f"{events:,} events of {sources} sources; replica R1 is killed half-way{again}.")
     began = time.monotonic()
     columns = (TextColumn("shown"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
