@@ -58,7 +58,7 @@ def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
     assert stays == [("B1", "reader"), ("B2", "reader")]
     (move,) = [row for row in rows(tmp_path, "handoffs") if row["client"] == "reader"]
     assert (move["from_broker"], move["to_broker"]) == ("B1", "B2")
-    assert move["ready_s"] >= move["arrived_s"]  # type: ignore[operator]
+    assert move["ready_s"] >= move["arrived_s"] >= move["left_s"]  # type: ignore[operator]
     began, ended = rows(tmp_path, "interests")
     assert (began["filter"], began["to_s"]) == (ended["filter"], None)
     assert began["from_s"] == ended["from_s"]

@@ -34,8 +34,8 @@ ROWS = (
     ("duplicated", "duplicated"),
     ("out_of_order", "out of order"),
     ("handoffs", "hand-offs"),
-    ("handoff_ready_p50_s", "hand-off p50, ms"),
-    ("handoff_ready_p99_s", "hand-off p99, ms"),
+    ("handoff_wait_p50_s", "hand-off p50, ms"),
+    ("handoff_wait_p99_s", "hand-off p99, ms"),
 )
 
 

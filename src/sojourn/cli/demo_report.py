@@ -58,7 +58,7 @@ def _wrong(runs: Mapping[str, Mapping[str, Any]]) -> Chart:
 def _handoffs(runs: Mapping[str, Mapping[str, Any]]) -> Chart:
     figure = go.Figure()
     for part in ("p50", "p90", "p99"):
-        times = [row.get(f"handoff_ready_{part}_s") for row in runs.values()]
+        times = [row.get(f"handoff_wait_{part}_s") for row in runs.values()]
         figure.add_bar(name=part, x=list(runs), y=[None if time is None else 1e3 * time for time in times])
     figure.update_layout(
         title="From arriving to having everything",

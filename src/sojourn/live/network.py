@@ -226,6 +226,7 @@ class Network:
             case Turn.LEFT:
                 self.core.forget_queue(session)
                 if roamer.arrived:
+                    session.left_s = now
                     self._lost(client, roamer, now)
             case Turn.ENDED:
                 self._ended(client, roamer, now)
@@ -425,6 +426,8 @@ class Network:
         roamer = self.roamers[client]
         session = self.core.state.sessions[client_id]
         self.core.forget_queue(session)  # the mobility core has those events, and brings them along
+        if roamer.arrived:
+            session.left_s = now
         state = self.core.export_session(client_id, now)
         self.giving.add(client)
         if roamer.arrived:
@@ -533,7 +536,9 @@ class Network:
         how = facts.How(one.how).name.lower()
         client, origin = self.names.client_name(one.client), self.names_of[roamer.previous]
         if self.tracer is not None:
-            self.tracer.moved(client, origin, roamer.since, now, how)
+            session = self.core.state.sessions.get(client)
+            left_s = session.left_s if session is not None else None
+            self.tracer.moved(client, origin, left_s, roamer.since, now, how)
         if self.watcher is not None:
             self.watcher.handed_off(Handoff(client, origin, roamer.since, now, how, one.complete))
 

@@ -109,10 +109,13 @@ class Tracer:
         if came is not None:
             self._writer.add("sojourns", client, self._broker, came, self._at(now))
 
-    def moved(self, client: str, origin: str, arrived_s: float, ready_s: float, how: str) -> None:
+    def moved(
+        self, client: str, origin: str, left_s: float | None, arrived_s: float, ready_s: float, how: str
+    ) -> None:
         """A client that was at another broker has all its events here."""
+        left = None if left_s is None else self._at(left_s)
         self._writer.add(
-            "handoffs", client, origin, self._broker, None, self._at(arrived_s), self._at(ready_s), how
+            "handoffs", client, origin, self._broker, left, self._at(arrived_s), self._at(ready_s), how
         )
 
     def wants(self, client: str, interest: str, since: float, until: float | None) -> None:

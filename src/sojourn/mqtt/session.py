@@ -117,6 +117,7 @@ class Session:
         "held",
         "inflight",
         "last_number",
+        "left_s",
         "next_id",
         "permissions",
         "previous",
@@ -170,6 +171,8 @@ class Session:
         self.received: set[int] = set()
         """Packet identifiers of QoS 2 messages that came and were not released yet."""
         self.next_id = 1
+        self.left_s: float | None = None
+        """When its client left, here or at the broker that it came from; for traces."""
         self.last_number = 0
         """The last of the numbers that the client gives its own events (`conventions.py`)."""
         self.will: Will | None = None

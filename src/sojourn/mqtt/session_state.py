@@ -90,6 +90,7 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     received: tuple[int, ...] = ()
     next_id: int = 1
     last_number: int = 0
+    left_s: float | None = None
     will: WillState | None = None
 
 
@@ -162,6 +163,7 @@ def session_state(session: Session, now: float) -> SessionState:
         tuple(sorted(session.received)),
         session.next_id,
         session.last_number,
+        session.left_s,
         WillState(message_state(will.message, now), will.delay_s) if will is not None else None,
     )
 
@@ -229,5 +231,6 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
     session.received.update(state.received)
     session.next_id = state.next_id
     session.last_number = state.last_number
+    session.left_s = state.left_s
     if state.will is not None:
         session.will = Will(message_of(state.will.message, now), state.will.delay_s)

@@ -268,8 +268,9 @@ def filter_incidents(found: DataFrame) -> DataFrame:
 
 
 def handoff_times(handoffs: DataFrame) -> DataFrame:
-    """Percentiles of hand-offs by run: until the client was back, and until all was rebuilt for it."""
-    measures = {"away": F.col("arrived_s") - F.col("left_s"), "ready": F.col("ready_s") - F.col("left_s")}
+    """Percentiles of hand-offs by run: until the client was back, until all was rebuilt, and between them."""
+    left, arrived, ready = F.col("left_s"), F.col("arrived_s"), F.col("ready_s")
+    measures = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
     return handoffs.groupBy("run_id").agg(
         F.count("*").alias("handoffs"),
         *(

@@ -77,6 +77,10 @@ _LIVE_ONLY = ("late_", "handoff")
 """What the findings of a batch never hold: late is nothing here, and hand-offs are counted exactly."""
 
 
+HANDOFF_TIMES = ("away", "ready", "wait")
+"""From leaving to arriving, from leaving to having everything, from arriving to having everything."""
+
+
 class AuditJobError(SojournError):
     """An audit cannot run here."""
 
@@ -372,7 +376,7 @@ def _summary(trace: Trace, counts: Rows, handoffs: Rows) -> Rows:
             "handoffs": moved.get(run_id, {}).get("handoffs", 0),
             **{
                 name: moved.get(run_id, {}).get(name)
-                for name in (f"handoff_{what}_{part}_s" for what in ("away", "ready") for part in PERCENTILES)
+                for name in (f"handoff_{what}_{part}_s" for what in HANDOFF_TIMES for part in PERCENTILES)
             },
         }
         for run_id in sorted({*runs, *found, *moved})
