@@ -191,16 +191,16 @@ class Network:
         """Tell the cores what the session core's last call led to."""
         effects = self.core.effects
         while effects.changes or effects.published or effects.settled:
+            if effects.settled:  # before changes: a client may answer and leave in one breath
+                settled = effects.settled[:]
+                effects.settled.clear()
+                for session, message in settled:
+                    self._settled(session, message, now)
             if effects.changes:
                 changes = effects.changes[:]
                 effects.changes.clear()
                 for change in changes:
                     self._changed(change, now)
-            if effects.settled:
-                settled = effects.settled[:]
-                effects.settled.clear()
-                for session, message in settled:
-                    self._settled(session, message, now)
             if effects.published:
                 published = effects.published[:]
                 effects.published.clear()
