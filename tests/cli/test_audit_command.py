@@ -73,6 +73,7 @@ def _followed(arguments: list[str], out: Path) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.timeout(900)  # half a minute alone, minutes on a machine that others use too
+@pytest.mark.slow
 def test_follow_ends_tidily_and_goes_on_where_it_was(tmp_path: Path) -> None:
     """Ctrl-C is no error; the same command takes it up again, ends with the run, and has counted all."""
     trace, root = random_trace("r1", 4), tmp_path / "trace"

@@ -137,6 +137,7 @@ def _answer(driver: "subprocess.Popen[str]") -> list[str]:
     return output.splitlines()
 
 
+@pytest.mark.slow
 def test_an_executor_may_die_in_the_middle_of_a_sweep(cluster: Cluster, tmp_path: Path) -> None:
     """The runs it had are run again elsewhere, and the answer is the one that undisturbed runs give."""
     log, store = tmp_path / "log", tmp_path / "store"
@@ -160,6 +161,7 @@ def test_an_executor_may_die_in_the_middle_of_a_sweep(cluster: Cluster, tmp_path
     assert mean["mean"] == sum(roots) / 12
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     """What had finished when the driver was killed is not run again; what had not is."""
     log, store = tmp_path / "log", tmp_path / "store"
