@@ -61,6 +61,7 @@ def test_a_subscription_that_cannot_be_read_is_refused_and_the_session_goes_on(p
 async def _missed(reader: Client, source: Client, count: int = 30) -> None:
     """Publish while the reader is away: rooms in turn, temperatures that rise and fall."""
     await reader.close()
+    await asyncio.sleep(0.2)  # until the broker knows: what is sent before then is on its way, not missed
     for n in range(count):
         await source.publish("rooms", {"n": n, "room": n % 3, "celsius": 20 - abs(n - 15)})
 
