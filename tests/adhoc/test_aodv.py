@@ -2,6 +2,7 @@
 
 import msgspec
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
@@ -42,6 +43,7 @@ def broken_invariant(world: World) -> str:
     return "next hops run in a circle" if (reached >= 0).any() else ""
 
 
+@pytest.mark.slow
 def test_never_loops_while_nodes_move() -> None:
     """After every single event numbers rise and hops fall along live routes, and no route is a circle."""
     for seed in (1, 2, 3):
