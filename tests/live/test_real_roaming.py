@@ -102,10 +102,12 @@ def test_mosquitto_sub_moves_with_its_session() -> None:
     if MOSQUITTO_SUB is None:
         pytest.skip("Mosquitto's clients are not installed here; scripts/setup does it")
 
-    def listen(port: int, count: int) -> list[str]:
+    def listen(port: int, how_long: tuple[str, ...]) -> list[str]:
+        # Not -C, which leaves at its last event: the kernel may then still hold answers of the client,
+        # and throws them away if it also holds something unread. Those events rightly come again.
         command = [
             str(MOSQUITTO_SUB), "-V", "5", "-p", str(port), "-i", "mosquitto", "-c", "-x", "60", "-q", "1",
-            "-t", "paper/+", "-W", "10", *(("-C", str(count)) if count else ("-E",)),
+            "-t", "paper/+", *how_long,
         ]  # fmt: skip
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
@@ -113,12 +115,12 @@ def test_mosquitto_sub_moves_with_its_session() -> None:
         config = building()
         servers = await started(config)
         loop = asyncio.get_running_loop()
-        assert await loop.run_in_executor(None, listen, port_of(config, 0), 0) == []
+        assert await loop.run_in_executor(None, listen, port_of(config, 0), ("-E",)) == []
         async with Client(f"mqtt://127.0.0.1:{port_of(config, 3)}") as source:
             for there in (1, 5):
                 for n in range(3):
                     await source.publish("paper/a", f"{there}.{n}")
-                printed = await loop.run_in_executor(None, listen, port_of(config, there), 3)
+                printed = await loop.run_in_executor(None, listen, port_of(config, there), ("-W", "2"))
                 assert printed == [f"{there}.{n}" for n in range(3)]
         await stop(servers)
 

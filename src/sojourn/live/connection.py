@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import socket
 from collections.abc import Callable
 
@@ -77,13 +79,33 @@ class ClientConnection(asyncio.Protocol):
             self._go_on()
             self._node.drained(self._number)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (why does not matter)
+    def connection_lost(self, exc: Exception | None) -> None:
         """Note that the connection is gone, and let go of it: nobody else tidies up soon."""
+        if exc is not None and not self._closing:
+            self._take_last_words()
         self._transport = None
         self.write = _ignore
         if self._number:
             number, self._number = self._number, 0
             self._node.lost(number)
+
+    def _take_last_words(self) -> None:
+        """Read what came before a connection was reset.
+
+        A client that answers, disconnects and closes while something for it is still unread resets the
+        connection. A write then fails before its last answers have been read, although the kernel has
+        them; without them it would get the same events again at its next broker.
+        """
+        transport = self._transport
+        if not self._number or transport is None or transport.get_extra_info("sslcontext") is not None:
+            return
+        reset = transport.get_extra_info("socket")
+        if reset is None:
+            return
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(reset.fileno())) as rest:
+            data = rest.recv(TURN_BYTES, socket.MSG_DONTWAIT)
+            if data:
+                self._node.received(self._number, data)
 
     def hold(self) -> None:
         """Read no further: the broker has no room for what the client publishes."""
