@@ -1,0 +1,326 @@
+"""What sessions and the broker's core tell each other while clients come, subscribe, publish and go.
+
+| what happens | what the core is told |
+| --- | --- |
+| a client published | `ClientPublished`; what comes back as deliveries goes to the sessions |
+| it arrived, subscribed | `SubscriberArrived`, `SubscriberChanged` |
+| it acknowledged, left | `Consumed`, `SubscriberLost` |
+| its session ended | `SubscriberGone` |
+
+A session that ends with its connection does not roam: its subscriptions are made and withdrawn, no more.
+
+Not here: where a session is that is not here (`network.py`), and how messages travel (`neighbourhood.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sojourn.live.config import Config
+from sojourn.live.names import interest_of
+from sojourn.live.neighbourhood import Neighbourhood
+from sojourn.live.roamers import Handoff, Roamer, Timers
+from sojourn.live.tracing import Tracer
+from sojourn.live.wire import Carried, Retain
+from sojourn.mobility import facts
+from sojourn.mobility.broker import Broker
+from sojourn.mobility.policies import Policy
+from sojourn.mobility.schemes import Scheme
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.effects import Change, Turn
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.session import Session
+from sojourn.routing.effects import Effects
+
+NOBODY = 0
+"""The client that stands for the broker itself."""
+CHANGES_NO_INTERESTS = (facts.ClientPublished, facts.Consumed)
+"""The commonest facts, which leave all subscriptions as they are."""
+
+
+class Serving(Neighbourhood):
+    """The clients with sessions at one broker, and the core that routes for them and follows them."""
+
+    def __init__(self, config: Config, name: str, core: Core, life: str) -> None:
+        super().__init__(config, name, life)
+        self.core = core
+        core.effects.collects = True
+        self.broker = Broker(
+            self.number,
+            self.neighbours,
+            self.interests,
+            Policy.named(config.mobility.publishers),
+            self.overlay.next_hop,
+            scheme=Scheme.named(
+                config.mobility.subscribers, timeout_s=config.mobility.timeout_s, event_bytes=1024
+            ),
+            flooding=config.routing.mode == "flooding",
+        )
+        self.follows = self.broker.subscribers.scheme.follows
+        """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
+        self.tracer: Tracer | None = None
+        self.roamers: dict[int, Roamer] = {}
+        self.giving: set[int] = set()
+        """Clients whose session is leaving for another broker at this moment."""
+        self.drops: Counter[str] = Counter()
+        self.handoff_count = 0
+        self.interests_changed = False
+        """Whether the router's subscriptions may have changed since whoever follows them looked."""
+        self.timers = Timers()
+        if config.routing.mode == "content":
+            self.broker.router.client_advertises(NOBODY, self.interests.anything)
+            self._carry_out(self.broker.effects, 0.0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the tracer and the watcher, which belong to one life of the process."""
+        return super().__getstate__() | {"tracer": None}
+
+    # Clients -------------------------------------------------------------------------------------------
+
+    def report(self, now: float) -> None:
+        """Tell the cores what the session core's last call led to."""
+        effects = self.core.effects
+        while effects.changes or effects.published or effects.settled:
+            if effects.settled:  # before changes: a client may answer and leave in one breath
+                settled = effects.settled[:]
+                effects.settled.clear()
+                for session, message in settled:
+                    self._settled(session, message, now)
+            if effects.changes:
+                changes = effects.changes[:]
+                effects.changes.clear()
+                for change in changes:
+                    self._changed(change, now)
+            if effects.published:
+                published = effects.published[:]
+                effects.published.clear()
+                for message in published:
+                    self._publish(message, now)
+
+    def _changed(self, change: Change, now: float) -> None:
+        session = change.session
+        client = self.names.client_number(session.client_id)
+        roamer = self.roamers.get(client)
+        if roamer is None:
+            return
+        match change.turn:
+            case Turn.ARRIVED:
+                self._arrive(client, session, roamer, now)
+            case Turn.SUBSCRIBED | Turn.UNSUBSCRIBED:
+                self._trace_interest(change, roamer, client, now)
+                if roamer.arrived and client not in self.giving:
+                    self._wants(client, session, roamer, now)
+            case Turn.ADVERTISED:
+                self._advertise(client, session, now)
+            case Turn.LEFT:
+                self.core.forget_queue(session)
+                if roamer.arrived:
+                    session.left_s = now
+                    self._lost(client, roamer, now)
+            case Turn.ENDED:
+                self._ended(client, roamer, now)
+
+    def _arrive(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
+        roamer.roams = session.expiry > 0
+        roamer.arrived = True
+        roamer.since = now
+        if self.tracer is not None:
+            self.tracer.came(session.client_id, dict(session.stated), now)
+        wanted = self._interests_of(session)
+        if not roamer.roams:
+            self._wants(client, session, roamer, now)
+            return
+        roamer.held = wanted
+        # What is in flight is sent again by the session core itself, so it is outstanding from the start.
+        for delivery in session.inflight.values():
+            if delivery is not None:
+                roamer.note(delivery.message, settled=False)
+        self._tell(
+            facts.SubscriberArrived(
+                client, roamer.epoch, wanted, roamer.previous, roamer.marks, stays_here=True
+            ),
+            now,
+        )
+
+    def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
+        wanted = self._interests_of(session)
+        if roamer.roams:
+            roamer.held = wanted
+            self._tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
+            return
+        before, roamer.held = roamer.held, wanted
+        for interest in wanted:
+            if interest not in before:
+                self._tell(facts.ClientSubscribed(client, interest), now)
+        for interest in before:
+            if interest not in wanted:
+                self._tell(facts.ClientUnsubscribed(client, interest), now)
+
+    def _trace_interest(self, change: Change, roamer: Roamer, client: int, now: float) -> None:
+        """Note that an interest began or ended; not that it came from, or went to, another broker."""
+        one = change.subscription
+        is_over = change.turn is Turn.UNSUBSCRIBED
+        is_news = client not in self.giving and (is_over or roamer.arrived)
+        if self.tracer is not None and one is not None and is_news:
+            text = str(interest_of(one.pattern, one.filter))
+            self.tracer.wants(change.session.client_id, text, one.since_s, now if is_over else None)
+
+    def _interests_of(self, session: Session) -> tuple[int, ...]:
+        found = {
+            self.interests.subscription(interest_of(one.pattern, one.filter)): None
+            for one in session.subscriptions.values()
+        }
+        return tuple(found)
+
+    def _advertise(self, client: int, session: Session, now: float) -> None:
+        numbers = tuple(self.names.advertisement_number(text) for text in session.advertisements)
+        self._tell(facts.ClientArrived(client, numbers), now)
+
+    def _lost(self, client: int, roamer: Roamer, now: float) -> None:
+        roamer.arrived = False
+        roamer.outstanding.clear()
+        if self.tracer is not None:
+            self.tracer.went(self.names.client_name(client), now)
+        if roamer.roams:
+            self._tell(facts.SubscriberLost(client, roamer.epoch), now)
+        if client in self.broker.stays:
+            self._tell(facts.ClientLeft(client), now)
+
+    def _ended(self, client: int, roamer: Roamer, now: float) -> None:
+        if client in self.giving:
+            return
+        del self.roamers[client]
+        if self.tracer is not None:
+            self.tracer.went(self.names.client_name(client), now)
+        if roamer.roams:
+            self._tell(facts.SubscriberGone(client, roamer.epoch), now)
+        for interest in () if roamer.roams else roamer.held:
+            self._tell(facts.ClientUnsubscribed(client, interest), now)
+        if client in self.broker.stays:
+            self._tell(facts.ClientGone(client), now)
+
+    # Events --------------------------------------------------------------------------------------------
+
+    def _publish(self, message: Message, now: float) -> None:
+        publication = Carried(message)
+        if self.tracer is not None:
+            self.tracer.published(message, now)
+        if message.retain:
+            self._flood(Retain((publication,)), None, now)
+        self._tell(facts.ClientPublished(publication), now)
+
+    def _deliver(self, client: int, message: Message, now: float) -> None:
+        roamer = self.roamers.get(client)
+        if roamer is None or not roamer.arrived:
+            return
+        if roamer.has(message):
+            return  # it is in flight, and the session core sends it again
+        name = self.names.client_name(client)
+        qos = self.core.deliver_to(name, message, now)
+        if qos == 0 and self.tracer is not None:
+            self.tracer.delivered(name, message, now)
+        if not roamer.roams:
+            return
+        # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
+        roamer.note(message, settled=qos <= 0)
+        if qos <= 0:
+            self._advance(client, roamer, message.source, now)
+
+    def _settled(self, session: Session, message: Message, now: float) -> None:
+        if self.tracer is not None:
+            self.tracer.delivered(session.client_id, message, now)
+        client = self.names.client_number(session.client_id)
+        roamer = self.roamers.get(client)
+        if roamer is not None:
+            roamer.acknowledge(message)
+            self._advance(client, roamer, message.source, now)
+
+    def _advance(self, client: int, roamer: Roamer, source: str, now: float) -> None:
+        """Report as consumed what was acknowledged without a gap."""
+        last = roamer.consumed(source)
+        if last is not None and roamer.arrived:
+            self._tell(facts.Consumed(client, source, last), now)
+
+    # Facts in, effects out -----------------------------------------------------------------------------
+
+    def _tell(self, fact: facts.Fact, now: float) -> None:
+        if not isinstance(fact, CHANGES_NO_INTERESTS):
+            self.interests_changed = True
+        self._carry_out(self.broker.handle(fact, now), now)
+
+    def _carry_out(self, effects: Effects, now: float) -> None:
+        sends, deliveries, ready = effects.sends[:], effects.deliveries[:], effects.ready[:]
+        drops, closes = effects.drops[:], effects.closes[:]
+        for timer in effects.timers:
+            self.timers.set(timer, now)
+        for cancel in effects.cancels:
+            self.timers.cancel(cancel)
+        effects.clear()
+        for mask, message in sends:
+            body = self.wire.encode(message, now)
+            volatile = isinstance(message, Carried) and not message.message.qos
+            for peer in self.neighbours.named(mask):
+                self.channels[self.names_of[peer]].put(body, volatile=volatile)
+        thinned = [one.client for one in ready if self._hold(one.client)]
+        for clients, publication in deliveries:
+            assert isinstance(publication, Carried), "live brokers carry MQTT messages"
+            for client in clients:
+                self._deliver(client, publication.message, now)
+        for client in thinned:
+            self._thin(client, now)
+        for drop in drops:
+            self.drops[drop.reason] += 1
+            if self.tracer is not None and isinstance(drop.publication, Carried):
+                name = self.names.client_name(drop.client)
+                self.tracer.dropped(name, drop.publication.message, drop.reason, now)
+        for one in ready:
+            self._ready(one, now)
+        for close in closes:
+            self._close(close.client, close.epoch, now)
+
+    def _hold(self, client: int) -> bool:
+        """Hold back what was stored for a client whose subscriptions do not want all of that."""
+        name = self.names.client_name(client)
+        session = self.core.state.sessions.get(name)
+        if session is None or not session.thin_at or session.connection is None:
+            return False
+        self.core.hold(name)
+        return True
+
+    def _thin(self, client: int, now: float) -> None:
+        """Send of what was held back what the client's subscriptions keep; the rest is done with."""
+        name, roamer = self.names.client_name(client), self.roamers.get(client)
+        for message, reason in self.core.thin(name, now):
+            if self.tracer is not None:
+                self.tracer.dropped(name, message, reason, now)
+            if roamer is not None:
+                roamer.acknowledge(message)
+                self._advance(client, roamer, message.source, now)
+        self.core.release(name, now)
+
+    def _ready(self, one: Any, now: float) -> None:
+        roamer = self.roamers.get(one.client)
+        if roamer is None or roamer.epoch != one.epoch:
+            return
+        if roamer.previous is None or roamer.previous == self.number:
+            return
+        self.handoff_count += 1
+        how = facts.How(one.how).name.lower()
+        client, origin = self.names.client_name(one.client), self.names_of[roamer.previous]
+        if self.tracer is not None:
+            session = self.core.state.sessions.get(client)
+            left_s = session.left_s if session is not None else None
+            self.tracer.moved(client, origin, left_s, roamer.since, now, how)
+        if self.watcher is not None:
+            self.watcher.handed_off(Handoff(client, origin, roamer.since, now, how, one.complete))
+
+    def _close(self, client: int, epoch: int, now: float) -> None:
+        """The client is with another broker; its session went there or will not be asked for."""
+        roamer = self.roamers.get(client)
+        if roamer is not None and roamer.epoch == epoch:
+            self.giving.add(client)
+            self.core.end_session(self.names.client_name(client), now)
+            self.report(now)
+            self.giving.discard(client)
+            self.roamers.pop(client, None)
