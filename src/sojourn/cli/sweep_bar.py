@@ -1,4 +1,7 @@
-"""The bar of a long sweep: runs done, running, failed, and the time left; on standard error, for people."""
+"""The bar of a long sweep: runs done, running, failed, and the time left; on standard error, for people.
+
+Where standard error is a file or a pipe, a bar would be noise: a line from time to time says the same.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +12,15 @@ from rich.progress import Progress as Bar
 
 from sojourn.pipeline.progress import Listener, Progress
 
+LINE_EVERY_S = 30.0
+
 
 @contextmanager
 def sweep_bar(console: Console) -> Iterator[Listener]:
-    """Show a bar while the block runs; what it yields moves it. Nothing is shown where nobody looks."""
+    """Show a bar, or a line now and then, while the block runs; what it yields moves it."""
+    if not console.is_terminal:
+        yield _lines(console)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -21,7 +29,7 @@ def sweep_bar(console: Console) -> Iterator[Listener]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
+    with Bar(*columns, console=console) as bar:
         task = bar.add_task("simulating", total=1.0, done=0, all="?", running=0, failed=0, left="")
 
         def listener(now: Progress) -> None:
@@ -36,6 +44,25 @@ def sweep_bar(console: Console) -> Iterator[Listener]:
             )
 
         yield listener
+
+
+def _lines(console: Console) -> Listener:
+    """A listener that writes a line every half minute."""
+    written_s = 0.0
+
+    def listener(now: Progress) -> None:
+        nonlocal written_s
+        if now.elapsed_s - written_s < LINE_EVERY_S:
+            return
+        written_s = now.elapsed_s
+        console.print(
+            f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed, "
+            f"after {now.elapsed_s / 60:.1f} min; {time_left(now.left_s) or 'no run has ended yet'}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    return listener
 
 
 def time_left(seconds: float | None) -> str:
