@@ -62,12 +62,15 @@ class Network(Serving):
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.numbers.get(named[0]) if named else None
         waiting = Waiting(number, admission, epoch, previous, marks)
-        if packet.clean_start and client_id in self.core.state.sessions:
+        session = self.core.state.sessions.get(client_id)
+        is_over = session is not None and (packet.clean_start or not session.expiry)
+        if is_over:
+            # It ends under its own epoch: cleared, or with its connection, which this one takes over.
             self.core.end_session(client_id, now, publishes_will=True)
             self.report(now)
         if client_id in self.core.state.sessions:
             self._enter(client, waiting, self.number, None, now)
-        elif not packet.client_id or not self.follows:
+        elif not packet.client_id or not self.follows or (is_over and not packet.clean_start):
             self._enter(client, waiting, None, None, now)
         elif packet.clean_start:
             # Wherever there is a session, it ends; nobody waits for that.
@@ -85,7 +88,7 @@ class Network(Serving):
             if state is not None:
                 self._adopt(client, waiting.epoch, previous, state, now)
             return
-        self._expect(client, waiting, previous, now)
+        self._expect(client, waiting, previous, now, resumes=state is not None or previous == self.number)
         admission = waiting.admission
         if state is not None:
             admission = Admission(
@@ -98,10 +101,13 @@ class Network(Serving):
         self.core.admit(waiting.connection, admission, now)
         self.report(now)
 
-    def _expect(self, client: int, waiting: Waiting, previous: int | None, now: float) -> None:
+    def _expect(
+        self, client: int, waiting: Waiting, previous: int | None, now: float, *, resumes: bool
+    ) -> None:
         """Note under which epoch the client that is about to be admitted comes."""
         old = self.roamers.get(client)
         fresh = Roamer(waiting.epoch, previous, waiting.marks, now)
+        fresh.resumes = resumes
         if old is not None and previous == self.number:
             # The session is here; the old connection, if there still is one, ends first under its own epoch.
             if old.arrived:
@@ -177,6 +183,11 @@ class Network(Serving):
         client_id = self.names.client_name(client)
         roamer = self.roamers[client]
         session = self.core.state.sessions[client_id]
+        if not session.expiry:  # it ends with its connection, which the other one takes over
+            self.core.end_session(client_id, now, publishes_will=True)
+            self.report(now)
+            self.finder.give(client, epoch, to, None, roamer.epoch)
+            return
         self.core.forget_queue(session)  # the mobility core has those events, and brings them along
         if roamer.arrived:
             session.left_s = now

@@ -37,14 +37,16 @@ class Handoff(NamedTuple):
 class Roamer:
     """A client with a session here."""
 
-    __slots__ = ("arrived", "epoch", "held", "marks", "outstanding", "previous", "roams", "since")
+    __slots__ = ("arrived", "epoch", "held", "marks", "outstanding", "previous", "resumes", "roams", "since")
 
     def __init__(self, epoch: int, previous: int | None, marks: dict[str, int] | None, since: float) -> None:
         self.epoch = epoch
         self.previous = previous
         self.marks = marks
+        self.resumes = False
+        """Whether its session is older than its connection."""
         self.roams = True
-        """Whether its session outlives its connection."""
+        """Whether its session outlives its connection, or did so before."""
         self.arrived = False
         """Whether the mobility core knows of this connection."""
         self.held: tuple[int, ...] = ()

@@ -7,7 +7,8 @@
 | it acknowledged, left | `Consumed`, `SubscriberLost` |
 | its session ended | `SubscriberGone` |
 
-A session that ends with its connection does not roam: its subscriptions are made and withdrawn, no more.
+A session that ends with its connection does not roam: its subscriptions are made and withdrawn, no more. One
+that is resumed for the last time does: there may be events stored for it.
 
 Not here: where a session is that is not here (`network.py`), and how messages travel (`neighbourhood.py`).
 """
@@ -122,7 +123,7 @@ class Serving(Neighbourhood):
                 self._ended(client, roamer, now)
 
     def _arrive(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
-        roamer.roams = session.expiry > 0
+        roamer.roams = session.expiry > 0 or roamer.resumes
         roamer.arrived = True
         roamer.since = now
         if self.tracer is not None:

@@ -1,0 +1,259 @@
+"""A few brokers in one hall: real cores and real channels, no sockets, and time as the test wants it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import mqtt5
+from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
+
+from sojourn.live.config import BrokerConfig, Config, MobilityConfig, RoutingConfig
+from sojourn.live.network import Network
+from sojourn.live.recording import FRAME, LOST, OPENED, RECEIVED, TICK, Recording
+from sojourn.mqtt import conventions
+from sojourn.mqtt.connection import State
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.handshake import Admission
+
+START_S = 1_700_000_000.0
+
+
+def line(
+    count: int, scheme: str = "proactive", mode: str = "content", timeout_s: float = 60.0, **mobility: Any
+) -> Config:
+    """Brokers in a line, B1 to B2 to B3 and so on."""
+    names = [f"B{number + 1}" for number in range(count)]
+    return Config(
+        brokers=[BrokerConfig(name=name, listen="127.0.0.1:0") for name in names],
+        links=list(itertools.pairwise(names)),
+        mobility=MobilityConfig(subscribers=scheme, timeout_s=timeout_s, **mobility),  # type: ignore[arg-type]
+        routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
+    )
+
+
+class Memory:
+    """A journal that is a list."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def append(self, entry: bytes) -> None:
+        """Note a fact."""
+        self.written.append(entry)
+
+    def replay(self) -> tuple[None, Iterator[bytes]]:
+        """All facts from the first."""
+        return None, iter(self.written)
+
+
+class Desk:
+    """One broker."""
+
+    def __init__(self, hall: Hall, name: str) -> None:
+        self.hall = hall
+        self.name = name
+        self.core, self.network = _fresh(hall.config, name)
+        self.core.kept = []
+        self.journal = Memory()
+        self.recording = Recording(self.journal)  # type: ignore[arg-type]  # a list will do
+        self.visitors: dict[int, Visitor] = {}
+        self.opened = 0
+
+    def replayed(self) -> tuple[Core, Network]:
+        """Another broker that was told the same facts."""
+        core, network, _ = self.recording.revive(*_fresh(self.hall.config, self.name))
+        assert network is not None
+        return core, network
+
+    def received(self, number: int, data: bytes) -> None:
+        """Bytes of a client came."""
+        now = self.hall.now
+        self.core.received(number, data, now)
+        self._note_packets(number)
+        while self.core.effects.knocks:
+            knock = self.core.effects.knocks.pop(0)
+            self.recording.admitted(knock.number, Admission(), now)
+            self.network.admit(knock.number, Admission(), now)
+            self._note_packets(knock.number)
+        self.carry_out()
+
+    def frame(self, peer: str, data: bytes) -> None:
+        """Bytes of a neighbour came."""
+        for position, body in self.network.channels[peer].arrived(data):
+            self.network.frame_arrived(peer, position, body, self.hall.now)
+            if not position.rank:
+                self.recording.note(FRAME, self.hall.now, peer, position.number, body)
+            self.carry_out()
+
+    def tick(self) -> None:
+        """Time passed."""
+        self.core.time_passed(self.hall.now)
+        self.network.time_passed(self.hall.now)
+        self.recording.note(TICK, self.hall.now)
+        self.carry_out()
+
+    def next_moment(self) -> float:
+        """When something may be due."""
+        moments = (self.core.next_moment(), self.network.next_moment())
+        return min((moment for moment in moments if moment is not None), default=float("inf"))
+
+    def carry_out(self) -> None:
+        """Hand out what was written."""
+        self.network.report(self.hall.now)
+        touched = self.core.effects.touched
+        for connection in touched[:]:
+            data = b"".join(connection.output)
+            connection.output.clear()
+            visitor = self.visitors.get(connection.number)
+            if visitor is not None:
+                visitor.take(data, is_over=connection.state is State.CLOSED)
+        touched.clear()
+
+    def _note_packets(self, number: int) -> None:
+        if self.core.kept:
+            self.recording.note(RECEIVED, self.hall.now, number, self.core.kept)
+            self.core.kept.clear()
+
+
+class Hall:
+    """Brokers, the links between them, and the time."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.now = START_S
+        self.desks = [Desk(self, broker.name) for broker in config.brokers]
+        self.by_name = {desk.name: desk for desk in self.desks}
+        self.cut: set[str] = set()
+        """Brokers whose links are down."""
+        for one, other in config.links:
+            self.link(one, other)
+        self.settle()
+
+    def link(self, one: str, other: str) -> None:
+        """Let a link begin."""
+        ends = self.by_name[one], self.by_name[other]
+        for end, far in (ends, ends[::-1]):
+            end.network.channels[far.name].opened()
+        for end, far in (ends, ends[::-1]):
+            far.frame(end.name, end.network.channels[far.name].greet())
+
+    def unlink(self, name: str) -> None:
+        """Cut a broker off."""
+        self.cut.add(name)
+        for one, other in self.config.links:
+            if name in (one, other):
+                self.by_name[one].network.channels[other].closed()
+                self.by_name[other].network.channels[one].closed()
+
+    def step(self) -> bool:
+        """Let every link carry what waits, once; say whether there was anything."""
+        moved = False
+        for one, other in self.config.links:
+            if self.cut & {one, other}:
+                continue
+            for end, far in ((one, other), (other, one)):
+                data = self.by_name[end].network.channels[far].outgoing()
+                if data:
+                    moved = True
+                    self.by_name[far].frame(end, data)
+        return moved
+
+    def settle(self) -> None:
+        """Let links carry until all is said."""
+        while self.step():
+            pass
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, in steps as small as the brokers ask for."""
+        until = self.now + seconds
+        while self.now < until:
+            moment = min(desk.next_moment() for desk in self.desks)
+            self.now = min(until, max(moment, self.now + 1e-3))
+            for desk in self.desks:
+                if desk.next_moment() <= self.now:
+                    desk.tick()
+            self.settle()
+
+    def visit(self, broker: int, client_id: str, *, lasts_s: int = 0, **options: Any) -> Visitor:
+        """Let a client connect; its session lasts so long after its connection."""
+        options.setdefault("clean_start", False)
+        self.now += 0.01  # connections are told apart by their dates
+        visitor = Visitor(self.desks[broker])
+        visitor.send(ConnectPacket(client_id, session_expiry_interval=lasts_s, keep_alive=0, **options))
+        return visitor
+
+
+class Visitor:
+    """One connection of a client, which answers what it is sent."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        desk.opened += 1
+        self.number = desk.opened
+        self.inbox: deque[Any] = deque()
+        self.got: list[bytes] = []
+        """The payloads of the events it was sent."""
+        self.is_over = False
+        desk.visitors[self.number] = self
+        now = desk.hall.now
+        desk.core.opened(self.number, "here", f"fresh-{desk.name}-{self.number}", now)
+        desk.recording.note(OPENED, now, self.number, "here", f"fresh-{desk.name}-{self.number}")
+        desk.carry_out()
+
+    def take(self, data: bytes, *, is_over: bool) -> None:
+        """Read what the broker wrote, and answer events."""
+        self.is_over = is_over
+        answers = []
+        while data:
+            packet, length = mqtt5.read(memoryview(data))
+            data = data[length:]
+            if isinstance(packet, PublishPacket):
+                self.got.append(bytes(packet.payload))
+                if packet.packet_id:
+                    answers.append(mqtt5.PubAckPacket(packet.packet_id))
+            else:
+                self.inbox.append(packet)
+        if is_over:
+            self.lose()
+            return
+        for answer in answers:
+            self.send(answer)
+
+    def send(self, packet: Any) -> None:
+        """Send a packet."""
+        self.desk.received(self.number, packet.write())
+
+    def subscribe(self, topic: str, condition: str = "") -> None:
+        """Ask for events."""
+        properties = [(conventions.FILTER, condition)] if condition else []
+        wanted = TopicFilter(topic, max_qos=QoS.AT_LEAST_ONCE)
+        self.send(SubscribePacket(1, [wanted], user_properties=properties))
+        assert int(self.inbox.pop().reason_codes[0]) < 0x80
+
+    def publish(self, topic: str, payload: bytes, attributes: dict[str, Any] | None = None) -> None:
+        """Publish at QoS 1."""
+        properties = [(name, str(value)) for name, value in (attributes or {}).items()]
+        self.send(
+            PublishPacket(topic, payload, qos=QoS.AT_LEAST_ONCE, packet_id=1, user_properties=properties)
+        )
+
+    def leave(self) -> None:
+        """Say goodbye."""
+        self.send(mqtt5.DisconnectPacket())
+        self.lose()
+
+    def lose(self) -> None:
+        """Lose the connection."""
+        if self.desk.visitors.pop(self.number, None) is not None:
+            now = self.desk.hall.now
+            self.desk.core.lost(self.number, now)
+            self.desk.recording.note(LOST, now, self.number)
+            self.desk.carry_out()
+
+
+def _fresh(config: Config, name: str) -> tuple[Core, Network]:
+    core = Core(name, config.limits, shared_subscriptions=False)
+    return core, Network(config, name, core, "life")
