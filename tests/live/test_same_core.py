@@ -59,7 +59,7 @@ class Recorded:
 
     def handle(self, fact: facts.Fact, now: float) -> Effects:
         """Note the fact, pass it on, and note what it led to."""
-        new = self._interests.subs[self._numbered :]
+        new = [wanted for number, wanted in self._interests.subs.items() if number >= self._numbered]
         self._numbered += len(new)
         self.facts.append((pickle.dumps(fact), now, new))
         effects = self._core.handle(fact, now)

@@ -10,6 +10,7 @@ from sojourn.interest.algebra import covers
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
 from sojourn.routing.filter_interests import FilterInterests
+from sojourn.routing.shelves import Shelves
 
 TESTS = (
     "a = 1",
@@ -54,23 +55,71 @@ def test_relations_are_complete(wanted: list[str], offered: list[str], order: ob
     ]
     order.shuffle(entries)
     interests = FilterInterests()
+    _enter(interests, entries)
+    _check_relations(interests)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    wanted=st.lists(texts, max_size=7),
+    offered=st.lists(ads, max_size=5),
+    gone=st.sets(st.integers(0, 11)),
+    contents=events,
+)
+def test_what_is_forgotten_leaves_nothing_behind(
+    wanted: list[str], offered: list[str], gone: set[int], contents: dict[str, object]
+) -> None:
+    """Those that stay relate and match as if the others had never been; all may come back, and all may go."""
+    entries: list[Filter | Advertisement] = [*map(Filter.parse, wanted), *map(Advertisement.parse, offered)]
+    event = Event(contents)  # type: ignore[arg-type]
+    interests, without = FilterInterests(), FilterInterests()
+    _enter(interests, entries)
+    leaving = [entry for place, entry in enumerate(entries) if place in gone]
+    ads_gone = {number for number, ad in interests.ads.items() if ad in leaving}
+    subs_gone = {number for number, sub in interests.subs.items() if sub in leaving}
+    interests.forget(ads_gone, subs_gone)
+    _enter(without, [entry for entry in entries if entry not in leaving])
+    _check_relations(interests)
+    assert list(interests.subs.values()) == list(without.subs.values())
+    assert [interests.subs[sub] for sub in interests.match(event)] == [
+        without.subs[sub] for sub in without.match(event)
+    ]
+    _enter(interests, entries)
+    _check_relations(interests)
+    assert not ads_gone & interests.ads.keys()
+    assert not subs_gone & interests.subs.keys()
+    interests.forget(set(interests.ads), set(interests.subs))
+    empty = FilterInterests()
+    for name, book in vars(interests).items():
+        if isinstance(book, (dict, list)):
+            assert not book, name
+        elif isinstance(book, Shelves):
+            assert not book._shelves, name
+    assert interests._index.nbytes == empty._index.nbytes
+
+
+def _enter(interests: FilterInterests, entries: list[Filter | Advertisement]) -> None:
     for entry in entries:
         if isinstance(entry, Filter):
             interests.subscription(entry)
         else:
             interests.advertisement(entry)
-    for ad, advertisement in enumerate(interests.ads):
-        intersecting = {sub for sub, one in enumerate(interests.subs) if advertisement.intersects(one)}
+
+
+def _check_relations(interests: FilterInterests) -> None:
+    """Compare everything with everything."""
+    for ad, advertisement in interests.ads.items():
+        intersecting = {sub for sub, one in interests.subs.items() if advertisement.intersects(one)}
         assert set(interests.subs_of[ad]) == intersecting
         assert all(ad in interests.ads_of[sub] for sub in intersecting)
         family = interests.ad_kin[ad]
         below = {
-            x for x, one in enumerate(interests.ads) if x != ad and one.allowed and advertisement.covers(one)
+            x for x, one in interests.ads.items() if x != ad and one.allowed and advertisement.covers(one)
         }
         assert set(family.below if family else ()) == below
-    for sub, wide in enumerate(interests.subs):
+    for sub, wide in interests.subs.items():
         family = interests.sub_kin[sub]
-        below = {x for x, narrow in enumerate(interests.subs) if x != sub and covers(wide, narrow)}
+        below = {x for x, narrow in interests.subs.items() if x != sub and covers(wide, narrow)}
         found = set(family.below if family else ())
         assert found <= below
         for missed in below - found:
@@ -85,7 +134,7 @@ def test_matching_agrees_with_the_filters(wanted: list[str], attributes: dict[st
     for text in wanted:
         interests.subscription(Filter.parse(text))
     event = Event(attributes)  # type: ignore[arg-type]
-    expected = tuple(sub for sub, one in enumerate(interests.subs) if one.matches(event))
+    expected = tuple(sub for sub, one in interests.subs.items() if one.matches(event))
     assert interests.match(event) == expected
 
 
@@ -102,7 +151,7 @@ def test_covering_can_be_turned_off() -> None:
     wide = interests.subscription(Filter.parse("a >= 1"))
     narrow = interests.subscription(Filter.parse("a = 2"))
     ad = interests.advertisement(Advertisement.parse("a = 2"))
-    assert interests.sub_kin == [None, None]
+    assert interests.sub_kin == {wide: None, narrow: None}
     assert list(interests.subs_of[ad]) == [wide, narrow]
 
 

@@ -22,7 +22,7 @@ class Covering:
 
     __slots__ = ("_kin", "_out", "held")
 
-    def __init__(self, kin: list[Kin | None], out: Callable[[int], int]) -> None:
+    def __init__(self, kin: dict[int, Kin | None], out: Callable[[int], int]) -> None:
         self._kin = kin
         self._out = out
         """The neighbours an interest has an entry for, whatever its flag."""

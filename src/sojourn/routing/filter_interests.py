@@ -14,6 +14,7 @@ Events are matched by the index of `interest.index`, under the subscriptions' nu
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.algebra import covers
@@ -63,15 +64,15 @@ class FilterInterests(Interests):
 
     def __init__(self, *, covering: bool = True) -> None:
         super().__init__(covering=covering)
-        self.ads: list[Advertisement] = []
-        self.subs: list[Filter] = []
+        self.ads: dict[int, Advertisement] = {}
+        self.subs: dict[int, Filter] = {}
         self._ad_numbers: dict[Advertisement, int] = {}
         self._sub_numbers: dict[Filter, int] = {}
         self._ads_by_all, self._ads_by_lead = Shelves(), Shelves()
         self._subs_by_all, self._subs_by_lead = Shelves(), Shelves()
         self._subs_without_lead: list[int] = []
-        self._ad_tops: list[Names] = []
-        self._sub_tops: list[_Tops] = []
+        self._ad_tops: dict[int, Names] = {}
+        self._sub_tops: dict[int, _Tops] = {}
         self._index = FilterIndex()
 
     def advertisement(self, ad: Advertisement) -> int:
@@ -89,8 +90,8 @@ class FilterInterests(Interests):
             above=above, below=below, subs=[sub for sub in subs if ad.intersects(self.subs[sub])]
         )
         self._ad_numbers[ad] = number
-        self.ads.append(ad)
-        self._ad_tops.append(tops)
+        self.ads[number] = ad
+        self._ad_tops[number] = tops
         for path, allowed in ad.allowed:
             self._ads_by_all.file(number, path, allowed)
         lead = _lead(ad.allowed)
@@ -106,7 +107,7 @@ class FilterInterests(Interests):
         candidates: set[int] = set()
         for conjunction in wanted.conjunctions:
             lead = _lead(conjunction.constraints)
-            candidates.update(range(len(self.ads)) if lead is None else self._ads_by_all.find(*lead))
+            candidates.update(self.ads if lead is None else self._ads_by_all.find(*lead))
         tops = _Tops(wanted)
         ads = [ad for ad in candidates if tops.can_meet(self._ad_tops[ad])]
         above, below = self._sub_relatives(wanted, tops) if self.covering else ([], [])
@@ -114,12 +115,39 @@ class FilterInterests(Interests):
             above=above, below=below, ads=[ad for ad in ads if self.ads[ad].intersects(wanted)]
         )
         self._sub_numbers[wanted] = number
-        self.subs.append(wanted)
-        self._sub_tops.append(tops)
+        self.subs[number] = wanted
+        self._sub_tops[number] = tops
         self._index.add(number, wanted)
         for conjunction in wanted.conjunctions:
             self._file(number, conjunction)
         return number
+
+    def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
+        """Forget interests that nobody speaks of; the index is made anew if more goes than stays."""
+        super().forget(ads, subs)
+        offered = [self.ads.pop(number) for number in ads]
+        self._ads_by_all.clear_out(ads, [filed for ad in offered for filed in ad.allowed])
+        self._ads_by_lead.clear_out(ads, _leads(ad.allowed for ad in offered))
+        for ad in offered:
+            del self._ad_numbers[ad]
+        for number in ads:
+            del self._ad_tops[number]
+        if not subs:
+            return
+        wanted = [self.subs.pop(number) for number in subs]
+        constraints = [conjunction.constraints for one in wanted for conjunction in one.conjunctions]
+        self._subs_by_all.clear_out(subs, [filed for each in constraints for filed in each])
+        self._subs_by_lead.clear_out(subs, _leads(constraints))
+        self._subs_without_lead = [number for number in self._subs_without_lead if number not in subs]
+        for one in wanted:
+            del self._sub_numbers[one]
+        for number in subs:
+            del self._sub_tops[number]
+        if len(subs) > len(self.subs):
+            self._index = FilterIndex()
+            self._index.add_many(self.subs.keys(), self.subs.values())
+        else:
+            self._index.remove_many(subs)
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order."""
@@ -150,12 +178,16 @@ class FilterInterests(Interests):
             for path, allowed in conjunction.constraints:
                 wider.update(self._subs_by_lead.find(path, allowed))
             lead = _lead(conjunction.constraints)
-            narrower.update(range(len(self.subs)) if lead is None else self._subs_by_all.find(*lead))
+            narrower.update(self.subs if lead is None else self._subs_by_all.find(*lead))
         subs, all_tops = self.subs, self._sub_tops
         wider_fit = sorted(other for other in wider if all_tops[other].can_cover(tops))
         narrower_fit = sorted(other for other in narrower if tops.can_cover(all_tops[other]))
         above = [other for other in wider_fit if covers(subs[other], wanted)]
         return above, [other for other in narrower_fit if covers(wanted, subs[other])]
+
+
+def _leads(filed: Iterable[Iterable[Constraint]]) -> list[Constraint]:
+    return [lead for lead in map(_lead, filed) if lead is not None]
 
 
 def _lead(constraints: Iterable[Constraint]) -> Constraint | None:

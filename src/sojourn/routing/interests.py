@@ -8,11 +8,15 @@ only follows numbers. One table serves all brokers of a simulation, or the one b
 attributes in `filter_interests.py`, plain sets in a test. Relations are found when an interest is entered,
 among the few candidates an index names, so that the n-th interest does not look at n others.
 
+A table that lives long forgets what nobody speaks of any more (`forget`). Whoever asks for that has looked
+through everything that keeps numbers. A number is never given twice, so a stale one stands for nothing.
+
 With `covering` off nothing covers anything, and every interest travels.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from sojourn.interest.events import Event
 
@@ -34,14 +38,15 @@ class Interests(ABC):
         self.covering = covering
         self.version = 0
         """Grows with every new subscription: what was matched before does not know of it."""
-        self.subs_of: list[dict[int, None]] = []
+        self.subs_of: dict[int, dict[int, None]] = {}
         """By advertisement: the subscriptions that it intersects."""
-        self.ads_of: list[dict[int, None]] = []
+        self.ads_of: dict[int, dict[int, None]] = {}
         """By subscription: the advertisements that intersect it."""
-        self.ad_kin: list[Kin | None] = []
+        self.ad_kin: dict[int, Kin | None] = {}
         """By advertisement: its relatives, or None where it has none, which is the fast way."""
-        self.sub_kin: list[Kin | None] = []
+        self.sub_kin: dict[int, Kin | None] = {}
         """By subscription: its relatives, or None."""
+        self._ads_entered = self._subs_entered = 0
 
     @abstractmethod
     def match(self, event: Event) -> tuple[int, ...]:
@@ -49,29 +54,45 @@ class Interests(ABC):
 
     def enter_ad(self, *, above: Iterable[int], below: Iterable[int], subs: Iterable[int]) -> int:
         """Number a new advertisement, given its relations to those that have a number."""
-        ad = len(self.subs_of)
-        self.subs_of.append(dict.fromkeys(sorted(subs)))
+        ad = self._ads_entered
+        self._ads_entered += 1
+        self.subs_of[ad] = dict.fromkeys(sorted(subs))
         for sub in self.subs_of[ad]:
             self.ads_of[sub][ad] = None
-        self.ad_kin.append(None)
+        self.ad_kin[ad] = None
         if self.covering:
             _introduce(self.ad_kin, ad, above, below)
         return ad
 
     def enter_sub(self, *, above: Iterable[int], below: Iterable[int], ads: Iterable[int]) -> int:
         """Number a new subscription, given its relations to those that have a number."""
-        sub = len(self.ads_of)
-        self.ads_of.append(dict.fromkeys(sorted(ads)))
+        sub = self._subs_entered
+        self._subs_entered += 1
+        self.ads_of[sub] = dict.fromkeys(sorted(ads))
         for ad in self.ads_of[sub]:
             self.subs_of[ad][sub] = None
-        self.sub_kin.append(None)
+        self.sub_kin[sub] = None
         if self.covering:
             _introduce(self.sub_kin, sub, above, below)
         self.version += 1
         return sub
 
+    def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
+        """Forget advertisements and subscriptions that nobody speaks of, and how they relate to others."""
+        for ad in ads:
+            for sub in self.subs_of.pop(ad):
+                del self.ads_of[sub][ad]
+        for sub in subs:
+            for ad in self.ads_of.pop(sub):
+                del self.subs_of[ad][sub]
+        _part(self.ad_kin, ads)
+        _part(self.sub_kin, subs)
 
-def _introduce(families: list[Kin | None], new: int, above: Iterable[int], below: Iterable[int]) -> None:
+
+Families = dict[int, Kin | None]
+
+
+def _introduce(families: Families, new: int, above: Iterable[int], below: Iterable[int]) -> None:
     for wide in above:
         _kin(families, new).above.append(wide)
         _kin(families, wide).below.append(new)
@@ -80,7 +101,22 @@ def _introduce(families: list[Kin | None], new: int, above: Iterable[int], below
         _kin(families, narrow).above.append(new)
 
 
-def _kin(families: list[Kin | None], interest: int) -> Kin:
+def _part(families: Families, gone: AbstractSet[int]) -> None:
+    """Forget interests; each relative that stays is looked at once, however many of its own go."""
+    bereft: set[int] = set()
+    for one in gone:
+        kin = families.pop(one)
+        if kin is not None:
+            bereft.update(kin.above, kin.below)
+    for one in bereft - gone:
+        kin = _kin(families, one)
+        kin.above = [other for other in kin.above if other not in gone]
+        kin.below = [other for other in kin.below if other not in gone]
+        if not kin.above and not kin.below:
+            families[one] = None
+
+
+def _kin(families: Families, interest: int) -> Kin:
     kin = families[interest]
     if kin is None:
         kin = families[interest] = Kin()

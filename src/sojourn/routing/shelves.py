@@ -8,7 +8,7 @@ attribute looks through. Nested attributes share the pile of the object they lie
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from sojourn.interest.values import Scalar, ValueSet
 
@@ -32,12 +32,12 @@ class Shelves:
 
     def file(self, interest: int, path: str, allowed: ValueSet) -> None:
         """Put an interest where a search for these values finds it."""
-        top, _, below = path.partition(".")
+        top = path.partition(".")[0]
         shelf = self._shelves.get(top)
         if shelf is None:
             shelf = self._shelves[top] = _Shelf()
-        value = allowed.only_value
-        if below or value is None or isinstance(value, bool):
+        value = _place(path, allowed)
+        if value is None:
             shelf.loose.append(interest)
             return
         place = shelf.single.get(value)
@@ -46,6 +46,24 @@ class Shelves:
             if not isinstance(value, str):
                 insort(shelf.numbers, value)
         place.append(interest)
+
+    def clear_out(self, gone: Container[int], filed: Iterable[tuple[str, ValueSet]]) -> None:
+        """Take interests away, given all that they were filed under; each place is looked through once."""
+        places = {(path.partition(".")[0], _place(path, allowed)) for path, allowed in filed}
+        for top, value in places:
+            shelf = self._shelves[top]
+            if value is None:
+                shelf.loose = [interest for interest in shelf.loose if interest not in gone]
+            else:
+                left = [interest for interest in shelf.single[value] if interest not in gone]
+                if left:
+                    shelf.single[value] = left
+                else:
+                    del shelf.single[value]
+                    if not isinstance(value, str):
+                        del shelf.numbers[bisect_left(shelf.numbers, value)]
+            if not shelf.single and not shelf.loose:
+                del self._shelves[top]
 
     def find(self, path: str, allowed: ValueSet) -> Iterator[int]:
         """The interests filed under an attribute whose values may overlap these; some may not."""
@@ -70,3 +88,9 @@ class Shelves:
             for text, place in shelf.single.items():
                 if isinstance(text, str) and text in allowed.strings:
                     yield from place
+
+
+def _place(path: str, allowed: ValueSet) -> float | str | None:
+    """The value under which an interest is filed; None for the loose pile."""
+    value = allowed.only_value
+    return None if "." in path or isinstance(value, bool) else value
