@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sojourn.interest.events import Event
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
+from sojourn.mobility.copies import State
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.schemes import Scheme
 from sojourn.routing.messages import Handoff, Publish
@@ -66,7 +67,7 @@ class Moving(RuleBasedStateMachine):
                 self.interests,
                 Policy(),
                 overlay.next_hop,
-                scheme=Scheme.named(scheme),
+                scheme=Scheme.named(scheme, passive_s=1.0),
                 flooding=flooding,
             )
             for number, near in enumerate(overlay.neighbours)
@@ -175,6 +176,20 @@ class Moving(RuleBasedStateMachine):
     def notice(self, choice: int) -> None:
         """A broker notices one of the broken connections."""
         self.feed(*self.lost.pop(choice % len(self.lost)))
+
+    @rule(choice=st.integers(0, 1000))
+    def forget_copy(self, choice: int) -> None:
+        """The time of a passive copy runs out, at any moment."""
+        copies = [
+            (broker.number, holding)
+            for broker in self.brokers
+            for holding in broker.subscribers.main.values()
+            if holding.state is State.PASSIVE
+        ]
+        if copies:
+            broker, copy = copies[choice % len(copies)]
+            self.feed(broker, facts.TimerFired(copy.client, copy.token))
+            assert self.brokers[broker].subscribers.main.get(copy.client) is not copy
 
     @rule(number=st.integers(0, CLIENTS - 1))
     def consume(self, number: int) -> None:

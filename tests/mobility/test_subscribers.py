@@ -158,6 +158,24 @@ def test_back_at_the_same_broker_the_copies_are_passive_again() -> None:
     assert net.ready[-1].how == How.SAME
 
 
+def test_a_passive_copy_goes_after_its_time_and_is_made_anew_when_it_is_wanted() -> None:
+    """Its broker may be gone for good; if not, a further message brings the copy back and nothing is lost."""
+    net = Roaming(chain(2), Scheme.named("proactive", passive_s=30.0))
+    net.brokers[0].subscribers.table.cross(1, 0.0)
+    net.arrive(0, 1)
+    (copy,) = net.brokers[1].subscribers.timers.values()
+    assert copy.state is State.PASSIVE
+    net.feed(1, facts.TimerFired(S, copy.token))
+    assert net.states() == ["PRESENT", "-"]
+    assert not net.brokers[1].subscribers.timers
+    net.lose(0, 1)
+    net.say()
+    assert net.states() == ["AWAY", "ACTIVE"]
+    net.arrive(1, 2, previous=0, marks={})
+    assert net.ready[-1] == Ready(S, 2, How.COPY, complete=True)
+    assert net.delivered == [(1, S, 1)]
+
+
 def test_a_missing_copy_is_noticed_and_delivered() -> None:
     """Activating what is not there is answered with a notice, and the context follows."""
     net = Roaming(chain(2), Scheme.named("proactive"))
@@ -354,9 +372,10 @@ def test_every_turn_in_every_state_is_in_the_table_or_refused(state: State, turn
         assert following.feed is Feed.START
     if state in feeds and following.state not in feeds:
         assert following.feed is Feed.STOP
-    if following.state in (State.ABSENT, State.PASSIVE) and state in feeds:
+    if following.state is State.ABSENT and state is not State.ABSENT and turn is not Turn.EXPIRED:
         assert following.wait is Wait.STOP
-    if following.state in (State.ACTIVE, State.AWAY, State.LEAVING) and state is not following.state:
+    times_out = (State.PASSIVE, State.ACTIVE, State.AWAY, State.LEAVING)
+    if following.state in times_out and state is not following.state:
         assert following.wait is Wait.TIMEOUT
 
 

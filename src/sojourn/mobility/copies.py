@@ -65,7 +65,7 @@ class Wait(Enum):
     AS_IS = auto()
     STOP = auto()
     TIMEOUT = auto()
-    """Start Timeout(S)."""
+    """Start Timeout(S), or the time that the state has instead (`Keeping._rewind`)."""
     PATIENCE = auto()
     """Start the patience for the old broker's answer; of no consequence if nothing is waited for."""
 
@@ -82,18 +82,19 @@ _GONE = Next(State.ABSENT, Feed.STOP, Wait.STOP)
 
 TABLE: dict[tuple[State, Turn], Next] = {
     (State.ABSENT, Turn.ARRIVED): Next(State.PRESENT, Feed.START, Wait.PATIENCE),
-    (State.ABSENT, Turn.COPIED): Next(State.PASSIVE),
+    (State.ABSENT, Turn.COPIED): Next(State.PASSIVE, wait=Wait.TIMEOUT),
     (State.ABSENT, Turn.ACTIVATED): Next(State.ACTIVE, Feed.START, Wait.TIMEOUT),
     (State.PASSIVE, Turn.ARRIVED): Next(State.PRESENT, Feed.START, Wait.PATIENCE),
-    (State.PASSIVE, Turn.COPIED): Next(State.PASSIVE),
+    (State.PASSIVE, Turn.COPIED): Next(State.PASSIVE, wait=Wait.TIMEOUT),
     (State.PASSIVE, Turn.ACTIVATED): Next(State.ACTIVE, Feed.START, Wait.TIMEOUT),
-    (State.PASSIVE, Turn.DEACTIVATED): Next(State.PASSIVE),
-    (State.PASSIVE, Turn.DELETED): Next(State.ABSENT),
+    (State.PASSIVE, Turn.DEACTIVATED): Next(State.PASSIVE, wait=Wait.TIMEOUT),
+    (State.PASSIVE, Turn.DELETED): Next(State.ABSENT, wait=Wait.STOP),
+    (State.PASSIVE, Turn.EXPIRED): Next(State.ABSENT),
     (State.ACTIVE, Turn.ARRIVED): Next(State.PRESENT, Feed.START, Wait.PATIENCE),
     # A newer broker has the subscriber and says so before the old one can: the copy is passive again.
-    (State.ACTIVE, Turn.COPIED): Next(State.PASSIVE, Feed.STOP, Wait.STOP),
+    (State.ACTIVE, Turn.COPIED): Next(State.PASSIVE, Feed.STOP, Wait.TIMEOUT),
     (State.ACTIVE, Turn.ACTIVATED): Next(State.ACTIVE, Feed.START, Wait.TIMEOUT),
-    (State.ACTIVE, Turn.DEACTIVATED): Next(State.PASSIVE, Feed.STOP, Wait.STOP),
+    (State.ACTIVE, Turn.DEACTIVATED): Next(State.PASSIVE, Feed.STOP, Wait.TIMEOUT),
     (State.ACTIVE, Turn.DELETED): _GONE,
     (State.ACTIVE, Turn.EXPIRED): _GONE,
     (State.PRESENT, Turn.ARRIVED): Next(State.PRESENT, Feed.START, Wait.PATIENCE),

@@ -135,6 +135,15 @@ class Finder:
         """Whether a search for a client is under way."""
         return client in self._searches
 
+    def clients(self) -> set[int]:
+        """The clients that something is remembered of."""
+        return {*self._searches, *self._askers}
+
+    def forget_before(self, epoch: int) -> None:
+        """Forget who asked in earlier epochs: no answer to them is on its way any more."""
+        for client in [client for client, (asked, _) in self._askers.items() if asked < epoch]:
+            del self._askers[client]
+
     def _ask(
         self, client: int, epoch: int, previous: int | None, before: set[tuple[int, int]], now: float
     ) -> None:

@@ -131,6 +131,19 @@ class Holding:
             return request.epoch > self.epoch
         return request.sender == self.controller
 
+    def forget_marks(self, before: int) -> None:
+        """Forget how far sources had come whose last event has a number below this one.
+
+        That is for a driver whose numbers are dates: no such event is stored anywhere or on its way any more.
+        One that is stored here all the same, behind others that nobody consumes, keeps its mark.
+        """
+        for marks in (self.marks, self.ceiling):
+            old = {source for source, last in marks.items() if last < before}
+            if old:
+                stored = {one.event.source for events in (self.queue, self.forwarded) for one in events}
+                for source in old - stored:
+                    del marks[source]
+
     def is_stay(self) -> bool:
         """Whether the subscriber is or was connected here in this epoch."""
         return self.state in STAYS
@@ -159,13 +172,15 @@ class Given(NamedTuple):
 class Past:
     """What a broker remembers of a subscriber beyond what it holds for it."""
 
-    __slots__ = ("closed", "given")
+    __slots__ = ("closed", "given", "touched_s")
 
     def __init__(self) -> None:
         self.closed = -1
         """Copies of this epoch and before were deactivated or deleted; whoever says otherwise is late."""
         self.given: list[Given] = []
         """The last stays here, in the order they ended."""
+        self.touched_s = 0.0
+        """When there was last something to remember."""
 
     def give(self, began: int, epoch: int, to: int) -> None:
         """Remember where a stay went."""

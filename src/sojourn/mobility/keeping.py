@@ -126,6 +126,8 @@ class Keeping:
         delay_s = self.scheme.patience_s if wait is Wait.PATIENCE else self.scheme.timeout_s
         if holding.state is State.ACTIVE:
             delay_s *= COPY_TIMEOUTS
+        elif holding.state is State.PASSIVE:
+            delay_s = self.scheme.passive_s
         if isfinite(delay_s):
             self._token -= 1  # the tokens of publishers' stays are positive
             holding.token = self._token
@@ -214,10 +216,25 @@ class Keeping:
     def _remember(self, client: int) -> Past:
         """What is remembered of a client, now the freshest memory."""
         past = self.past.pop(client, None) or Past()
+        past.touched_s = self.now
         self.past[client] = past
         if len(self.past) > self.scheme.memory_max:
             del self.past[next(iter(self.past))]
         return past
+
+    def forget_until(self, moment_s: float) -> None:
+        """Forget departed clients of whom nothing was heard since then and of whom nothing is held."""
+        for client, past in list(self.past.items()):
+            if past.touched_s > moment_s:
+                break  # the rest is fresher
+            if client not in self.main and client not in self.older:
+                del self.past[client]
+
+    def forget_marks(self, before: int) -> None:
+        """Forget of all that is held how far sources had come whose numbers ended long ago."""
+        for client in (*self.main, *self.older):
+            for holding in self._all(client):
+                holding.forget_marks(before)
 
     def _close(self, client: int, epoch: int) -> None:
         past = self._remember(client)

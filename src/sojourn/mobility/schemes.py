@@ -39,6 +39,10 @@ class Scheme:
     handing it to the link is enough, and what a breaking link swallows is lost."""
     timeout_s: float = 120.0
     """Timeout(S): how long a subscriber may be away before all that is kept for it goes; inf for ever."""
+    passive_s: float = math.inf
+    """How long a passive copy is kept of which nobody says anything: the broker in control may be gone for
+    good. A copy that is missing when it is to be activated is asked for, so this costs a message and loses
+    nothing."""
     patience_s: float = 60.0
     """How long a subscriber that arrived waits for its old broker before it is served with what there is."""
     queue_bytes_max: int = AMPLE_BYTES
@@ -58,7 +62,7 @@ class Scheme:
     """How many departed clients a broker remembers; the oldest is forgotten first."""
 
     def __post_init__(self) -> None:
-        for name in ("timeout_s", "patience_s", "edge_timeout_s"):
+        for name in ("timeout_s", "passive_s", "patience_s", "edge_timeout_s"):
             value = getattr(self, name)
             if not value > 0:
                 raise SchemeError(f"{name} must be more than 0, not {value:g}.")

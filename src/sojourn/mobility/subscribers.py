@@ -336,6 +336,10 @@ class Subscribers(Transfers):
             self._turn(holding, Turn.EXPIRED, holding.cause)
             self._complete(holding, short=True)
             return
+        if state is State.PASSIVE:
+            # Nothing is over: whoever is in control may still activate it, and is told that it is missing.
+            self._turn(holding, Turn.EXPIRED, holding.cause)
+            return
         self._abandon(holding)
         if state is State.LEAVING:
             self._complete(holding, short=True)
