@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -148,23 +149,31 @@ class Hall:
                 self.by_name[one].network.channels[other].closed()
                 self.by_name[other].network.channels[one].closed()
 
-    def step(self) -> bool:
-        """Let every link carry what waits, once; say whether there was anything."""
-        moved = False
-        for one, other in self.config.links:
-            if self.cut & {one, other}:
-                continue
-            for end, far in ((one, other), (other, one)):
-                data = self.by_name[end].network.channels[far].outgoing()
-                if data:
-                    moved = True
-                    self.by_name[far].frame(end, data)
-        return moved
+    def carry(self, end: str, far: str) -> bool:
+        """Let a link carry what waits at one end; say whether there was anything."""
+        data = self.by_name[end].network.channels[far].outgoing()
+        if data:
+            self.by_name[far].frame(end, data)
+        return bool(data)
+
+    def step(self, draw: random.Random) -> None:
+        """Let one link carry one way."""
+        link = draw.choice(self.config.links)
+        end, far = draw.sample(link, 2)
+        self.carry(end, far)
 
     def settle(self) -> None:
         """Let links carry until all is said."""
-        while self.step():
+        ways = [way for one, other in self.config.links for way in ((one, other), (other, one))]
+        ways = [way for way in ways if not self.cut & {*way}]
+        while sum(self.carry(end, far) for end, far in ways):
             pass
+
+    def tick(self) -> None:
+        """Let every broker do what is due."""
+        for desk in self.desks:
+            if desk.next_moment() <= self.now:
+                desk.tick()
 
     def wait(self, seconds: float) -> None:
         """Let time pass, in steps as small as the brokers ask for."""
@@ -172,16 +181,16 @@ class Hall:
         while self.now < until:
             moment = min(desk.next_moment() for desk in self.desks)
             self.now = min(until, max(moment, self.now + 1e-3))
-            for desk in self.desks:
-                if desk.next_moment() <= self.now:
-                    desk.tick()
+            self.tick()
             self.settle()
 
-    def visit(self, broker: int, client_id: str, *, lasts_s: int = 0, **options: Any) -> Visitor:
-        """Let a client connect; its session lasts so long after its connection."""
+    def visit(
+        self, broker: int, client_id: str, *, lasts_s: int = 0, got: list[bytes] | None = None, **options: Any
+    ) -> Visitor:
+        """Let a client connect; its session lasts so long after its connection; `got` is where events go."""
         options.setdefault("clean_start", False)
         self.now += 0.01  # connections are told apart by their dates
-        visitor = Visitor(self.desks[broker])
+        visitor = Visitor(self.desks[broker], [] if got is None else got)
         visitor.send(ConnectPacket(client_id, session_expiry_interval=lasts_s, keep_alive=0, **options))
         return visitor
 
@@ -189,12 +198,12 @@ class Hall:
 class Visitor:
     """One connection of a client, which answers what it is sent."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, got: list[bytes]) -> None:
         self.desk = desk
         desk.opened += 1
         self.number = desk.opened
         self.inbox: deque[Any] = deque()
-        self.got: list[bytes] = []
+        self.got = got
         """The payloads of the events it was sent."""
         self.is_over = False
         desk.visitors[self.number] = self

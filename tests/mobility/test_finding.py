@@ -22,6 +22,8 @@ class Network:
         ]
         self.held: dict[int, tuple[int, bytes]] = {}
         """By broker: the epoch and session of the client there."""
+        self.giver = 0
+        """The broker that had the session last."""
         self.refused: list[tuple[int, int]] = []
         self.fresh: list[int] = []
         self.wires: dict[tuple[int, int], deque[Find | Found]] = {}
@@ -40,6 +42,7 @@ class Network:
         for give in finder.gives:
             epoch, state = self.held.pop(broker)
             finder.give(give.client, give.epoch, give.to, state, epoch)
+            self.giver = broker
         finder.gives.clear()
         for message in finder.sends:
             others = [n for n in range(len(self.finders)) if n != broker]
@@ -50,6 +53,7 @@ class Network:
             if result.superseded:
                 self.refused.append((broker, result.epoch))
             elif result.state is not None:
+                assert result.holder == self.giver, "what is stored for the client is there"
                 # One that another broker began for a connection which was gone already comes too late.
                 self.held.setdefault(broker, (result.epoch, result.state))
             else:

@@ -38,7 +38,7 @@ WINDOW_BYTES = 4 << 20
 QUEUE_BYTES = 64 << 20
 FRAME_BYTES_MAX = 32 << 20
 HELLO_BYTES_MAX = 65_536
-PROTOCOL = 1
+PROTOCOL = 2
 
 _HEAD = struct.Struct(">IBQI")
 """Length of the body, kind, number, rank."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import socket
+import termios
 from collections.abc import Callable
 
 from sojourn.live.node import LINGER_S, Node
@@ -18,6 +20,15 @@ ACCEPT_MARGIN = 100
 
 def _ignore(_data: object) -> None:
     """Write nothing, as there is nobody to read it."""
+
+
+def _is_sending(transport: asyncio.Transport) -> bool:
+    """Whether a client sent something that was not read yet."""
+    sock = transport.get_extra_info("socket")
+    if sock is None or transport.is_closing() or not transport.can_write_eof():
+        return False
+    unread = fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4))
+    return any(unread)
 
 
 class ClientConnection(asyncio.Protocol):
@@ -120,10 +131,17 @@ class ClientConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close after what was written has been read, or soon."""
-        if self._transport is not None and not self._closing:
+        transport = self._transport
+        if transport is not None and not self._closing:
             self._closing = True
-            self._transport.close()
-            self._node.loop.call_later(LINGER_S, self._transport.abort)
+            if _is_sending(transport):
+                # To close now would reset the connection, and the client might never read why. It is told
+                # that nothing more comes, and what it sends is let pass until it closes.
+                transport.write_eof()
+                transport.resume_reading()
+            else:
+                transport.close()
+            self._node.loop.call_later(LINGER_S, transport.abort)
 
     def abort(self) -> None:
         """Close at once."""

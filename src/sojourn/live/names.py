@@ -1,7 +1,8 @@
 """The numbers that a live broker's cores use, and the names that brokers share.
 
 Cores count clients, subscriptions and advertisements in small numbers; brokers of other processes count
-theirs. `Names` gives and finds the numbers of one process (`wire.Translator`).
+theirs. `Names` gives and finds the numbers of one process (`wire.Translator`), and forgets those that nobody
+needs any more (`forgetting.py`); none is given twice.
 
 A client that does not say what it will publish may publish anything. So that content-based routing works
 without advertisements, every broker makes one that stands for everything, `ANYTHING`, and each subscription
@@ -9,6 +10,8 @@ intersects it: subscriptions then reach every broker, and events only those that
 """
 
 from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
 
 from sojourn.interest import Advertisement, Event, Filter
 from sojourn.interest.events import TOPIC
@@ -32,6 +35,11 @@ class LiveInterests(FilterInterests):
         self._by_topic: dict[str, tuple[int, ...]] = {}
         """What events match that have none of those: their topic alone decides."""
 
+    @property
+    def entered(self) -> int:
+        """How many interests there ever were."""
+        return self._ads_entered + self._subs_entered
+
     def subscription(self, wanted: Filter) -> int:
         """The number of a subscription, entered if it is new, and intersecting anything."""
         version = self.version
@@ -40,13 +48,15 @@ class LiveInterests(FilterInterests):
         self.subs_of[self.anything].setdefault(number)
         if self.version != version:
             self._by_topic.clear()
-            self._paths.update(
-                path
-                for conjunction in wanted.conjunctions
-                for path, _ in conjunction.constraints
-                if path != TOPIC
-            )
+            self._paths.update(_paths(wanted))
         return number
+
+    def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
+        """Forget interests that nobody speaks of."""
+        super().forget(ads, subs)
+        if subs:
+            self._by_topic.clear()
+            self._paths = {path for wanted in self.subs.values() for path in _paths(wanted)}
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order; by its topic where that decides."""
@@ -84,6 +94,28 @@ class Names:
             self._names[number] = name
         return number
 
+    @property
+    def size(self) -> int:
+        """How many names there are, besides the advertisement of anything."""
+        return len(self._names) + len(self.interests.subs) + len(self.interests.ads) - 1
+
+    @property
+    def entered(self) -> int:
+        """How many names there ever were."""
+        return self._last + self.interests.entered
+
+    def keep(
+        self, clients: AbstractSet[int], advertisements: AbstractSet[int], subscriptions: AbstractSet[int]
+    ) -> None:
+        """Forget all names but these, which are in use."""
+        for number in [number for number in self._names if number not in clients]:
+            del self._numbers[self._names.pop(number)]
+        interests = self.interests
+        ads = interests.ads.keys() - advertisements - {interests.anything}
+        subs = interests.subs.keys() - subscriptions
+        if ads or subs:
+            interests.forget(ads, subs)
+
     def subscription_text(self, number: int) -> str:
         """Return a subscription as text."""
         return str(self.interests.subs[number])
@@ -101,6 +133,11 @@ class Names:
         if text == ANYTHING:
             return self.interests.anything
         return self.interests.advertisement(Advertisement.parse(text))
+
+
+def _paths(wanted: Filter) -> set[str]:
+    """The attributes besides the topic that a subscription speaks of."""
+    return {path for each in wanted.conjunctions for path, _ in each.constraints if path != TOPIC}
 
 
 def interest_of(topic_filter: str, condition: Filter | None) -> Filter:

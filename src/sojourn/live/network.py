@@ -8,7 +8,7 @@ that moves (`serving.py` ties the two together), the finder knows where a sessio
 | a client is admitted | its session is found (here, elsewhere, nowhere), then it enters |
 | another broker asks for a session | it is given away, and forgotten here |
 | a frame came | its message, to the finder or the broker |
-| time passed | timers that ran out |
+| time passed | timers that ran out; what nobody speaks of is forgotten |
 
 State is plain and can be pickled with everything it holds; time and bytes come in as arguments.
 """
@@ -22,6 +22,7 @@ from mqtt5 import ConnAckReasonCode as ConnectCode
 
 from sojourn.live.channel import Position
 from sojourn.live.config import Config
+from sojourn.live.forgetting import EPOCHS_A_SECOND, Forgetting
 from sojourn.live.roamers import Roamer, Waiting, read_marks
 from sojourn.live.serving import Serving
 from sojourn.live.wire import RETAIN, STATUS
@@ -34,9 +35,6 @@ from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.packets import decode
 from sojourn.mqtt.session_state import SessionState
 
-EPOCHS_A_SECOND = 1_000
-"""A connection is dated in milliseconds: finer dates would leave versions no room in 64 bits."""
-
 
 class Network(Serving):
     """One broker's place among its neighbours."""
@@ -45,6 +43,7 @@ class Network(Serving):
         super().__init__(config, name, core, life)
         self.finder = Finder(self.number, len(self.names_of))
         self.waiting: dict[int, Waiting] = {}
+        self.forgetting = Forgetting(config.mobility.timeout_s)
 
     # Clients that come ---------------------------------------------------------------------------------
 
@@ -226,7 +225,11 @@ class Network(Serving):
 
     def next_moment(self) -> float | None:
         """When `time_passed` has something to do, at the latest."""
-        moments = [self.finder.next_moment(), self.timers.next_moment()]
+        moments = [
+            self.finder.next_moment(),
+            self.timers.next_moment(),
+            self.forgetting.next_moment(self),
+        ]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def time_passed(self, now: float) -> None:
@@ -236,6 +239,7 @@ class Network(Serving):
         self.finder.time_passed(now)
         self._follow_finder(now)
         self.report(now)
+        self.forgetting.time_passed(self, now)
 
     def restarted(self, life: str, now: float) -> None:
         """The broker was killed and is back from its journal: no connection is left."""

@@ -62,7 +62,7 @@ CHECKS_AT_ONCE_MAX = 2
 TICK_S_MAX = 60.0
 ROOM_CHECK_S = 2.0
 SEAL_S = 5.0
-STATE_FORMAT = 4
+STATE_FORMAT = 5
 """Grows when what a snapshot holds changes: an older one is not read."""
 
 _log = logging.getLogger("sojourn.node")

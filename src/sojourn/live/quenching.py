@@ -53,8 +53,8 @@ class Quencher:
         self._told: dict[int, int] = {}
         """By connection of a source: the version it was told; `UNKNOWN` before the first."""
         self._wanted: Counter[Filter] = Counter()
-        self._heard: set[int] = set()
-        """In a network: the numbers of the subscriptions that are in `_wanted`."""
+        self._heard: dict[int, Filter] = {}
+        """In a network: the subscriptions that are in `_wanted`, by number, which the network may forget."""
         self._combined: CombinedInterest | None = None
         """None where there are too many interests to combine."""
         self._retry_at = INTERESTS_MAX
@@ -157,11 +157,11 @@ class Quencher:
         elif network.interests_changed:
             network.interests_changed = False
             present = network.broker.router.subs.keys()
-            for number in present - self._heard:
-                found[network.interests.subs[number]] += 1
-            for number in self._heard - present:
-                found[network.interests.subs[number]] -= 1
-            self._heard = set(present)
+            for number in present - self._heard.keys():
+                wanted = self._heard[number] = network.interests.subs[number]
+                found[wanted] += 1
+            for number in self._heard.keys() - present:
+                found[self._heard.pop(number)] -= 1
         return found
 
     def _combine(self) -> None:

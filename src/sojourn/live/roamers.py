@@ -12,6 +12,9 @@ from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.message import Message
 from sojourn.routing.effects import CancelTimer, SetTimer
 
+SPARE_TIMERS = 1_000
+"""Timers that were taken back and may stay in the heap until their time."""
+
 
 class Waiting(NamedTuple):
     """A client that knocked and whose session is being looked for."""
@@ -96,6 +99,9 @@ class Timers:
         if math.isfinite(timer.delay_s):
             self._running[timer.token] = now + timer.delay_s
             heapq.heappush(self._heap, (now + timer.delay_s, timer.client, timer.token))
+            if len(self._heap) > 2 * len(self._running) + SPARE_TIMERS:
+                self._heap = [one for one in self._heap if self._running.get(one[2]) == one[0]]
+                heapq.heapify(self._heap)
 
     def cancel(self, cancel: CancelTimer) -> None:
         """Take a timer back."""

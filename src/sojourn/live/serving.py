@@ -26,6 +26,7 @@ from sojourn.live.tracing import Tracer
 from sojourn.live.wire import Carried, Retain
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
+from sojourn.mobility.keeping import COPY_TIMEOUTS
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.schemes import Scheme
 from sojourn.mqtt.core import Core
@@ -54,7 +55,11 @@ class Serving(Neighbourhood):
             Policy.named(config.mobility.publishers),
             self.overlay.next_hop,
             scheme=Scheme.named(
-                config.mobility.subscribers, timeout_s=config.mobility.timeout_s, event_bytes=1024
+                config.mobility.subscribers,
+                timeout_s=config.mobility.timeout_s,
+                # As an active copy that is an orphan; a client that stays for longer costs one more message.
+                passive_s=COPY_TIMEOUTS * config.mobility.timeout_s,
+                event_bytes=1024,
             ),
             flooding=config.routing.mode == "flooding",
         )

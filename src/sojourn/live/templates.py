@@ -95,7 +95,7 @@ covering = true
 [limits]
 # The defaults, where you may want others:
 # connections_max = 20000
-# packet_bytes_max = 1048576
+# packet_bytes_max = 2097152
 # subscriptions_max = 1000        # of one client
 # filters_max = 200               # of one client
 # queue_bytes_max = 16777216      # waiting for one client

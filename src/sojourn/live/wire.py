@@ -21,7 +21,7 @@ import mqtt5
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.mobility.finding import Find, Found
+from sojourn.mobility.finding import EVERYBODY, Find, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
 from sojourn.mqtt.message import Message as MqttMessage
@@ -228,7 +228,8 @@ class Wire:
 
     def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
         names = self._names
-        if name in {"destination", "sender", "holder"} and not -1 <= value < self._brokers:
+        lowest = EVERYBODY if name == "destination" else 0
+        if name in {"destination", "sender", "holder"} and not lowest <= value < self._brokers:
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
         if name == "client":
             return names.client_number(value)

@@ -56,6 +56,9 @@ class Found:
     epoch: int
     held_epoch: int
     """The epoch of the client's connection here, or 0 if it is not known."""
+    holder: int
+    """The broker that had the session, and still has what is stored for the client: not always the sender,
+    who may have passed on what came too late for itself."""
     state: bytes | None
     """The session, which is the asker's from now on."""
 
@@ -193,12 +196,12 @@ class Finder:
         client = message.client
         search = self._searches.get(client)
         if message.state is not None:  # to whatever question: it is here now, and nowhere else
-            result = Result(client, search.epoch if search else message.epoch, message.state, message.sender)
+            result = Result(client, search.epoch if search else message.epoch, message.state, message.holder)
             later = self._askers.get(client)
             if search is not None:
                 self._end(client, search, result)
             elif later is not None and later[0] > message.epoch and later[1] != self.number:
-                self._tell(client, *later, held_epoch=0, state=message.state)
+                self._tell(client, *later, held_epoch=0, state=message.state, holder=message.holder)
             else:
                 self.results.append(result)
             return
@@ -235,14 +238,23 @@ class Finder:
                 self.results.append(result)
             return
         epoch, heir = search.heir
-        self._tell(client, epoch, heir, held_epoch=0, state=result.state)
+        self._tell(client, epoch, heir, held_epoch=0, state=result.state, holder=result.holder)
         if not search.void:
             self.results.append(Result(client, search.epoch, superseded=True))
 
     def _answer(self, message: Find, held_epoch: int) -> None:
         self._tell(message.client, message.epoch, message.sender, held_epoch=held_epoch)
 
-    def _tell(self, client: int, epoch: int, to: int, *, held_epoch: int, state: bytes | None = None) -> None:
+    def _tell(
+        self,
+        client: int,
+        epoch: int,
+        to: int,
+        *,
+        held_epoch: int,
+        state: bytes | None = None,
+        holder: int | None = None,
+    ) -> None:
         self.sends.append(
             Found(
                 destination=to,
@@ -250,6 +262,7 @@ class Finder:
                 client=client,
                 epoch=epoch,
                 held_epoch=held_epoch,
+                holder=self.number if holder is None else holder,
                 state=state,
             )
         )

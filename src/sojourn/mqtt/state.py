@@ -14,6 +14,9 @@ from sojourn.mqtt.retained import Retained
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.topic_tree import TopicTree
 
+SPARE_MOMENTS = 10_000
+"""Reminders of what is over that may wait for their time."""
+
 
 class Due(IntEnum):
     """What a moment in the heap of moments is about."""
@@ -67,11 +70,23 @@ class State:
         """Whether somebody tells publishers what is wanted, if they ask for it."""
         self._moments: list[tuple[float, int, Due, int | str]] = []
         self._moments_made = 0
+        self._moments_max = SPARE_MOMENTS
 
     def remind(self, moment_s: float, about: Due, whom: int | str) -> None:
         """Note a moment at which to look at a connection or a session again."""
         self._moments_made += 1
         heapq.heappush(self._moments, (moment_s, self._moments_made, about, whom))
+        if len(self._moments) > self._moments_max:
+            self._moments = [one for one in self._moments if self._is_current(one[0], one[3])]
+            heapq.heapify(self._moments)
+            self._moments_max = 2 * len(self._moments) + SPARE_MOMENTS
+
+    def _is_current(self, moment_s: float, whom: int | str) -> bool:
+        """Whether a reminder is still of use: many outlive their session, which ended or went elsewhere."""
+        if isinstance(whom, int):
+            return whom in self.connections
+        session = self.sessions.get(whom)
+        return session is not None and session.reminded_s == moment_s
 
     def next_moment(self) -> float | None:
         """Return the time at which something may be due."""

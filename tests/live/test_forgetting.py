@@ -1,0 +1,224 @@
+"""Clients, identifiers and filters that come and go leave nothing behind at any broker of a network."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from typing import Any
+
+import pytest
+
+from sojourn.live import forgetting
+from sojourn.mobility.copies import State
+from sojourn.mqtt import conventions
+from sojourn.routing.shelves import Shelves
+from tests.live.hall import Desk, Hall, Visitor, line
+
+CROWD = 2_000
+LONG_S = 1_000.0
+"""Longer than anything is remembered with the timeout of these halls."""
+
+
+def books(desk: Desk) -> dict[str, int]:
+    """How many entries each book of a broker has."""
+    network, state = desk.network, desk.core.state
+    broker, router = network.broker, network.broker.router
+    parts: dict[str, object] = {
+        "names": network.names,
+        "interests": network.interests,
+        "broker": broker,
+        "router": router,
+        "held-back advertisements": router._ad_covering,
+        "held-back subscriptions": router._sub_covering,
+        "subscribers": broker.subscribers,
+        "store": broker.subscribers.store,
+        "finder": network.finder,
+        "timers": network.timers,
+        "network": network,
+        "sessions": state,
+        "filters": state.filters,
+        "topics": state.tree,
+    }
+    found = {
+        f"{part} {name}": _size(book) for part, thing in parts.items() for name, book in _attributes(thing)
+    }
+    for client, holding in broker.subscribers.main.items():
+        found[f"sources of {network.names.client_name(client)}"] = len(holding.marks) + len(holding.ceiling)
+    found["index"] = len(network.interests._index)
+    found["range attributes"] = len(network.interests._index._encoder.attributes)
+    # Reminders and timers may wait for their time, and routes by topic are a cache with a limit.
+    return {name: size for name, size in found.items() if size is not None and "_routes" not in name}
+
+
+def _attributes(thing: object) -> list[tuple[str, Any]]:
+    names = [*getattr(thing, "__dict__", ())]
+    names += [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [(name, getattr(thing, name)) for name in names if name not in {"_moments", "_heap", "by_bytes"}]
+
+
+def _size(book: object) -> int | None:
+    if isinstance(book, Shelves):
+        shelves = book._shelves.values()
+        return sum(len(one.single) + len(one.numbers) + len(one.loose) for one in shelves)
+    return len(book) if isinstance(book, (dict, list, set)) else None
+
+
+def snapshot_bytes(desk: Desk) -> int:
+    """The size of all that the broker would write down of itself."""
+    return len(pickle.dumps((desk.core, desk.network), protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def come_and_go(hall: Hall, number: int) -> None:
+    """One stranger: subscribes to what nobody else wants, advertises, publishes, moves perhaps, and goes."""
+    at = number % len(hall.desks)
+    lasts_s = 20 if number % 2 else 0
+    stranger = hall.visit(at, f"stranger-{number}", lasts_s=lasts_s, clean_start=number % 4 == 2)
+    hall.settle()
+    stranger.subscribe(f"strange/{number}", f"s{number} > {number}" if number % 3 == 0 else "")
+    if number % 5 == 0:
+        stranger.publish(
+            conventions.ADVERTISE_TOPIC, f"topic = 'strange/{number}' AND z{number} > 1".encode()
+        )
+    hall.settle()
+    if number % 3 == 0:
+        stranger.publish("news", f"{number}".encode())
+        hall.settle()
+    if number % 7 == 1:
+        stranger.lose()
+        stranger = hall.visit((at + 1) % len(hall.desks), f"stranger-{number}", lasts_s=lasts_s)
+        hall.settle()
+    if number % 2:
+        stranger.lose()
+    else:
+        stranger.leave()
+    hall.settle()
+
+
+def a_reader(hall: Hall, broker: int, name: str) -> Visitor:
+    """A client whose session lives, and that wants the news."""
+    reader = hall.visit(broker, name, lasts_s=10_000_000)
+    hall.settle()
+    reader.subscribe("news")
+    hall.settle()
+    return reader
+
+
+@pytest.mark.parametrize("mode", ["content", "flooding"])
+def test_a_crowd_of_short_lived_clients_leaves_every_book_as_it_was(mode: str) -> None:
+    """Thousands of identifiers, filters, advertisements; two sessions live on, and are served after that."""
+    hall = Hall(line(3, mode=mode))
+    reader = a_reader(hall, 0, "reader")
+    absent = a_reader(hall, 1, "absent")
+    absent.lose()
+    hall.wait(LONG_S)
+    before = [books(desk) for desk in hall.desks]
+    sizes = [snapshot_bytes(desk) for desk in hall.desks]
+    for number in range(CROWD if mode == "content" else CROWD // 4):
+        come_and_go(hall, number)
+    assert all(desk.network.names.size > 100 for desk in hall.desks), "every broker was told of them"
+    hall.wait(LONG_S)
+    for desk, books_before, size in zip(hall.desks, before, sizes, strict=True):
+        assert books(desk) == books_before
+        assert snapshot_bytes(desk) < size + 2_000
+    published = len(reader.got)
+    assert published > CROWD // 20
+    writer = hall.visit(2, "writer")
+    hall.settle()
+    back = hall.visit(1, "absent", lasts_s=60)
+    hall.settle()
+    assert back.inbox.pop().session_present
+    writer.publish("news", b"still here")
+    hall.settle()
+    assert reader.got[published:] == [b"still here"]
+    assert back.got[-1] == b"still here"
+
+
+def test_a_broker_that_is_told_the_same_again_forgets_the_same() -> None:
+    """Replaying the facts of each broker leads to the same numbers and tables."""
+    hall = Hall(line(3))
+    a_reader(hall, 0, "reader")
+    for number in range(120):
+        come_and_go(hall, number)
+        hall.wait(3.0)
+    for desk in hall.desks:
+        core, network = desk.replayed()
+        assert network.names.entered > network.names.size + 100, "some were forgotten"
+        assert network.names._numbers == desk.network.names._numbers
+        assert network.interests.subs == desk.network.interests.subs
+        assert network.interests.ads == desk.network.interests.ads
+        assert network.broker.router.subs == desk.network.broker.router.subs
+        assert network.broker.router.out_subs() == desk.network.broker.router.out_subs()
+        assert core.state.sessions.keys() == desk.core.state.sessions.keys()
+        for peer, channel in network.channels.items():
+            assert channel._pending.number == desk.network.channels[peer]._pending.number
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_forgetting_that_crosses_with_hand_offs_loses_nothing(seed: int) -> None:
+    """Brokers forget between any two frames while a client moves, also before it was let in where it came."""
+    draw = random.Random(seed)
+    count, scheme = draw.randrange(2, 6), draw.choice(["proactive", "reactive"])
+    hall = Hall(line(count, scheme=scheme, mode=draw.choice(["content", "flooding"])))
+    writer = hall.visit(draw.randrange(count), "writer", lasts_s=60)
+    hall.settle()
+    reader = a_reader(hall, 0, "reader")
+    got, names_its_last, haste = reader.got, draw.random() < 0.6, draw.randrange(1, 6)
+    last, stays = "B1", True
+
+    def comes(broker: int) -> Visitor:
+        named = [(conventions.PREVIOUS, last)] if names_its_last else []
+        return hall.visit(broker, "reader", lasts_s=10_000_000, user_properties=named, got=got)
+
+    for number in range(120):
+        writer.publish("news", b"%d" % number)
+        if stays and draw.random() < 0.15:
+            stays = False
+            if draw.random() < 0.7:  # else the old connection is there when the new one comes
+                reader.lose()
+        for _ in range(draw.randrange(haste)):
+            hall.step(draw)
+            desk = draw.choice(hall.desks)
+            desk.network.forgetting._due_s = 0.0
+            desk.tick()
+        if not stays and draw.random() < 0.4:
+            last = reader.desk.name if reader.inbox else last  # it was let in
+            reader, stays = comes(draw.randrange(count)), True
+    hall.settle()
+    if not stays:
+        last = reader.desk.name if reader.inbox else last
+        comes(0)
+        hall.settle()
+    assert got == [b"%d" % number for number in range(120)]
+
+
+def test_a_flood_of_names_is_forgotten_before_the_usual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many come within a minute, the books stay within twice the limit."""
+    monkeypatch.setattr(forgetting, "GROWTH_MAX", 100)
+    hall = Hall(line(2))
+    for number in range(400):
+        visitor = hall.visit(0, "", lasts_s=0)
+        visitor.subscribe(f"flood/{number}")
+        hall.settle()
+        visitor.leave()
+        hall.settle()
+        hall.tick()
+        assert all(desk.network.names.size <= 210 for desk in hall.desks)
+    assert hall.now - 1_700_000_000.0 < forgetting.SWEEP_S
+
+
+def test_copies_whose_broker_is_gone_for_good_are_forgotten() -> None:
+    """A client's broker vanishes with its client: in time, its neighbour forgets both copy and client."""
+    hall = Hall(line(2))
+    a_reader(hall, 0, "reader").lose()
+    again = hall.visit(1, "reader", lasts_s=60)
+    hall.settle()
+    assert again.inbox.pop().session_present
+    near = hall.desks[0].network
+    assert [copy.state for copy in near.broker.subscribers.main.values()] == [State.PASSIVE]
+    hall.unlink("B2")
+    hall.wait(100.0)
+    assert near.broker.subscribers.main, "it is kept for a while"
+    hall.wait(LONG_S)
+    assert not near.broker.subscribers.main
+    assert not near.broker.subscribers.past
+    assert not near.names._numbers
