@@ -220,6 +220,13 @@ def test_a_stopping_broker_says_so() -> None:
         (b"\x20\x03\x00\x00\x00", 0x82),
         (b"\x90\x04\0\1\0\0", 0x82),
         (b"\x60\x02\0\1", 0x81),  # MQTT-3.6.1-1: PUBREL's reserved bits
+        (b"\x41\x02\0\1", 0x81),  # those of its three sisters
+        (b"\x58\x02\0\1", 0x81),
+        (b"\x72\x02\0\1", 0x81),
+        (b"\x40\x02\0\0", 0x81),  # MQTT-2.2.1-3: identifier 0
+        (b"\x50\x02\0\0", 0x81),
+        (b"\x62\x02\0\0", 0x81),
+        (b"\x70\x02\0\0", 0x81),
         (b"\x40\x01\0", 0x81),  # a PUBACK without identifier
         (b"\x40\x03\0\1\x77", 0x81),  # a reason code there is none of
         (b"\xe0\x01\x77", 0x81),

@@ -26,18 +26,16 @@ from mqtt5 import (
     DisconnectPacket,
     PubAckPacket,
     PubCompPacket,
-    PubCompReasonCode,
     PublishPacket,
     PubRecPacket,
-    PubRecReasonCode,
     PubRelPacket,
-    PubRelReasonCode,
     SubscribePacket,
     UnsubscribePacket,
 )
 from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 
+from sojourn.mqtt.acknowledging import Acknowledger
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.delivery import Deliverer
@@ -46,7 +44,6 @@ from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import (
     CONNECT,
-    PACKET_ID,
     PUBACK,
     PUBLISH,
     REFUSED_3_1_1,
@@ -64,6 +61,8 @@ from sojourn.mqtt.subscribing import Subscriber
 
 Thing = TypeVar("Thing")
 PINGRESP = b"\xd0\x00"
+PLAIN_PUBACK = PUBACK << 4
+"""The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
 FORGETTABLE = (0x30, 0xC0)
 """First bytes of packets that nobody is promised anything about: QoS 0 and not retained, and PINGREQ."""
 
@@ -78,6 +77,7 @@ class Core:
         self.subscriber = Subscriber(self.state, self.deliverer)
         self.handshake = Handshake(self.state, self.deliverer, self.subscriber)
         self.publisher = Publisher(self.state, self.deliverer)
+        self.acknowledger = Acknowledger(self.state, self.deliverer)
         self.kept: list[tuple[int, bytes]] | None = None
         """Packets that were taken in and matter after a restart, each with the number of the last message
         before it; None where nobody keeps them."""
@@ -281,6 +281,7 @@ class Core:
         packet_bytes_max = self.state.limits.packet_bytes_max
         session = connection.session
         publish_plain = self.publisher.publish_plain
+        on_puback = self.acknowledger.puback
         kept = self.kept
         needed = 2
         while end - at >= 2:
@@ -315,8 +316,8 @@ class Core:
                     packet = decode(data[at:stop])
                     assert isinstance(packet, PublishPacket)
                     self.publisher.publish(connection, session, packet, data[at:stop], now)
-            elif kind == PUBACK and length == 2:
-                self._on_puback(session, data[body] << 8 | data[body + 1])
+            elif first == PLAIN_PUBACK and length == 2:
+                on_puback(session, data[body] << 8 | data[body + 1])
             else:
                 self._on_packet(connection, session, data[at:stop], now)
                 if connection.state is Phase.CLOSED:
@@ -370,15 +371,15 @@ class Core:
             self.deliverer.write(connection, PINGRESP)
             return
         packet = decode(frame)
+        answers = self.acknowledger
         if isinstance(packet, PubAckPacket):
-            self._on_puback(session, packet.packet_id)
+            answers.puback(session, packet.packet_id)
         elif isinstance(packet, PubRecPacket):
-            self._on_pubrec(connection, session, packet)
+            answers.pubrec(connection, session, packet)
         elif isinstance(packet, PubRelPacket):
-            self._on_pubrel(connection, session, packet)
+            answers.pubrel(connection, session, packet)
         elif isinstance(packet, PubCompPacket):
-            if session.inflight.get(packet.packet_id, session) is None:
-                del session.inflight[packet.packet_id]
+            answers.pubcomp(session, packet.packet_id)
         elif isinstance(packet, SubscribePacket):
             self.subscriber.subscribe(connection, session, packet, now)
         elif isinstance(packet, UnsubscribePacket):
@@ -389,46 +390,6 @@ class Core:
             raise protocol_error("There is no enhanced authentication here.")
         else:
             raise protocol_error("That packet is for a broker to send.")
-
-    # Acknowledgements --------------------------------------------------------------------------------
-
-    def _on_puback(self, session: Session, number: int) -> None:
-        delivery = session.inflight.get(number)
-        if delivery is not None and delivery.qos == 1:
-            del session.inflight[number]
-            if self.effects.collects:
-                self.effects.settled.append((session, delivery.message))
-        elif delivery is not None:
-            raise protocol_error("A message of QoS 2 is answered by PUBREC.")
-        elif not number:
-            raise malformed("A packet identifier is at least 1.")
-
-    def _on_pubrec(self, connection: Connection, session: Session, packet: PubRecPacket) -> None:
-        number = packet.packet_id
-        if number not in session.inflight:
-            self.deliverer.write(
-                connection, PubRelPacket(number, reason_code=PubRelReasonCode.PACKET_ID_NOT_FOUND).write()
-            )
-            return
-        delivery = session.inflight[number]
-        if delivery is not None and delivery.qos != 2:
-            raise protocol_error("A message of QoS 1 is answered by PUBACK.")
-        if delivery is not None and self.effects.collects:
-            self.effects.settled.append((session, delivery.message))
-        if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
-            del session.inflight[number]
-            return
-        session.inflight[number] = None
-        self.deliverer.write(connection, b"\x62\x02" + PACKET_ID[number])
-
-    def _on_pubrel(self, connection: Connection, session: Session, packet: PubRelPacket) -> None:
-        number = packet.packet_id
-        if number in session.received:
-            session.received.discard(number)
-            self.deliverer.write(connection, b"\x70\x02" + PACKET_ID[number])
-        else:
-            answer = PubCompPacket(number, reason_code=PubCompReasonCode.PACKET_ID_NOT_FOUND)
-            self.deliverer.write(connection, answer.write())
 
     def _go_on(self, session: Session, now: float) -> None:
         if session.unsent:

@@ -1,0 +1,86 @@
+"""PUBACK, PUBREC, PUBREL and PUBCOMP from clients (MQTT 5, section 4.3).
+
+An answer to nothing is let pass, or answered with "packet identifier not found" where that is due: its client
+may have a session in mind that has ended. An answer of the wrong kind is a protocol error.
+"""
+
+from __future__ import annotations
+
+from mqtt5 import (
+    PubCompPacket,
+    PubCompReasonCode,
+    PubRecPacket,
+    PubRecReasonCode,
+    PubRelPacket,
+    PubRelReasonCode,
+)
+
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.packets import PACKET_ID, malformed, protocol_error
+from sojourn.mqtt.session import Session
+from sojourn.mqtt.state import State
+
+
+class Acknowledger:
+    """Takes what clients answer, of messages to them and of their own at QoS 2."""
+
+    def __init__(self, shared: State, deliverer: Deliverer) -> None:
+        self.effects = shared.effects
+        self.deliverer = deliverer
+
+    def puback(self, session: Session, number: int) -> None:
+        """Take the answer to a message of QoS 1."""
+        delivery = session.inflight.get(number)
+        if delivery is not None and delivery.qos == 1:
+            del session.inflight[number]
+            if self.effects.collects:
+                self.effects.settled.append((session, delivery.message))
+        elif number in session.inflight:
+            raise protocol_error("A message of QoS 2 is answered by PUBREC, and its PUBREL by PUBCOMP.")
+        else:
+            _check_id(number)
+
+    def pubrec(self, connection: Connection, session: Session, packet: PubRecPacket) -> None:
+        """Take the first answer to a message of QoS 2, and release it unless the client refused it."""
+        number = packet.packet_id
+        _check_id(number)
+        if number not in session.inflight:
+            self.deliverer.write(
+                connection, PubRelPacket(number, reason_code=PubRelReasonCode.PACKET_ID_NOT_FOUND).write()
+            )
+            return
+        delivery = session.inflight[number]
+        if delivery is not None and delivery.qos != 2:
+            raise protocol_error("A message of QoS 1 is answered by PUBACK.")
+        if delivery is not None and self.effects.collects:
+            self.effects.settled.append((session, delivery.message))
+        if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
+            del session.inflight[number]
+            return
+        session.inflight[number] = None
+        self.deliverer.write(connection, b"\x62\x02" + PACKET_ID[number])
+
+    def pubcomp(self, session: Session, number: int) -> None:
+        """Take the last answer to a message of QoS 2."""
+        _check_id(number)
+        if number in session.inflight:
+            if session.inflight[number] is not None:
+                raise protocol_error("PUBCOMP answers a PUBREL, and there was none for that message.")
+            del session.inflight[number]
+
+    def pubrel(self, connection: Connection, session: Session, packet: PubRelPacket) -> None:
+        """Forget the identifier of a client's own message of QoS 2."""
+        number = packet.packet_id
+        _check_id(number)
+        if number in session.received:
+            session.received.discard(number)
+            self.deliverer.write(connection, b"\x70\x02" + PACKET_ID[number])
+        else:
+            answer = PubCompPacket(number, reason_code=PubCompReasonCode.PACKET_ID_NOT_FOUND)
+            self.deliverer.write(connection, answer.write())
+
+
+def _check_id(number: int) -> None:
+    if not number:
+        raise malformed("A packet identifier is at least 1.")
