@@ -38,7 +38,7 @@ def test_a_connect_is_accepted_and_limits_are_announced(port: int) -> None:
         assert not answer.session_present
         assert answer.receive_max == 1_000
         assert answer.topic_alias_max == 100
-        assert answer.max_packet_size == 1_048_576
+        assert answer.max_packet_size == 2 * 1_048_576
         assert answer.retain_available
         assert answer.wildcard_subscription_available
         assert answer.subscription_id_available
@@ -91,6 +91,18 @@ def test_unknown_versions_and_protocols_are_refused(port: int) -> None:
 def test_a_broken_connect_is_answered_with_its_reason(port: int, packet: bytes, code: int) -> None:
     """MQTT-3.1.4-1 and the statements on each field."""
     assert refusal(port, packet) == code
+
+
+@pytest.mark.parametrize("size", [1, 4, 12])
+def test_who_takes_no_answer_gets_none(port: int, size: int) -> None:
+    """MQTT-3.1.2-24: a CONNACK larger than the client takes is not sent, and it cannot be let in."""
+    with Raw(port) as client:
+        client.send(ConnectPacket("tiny", clean_start=True, max_packet_size=size))
+        client.expect_end()
+    with Raw(port) as client:  # a refusal neither
+        client.send(ConnectPacket("tiny", authentication_method="X", max_packet_size=size))
+        answer = client.receive()
+        assert (answer is None) == (size < 5)
 
 
 def test_enhanced_authentication_is_refused(port: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import mqtt5
 import pytest
@@ -94,6 +95,45 @@ def test_a_receiver_that_refuses_ends_the_exchange(port: int) -> None:
                     client.send(PubRecPacket(packet.packet_id, reason_code=code))
         assert seen == [b"1", b"2", b"a", b"b"]
         client.expect_nothing()
+
+
+@pytest.mark.parametrize(
+    ("qos", "answers"),
+    [
+        (1, [PubRecPacket]),
+        (1, [PubCompPacket]),
+        (2, [PubAckPacket]),
+        (2, [PubCompPacket]),
+        (2, [PubRecPacket, PubAckPacket]),
+    ],
+)
+def test_an_answer_of_the_wrong_kind_is_a_protocol_error(port: int, qos: int, answers: list[Any]) -> None:
+    """4.3: each quality of service has its own exchange."""
+    with Raw(port) as client, Raw(port) as sender:
+        client.connect("wrong")
+        client.subscribe("wrong")
+        sender.connect("wrongs")
+        sender.publish("wrong", b"x", qos)
+        number = client.expect(PublishPacket).packet_id
+        client.send(b"".join(answer(number).write() for answer in answers))
+        if len(answers) > 1:
+            client.expect(PubRelPacket)
+        client.expect_end(0x82)
+
+
+@pytest.mark.parametrize("topic", ["own", "own/$" + "x" * 200])
+def test_the_answer_comes_before_a_clients_own_message(port: int, topic: str) -> None:
+    """4.6 leaves it open; clients that wait for the one need not put the other aside."""
+    with Raw(port) as client:
+        client.connect("own")
+        client.subscribe("own/#")
+        for _ in range(2):  # the second time on a topic that is known
+            for qos, answer in ((1, PubAckPacket), (2, PubRecPacket)):
+                client.send(PublishPacket(topic, b"x", qos=QoS(qos), packet_id=1))
+                client.expect(answer)
+                client.message()
+                client.send(PubRelPacket(1))
+                client.expect(PubCompPacket)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +256,20 @@ def test_a_message_lives_as_long_as_it_says(port: int) -> None:
             assert again.message().payload == b"ever"
 
 
+def test_a_message_that_lives_for_no_time_is_sent_at_once_or_never(port: int) -> None:
+    """3.3.2.3.3: 0 is 0 when it is passed on, by whichever way."""
+    with Raw(port) as sender, Raw(port) as plain, Raw(port) as aliased:
+        plain.connect("zero")
+        aliased.connect("zeroa", topic_alias_max=5)
+        sender.connect("zeros")
+        for client in (plain, aliased):
+            client.subscribe("zero")
+        for qos in range(3):
+            sender.publish("zero", b"x", qos, message_expiry_interval=0)
+        for client in (plain, aliased):
+            assert [client.message().message_expiry_interval for _ in range(3)] == [0, 0, 0]
+
+
 def test_the_window_of_the_client_is_respected(port: int) -> None:
     """MQTT-3.3.4-9 and 4.9: no more than its receive maximum; QoS 0 is not held back."""
     with Raw(port) as client, Raw(port) as sender:
@@ -277,6 +331,10 @@ def test_a_packet_beyond_the_announced_size_is_refused(port: int) -> None:
     with Raw(port) as client:
         client.connect("huge")
         client.send(b"\x30\xff\xff\xff\x7f")
+        client.expect_end(0x95)
+    with Raw(port) as client:  # and the client reads why, though it is still sending
+        client.connect("huge")
+        client.send(b"\x30\x80\x80\x80\x04" + bytes(8 << 20))
         client.expect_end(0x95)
 
 

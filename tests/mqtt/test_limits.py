@@ -15,6 +15,7 @@ from mqtt5 import (
 )
 
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.message import new_message
 from tests.mqtt.test_core import pair
 from tests.mqtt.world import World
 
@@ -219,3 +220,52 @@ def test_a_packet_full_of_subscriptions_is_answered_one_by_one() -> None:
     assert (len(session.subscriptions), session.filters) == (10, 10)
     client.send(mqtt5.UnsubscribePacket(1, [f"{number}" for number in range(5)]))
     assert session.filters == 5
+
+
+def test_a_network_is_told_what_its_client_does_not_get() -> None:
+    """Such a message is done with as if it had been sent; else all later ones would come again."""
+    world = World()
+    world.core.effects.collects = True
+    client = world.client()
+    client.connect("c", max_packet_size=100)
+    client.subscribe("t")
+    for size, expiry, qos in ((10, None, 1), (200, None, -1), (10, 5, 1)):
+        message = new_message("t", bytes(size), qos=1, now=world.now, expiry=expiry)
+        assert world.core.deliver_to("c", message, world.now) == qos
+    assert world.core.deliver_to("c", message, world.now + 5) == -1  # its time has run out
+    assert len(client.messages()) == 0  # they are in the output until somebody looks
+    world.carry_out()
+    assert [len(one.payload) for one in client.messages()] == [10, 10]
+
+
+def alternatives(count: int, name: str = "a") -> str:
+    """A short filter that has 2**count alternatives."""
+    return " AND ".join(f"({name}{number} = 1 OR b{number} = 1)" for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("topic", "condition", "in_network"),
+    [
+        ("t", alternatives(5), 2),
+        ("t", alternatives(6), 0x83),  # 64 alternatives of 6 comparisons, and the topic in each
+        ("t", alternatives(5, "a" * 60), 0x83),
+        ("t" * 300, alternatives(5), 0x83),
+        ("t" * 4_000 + "/+/#", None, 2),
+        ("t" * 5_000, None, 0x83),
+        ("it's/100%/\\/+", None, 2),
+    ],
+)
+def test_what_other_brokers_could_not_read_is_refused(
+    topic: str, condition: str | None, in_network: int
+) -> None:
+    """Brokers tell each other filters with OR distributed over AND; alone, a broker takes more."""
+    for collects, code in ((False, 2), (True, in_network)):
+        world = World()
+        world.core.effects.collects = collects
+        client = world.client()
+        client.connect("c")
+        filters = [] if condition is None else [("filter", condition)]
+        assert client.subscribe(topic, user_properties=filters) == code
+        if condition is not None and topic == "t":
+            client.publish("t", b"", 1, user_properties=[("policy", condition)])
+            assert int(client.next(PubAckPacket).reason_code) == (0 if code == 2 else code)

@@ -87,3 +87,7 @@ class Connection:
         """Whether reason strings are sent in every packet."""
         self.numbered = False
         """Whether the client asked for the source and number of every event (`conventions.py`)."""
+
+    def takes(self, size: int) -> bool:
+        """Whether the client takes a packet of so many bytes (MQTT-3.1.2-24)."""
+        return not self.packet_bytes_max or size <= self.packet_bytes_max

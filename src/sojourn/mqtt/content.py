@@ -5,7 +5,8 @@
   of the same name. Its topic is the attribute `topic`. What cannot be an attribute (a list, a number beyond
   2**53, a name with a dot) is left out, as the message is not ours to refuse; it still travels in it.
 - A filter that does not parse is refused with the reason code "implementation specific error" and a reason
-  string that says where; so is a policy.
+  string that says where; so is a policy. In a network so is one that is too long once OR is distributed over
+  AND: in that form brokers tell each other, and they would not read it (`check_tellable`).
 
 Texts are parsed once and kept, within limits.
 """
@@ -56,6 +57,33 @@ def parse_policy(text: str) -> Policy:
 def parse_advertisement(text: str) -> Advertisement:
     """Return the advertisement of a user property or control message, or raise a `ContentError`."""
     return _parsed(text, Advertisement.parse)
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def interest_of(topic_filter: str, condition: Filter | None) -> Filter:
+    """Return what a subscription wants as one filter over topic and attributes, or raise a `ContentError`."""
+    if "+" in topic_filter or "#" in topic_filter:
+        comparison, topic = "LIKE", topic_filter.replace("\\", r"\\").replace("%", r"\%")
+    else:
+        comparison, topic = "=", topic_filter
+    literal = topic.replace("\\", r"\\").replace("'", "''")
+    return _parsed(
+        f"topic {comparison} '{literal}'" + (f" AND ({condition})" if condition is not None else ""),
+        Filter.parse,
+    )
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def check_tellable(said: Filter | Policy | Advertisement) -> None:
+    """Raise a `ContentError` for what other brokers, which are told it in normal form, could not read."""
+    try:
+        type(said).parse(str(said))
+    except SojournError as error:
+        why = error.sentence if isinstance(error, FilterSyntaxError) else str(error)
+        raise ContentError(
+            f"With OR distributed over AND that is too much for other brokers: {why}; say it in several, or "
+            "with IN."
+        ) from None
 
 
 def _parsed(text: str, parse: Callable[[str], Parsed]) -> Parsed:

@@ -142,7 +142,10 @@ class Deliverer:
             self._deliver_shared(message, share, fitting, now)
 
     def _deliver_to(self, message: Message, session: Session, fitting: list[Subscription], now: float) -> int:
-        """Hand a message to a session, once for all its subscriptions that it fits; return the QoS, or -1."""
+        """Hand a message to a session, once for all its subscriptions that it fits.
+
+        Return the QoS, or -1 where it does not get the message: none fits after all, or it was dropped.
+        """
         if session.client_id == message.publisher:
             fitting = [one for one in fitting if not one.no_local]
         if not fitting or not self.permits(message, session):
@@ -155,7 +158,8 @@ class Deliverer:
             identifiers = tuple(number for one in fitting for number in one.identifiers)
             retain = any(one.retain_as_published for one in fitting)
         delivery = Delivery(message, min(message.qos, qos), message.retain and retain, identifiers)
-        self.hand(session, delivery, now)
+        if not self.hand(session, delivery, now):
+            return -1
         self.shared.counters.delivered += 1
         return delivery.qos
 
@@ -211,13 +215,17 @@ class Deliverer:
             else:
                 self._enqueue(session, delivery)
 
-    def hand(self, session: Session, delivery: Delivery, now: float) -> None:
-        """Send a message to a client, or let it wait, or drop it and count that."""
+    def hand(self, session: Session, delivery: Delivery, now: float) -> bool:
+        """Send a message to a client, or let it wait, or drop it and count that.
+
+        Return False if the client is done with it. One that found no room is not: whoever stores messages
+        for the client elsewhere has it still.
+        """
         connection = session.connection
         if connection is None:
             if delivery.qos == 0 or session.expiry == 0:
                 self.shared.counters.dropped["absent"] += 1
-                return
+                return False
             self._enqueue(session, delivery)
         elif (
             session.queue
@@ -227,7 +235,8 @@ class Deliverer:
         ):
             self._enqueue(session, delivery)
         else:
-            self._send(session, connection, delivery, now)
+            return self._send(session, connection, delivery, now) > 0
+        return True
 
     def _enqueue(self, session: Session, delivery: Delivery) -> None:
         shared, limits = self.shared, self.shared.limits
@@ -270,7 +279,7 @@ class Deliverer:
             with_topic=with_topic,
             numbered=connection.numbered,
         )
-        if connection.packet_bytes_max and form.size > connection.packet_bytes_max:
+        if not connection.takes(form.size):  # dropped as if it had been sent (MQTT-3.1.2-25)
             counters.dropped["larger than the client takes"] += 1
             return 0
         if alias and with_topic:
@@ -337,7 +346,7 @@ class Deliverer:
             identifiers=delivery.identifiers,
             numbered=connection.numbered,
         )
-        if connection.packet_bytes_max and form.size > connection.packet_bytes_max:
+        if not connection.takes(form.size):
             del session.inflight[number]
             self.shared.counters.dropped["larger than the client takes"] += 1
             return 0

@@ -10,20 +10,21 @@ first, and not if the client was back before (MQTT 5, sections 3.1.2.5 and 3.1.3
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket
 from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 from mqtt5 import Will as WillPacket
 
+from sojourn.interest import Advertisement, Policy
 from sojourn.interest.values import Scalar
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.content import (
     ContentError,
+    check_tellable,
     parse_advertisement,
     parse_policy,
     property_values,
@@ -90,11 +91,13 @@ class Handshake:
         elif will is not None and (not is_topic(will.topic) or is_reserved(will.topic)):
             text = "The will's topic is empty, has a wildcard or is reserved."
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
-        elif (unclear := _unclear_content(packet)) is not None:
+        elif (unclear := _unclear_content(packet, in_network=self.shared.effects.collects)) is not None:
             self.refuse(connection, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
         elif len(self.shared.connections) > limits.connections_max:
             text = f"There are {limits.connections_max} connections already; try again later."
             self.refuse(connection, ConnectCode.SERVER_BUSY, text)
+        elif not connection.takes(len(self._connack(packet, connection.fresh_id).write())):
+            self.close_silently(connection)  # it could not be told that it is let in
         else:
             connection.state = Phase.KNOCKING
             connection.connect = frame
@@ -108,10 +111,15 @@ class Handshake:
         """Answer a CONNECT with a refusal, and close; `reference` names the server to use instead."""
         self.shared.counters.refused[code.name.lower()] += 1
         packet = ConnAckPacket(reason_code=code, reason_str=text, server_reference=reference).write()
-        if connection.packet_bytes_max and len(packet) > connection.packet_bytes_max:
-            packet = ConnAckPacket(reason_code=code).write()
-        self.deliverer.write(connection, packet)
-        connection.state = Phase.CLOSED
+        self._write_fitting(connection, packet, ConnAckPacket(reason_code=code).write())
+        self.close_silently(connection)
+
+    def _write_fitting(self, connection: Connection, packet: bytes, shorter: bytes) -> None:
+        """Write the first of two packets that the client takes, if there is one."""
+        for one in (packet, shorter):
+            if connection.takes(len(one)):
+                self.deliverer.write(connection, one)
+                return
 
     def refuse_broken(self, connection: Connection, reason: Reason, text: str) -> None:
         """Answer a CONNECT that cannot be read."""
@@ -137,7 +145,7 @@ class Handshake:
         self._settle_session(session, packet, admission, now)
         session.connection, connection.session = connection, session
         connection.state = Phase.OPEN
-        self.deliverer.write(connection, self._connack(connection, session, packet, is_old=is_old))
+        self._welcome(connection, session, packet, is_old=is_old)
         if self.shared.effects.collects:
             self.shared.effects.changes.append(Change(Turn.ARRIVED, session))
         if session.thin_at:
@@ -181,9 +189,7 @@ class Handshake:
         connection.window = min(packet.receive_max, limits.inflight_max)
         connection.aliases_out_max = min(packet.topic_alias_max, limits.topic_alias_max)
         connection.numbered = "1" in property_values(packet.user_properties, NUMBERED)
-        connection.keep_alive_s = packet.keep_alive
-        if packet.keep_alive > limits.keep_alive_max_s > 0:
-            connection.keep_alive_s = limits.keep_alive_max_s
+        connection.keep_alive_s = self._keep_alive(packet.keep_alive)
         if connection.keep_alive_s:
             self.shared.remind(
                 connection.seen_s + 1.5 * connection.keep_alive_s, Due.KEEP_ALIVE, connection.number
@@ -213,31 +219,47 @@ class Handshake:
         limit = self.shared.limits.session_expiry_max_s
         return asked if asked <= limit or limit == NEVER else limit
 
-    def _connack(
+    def _keep_alive(self, asked: int) -> int:
+        limit = self.shared.limits.keep_alive_max_s
+        return limit if asked > limit > 0 else asked
+
+    def _welcome(
         self, connection: Connection, session: Session, packet: ConnectPacket, *, is_old: bool
-    ) -> bytes:
-        limits = self.shared.limits
-        changed = session.expiry != packet.session_expiry_interval
-        shorter = packet.keep_alive != connection.keep_alive_s
-        packet_of: Callable[..., ConnAckPacket] = partial(
-            ConnAckPacket,
-            session_present=is_old,
-            session_expiry_interval=session.expiry if changed else None,
-            assigned_client_id=None if packet.client_id else session.client_id,
-            server_keep_alive=connection.keep_alive_s if shorter else None,
-            receive_max=limits.receive_max,
-            topic_alias_max=limits.topic_alias_max,
-            max_packet_size=limits.packet_bytes_max,
-            shared_subscription_available=self.shared.shared_subscriptions,
-        )
+    ) -> None:
+        """Tell a client that it is let in; and with whom it is, if there is room for that."""
         properties = [(BROKER, self.shared.name)]
         if self.shared.quenches and "1" in property_values(packet.user_properties, QUENCH):
             properties.append((QUENCH, "1"))
             self.shared.effects.sources.append(connection)
-        answer = packet_of(user_properties=properties).write()
-        if connection.packet_bytes_max and len(answer) > connection.packet_bytes_max:
-            answer = packet_of().write()
-        return answer
+        longer, shorter = (
+            self._connack(packet, session.client_id, is_old=is_old, properties=told).write()
+            for told in (properties, [])
+        )
+        self._write_fitting(connection, longer, shorter)
+
+    def _connack(
+        self,
+        packet: ConnectPacket,
+        client_id: str,
+        *,
+        is_old: bool = False,
+        properties: Sequence[tuple[str, str]] = (),
+    ) -> ConnAckPacket:
+        """Return the answer to a CONNECT: what differs from what was asked, and what the broker allows."""
+        limits = self.shared.limits
+        expiry = self._expiry(packet.session_expiry_interval)
+        keep_alive = self._keep_alive(packet.keep_alive)
+        return ConnAckPacket(
+            session_present=is_old,
+            session_expiry_interval=expiry if expiry != packet.session_expiry_interval else None,
+            assigned_client_id=None if packet.client_id else client_id,
+            server_keep_alive=keep_alive if keep_alive != packet.keep_alive else None,
+            receive_max=limits.receive_max,
+            topic_alias_max=limits.topic_alias_max,
+            max_packet_size=limits.packet_bytes_max,
+            shared_subscription_available=self.shared.shared_subscriptions,
+            user_properties=list(properties),
+        )
 
     # Going -------------------------------------------------------------------------------------------
 
@@ -245,13 +267,8 @@ class Handshake:
         """Tell a client why it is disconnected, and read nothing of it any more."""
         if connection.state is Phase.OPEN:
             packet = DisconnectPacket(reason_code=reason, reason_str=text, server_reference=reference).write()
-            if connection.packet_bytes_max and len(packet) > connection.packet_bytes_max:
-                packet = DisconnectPacket(reason_code=reason).write()
-            self.deliverer.write(connection, packet)
-        elif not connection.output:
-            self.shared.effects.touched.append(connection)  # so that the driver sees it is closed
-        connection.state = Phase.CLOSED
-        connection.direct = False
+            self._write_fitting(connection, packet, DisconnectPacket(reason_code=reason).write())
+        self.close_silently(connection)
 
     def disconnected(
         self, connection: Connection, session: Session, packet: DisconnectPacket, now: float
@@ -393,14 +410,15 @@ def may_publish(permissions: Permissions | None, topic: str) -> bool:
     return allowed is None or any(pattern.matches(topic) for pattern in allowed)
 
 
-def _unclear_content(packet: ConnectPacket) -> str | None:
+def _unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
     """Return what is wrong with a CONNECT's advertisements or its will's policy."""
+    said: list[Advertisement | Policy] = []
     try:
-        for text in property_values(packet.user_properties, ADVERTISE):
-            parse_advertisement(text)
+        said += map(parse_advertisement, property_values(packet.user_properties, ADVERTISE))
         if packet.will is not None:
-            for text in property_values(packet.will.user_properties, POLICY):
-                parse_policy(text)
+            said += map(parse_policy, property_values(packet.will.user_properties, POLICY))
+        for one in said if in_network else ():
+            check_tellable(one)
     except ContentError as error:
         return str(error)
     return None

@@ -9,7 +9,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Limits on clients, each with its unit in its name; the defaults suit a broker with a gigabyte."""
 
     connections_max: int = 20_000
-    packet_bytes_max: int = 1_048_576
+    packet_bytes_max: int = 2 * 1_048_576
     """The largest packet a client may send; announced to it."""
     receive_max: int = 1_000
     """QoS 1 and 2 publishes that a client may have unacknowledged; announced to it."""

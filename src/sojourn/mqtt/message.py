@@ -95,7 +95,8 @@ class Message:
         self.properties = properties
         self.expiry = expiry
         """Seconds to live at arrival, or None."""
-        self.expires_s = math.inf if expiry is None else arrived_s + expiry
+        # Life is counted in whole seconds: what has none left is sent within this one, or not at all.
+        self.expires_s = math.inf if expiry is None else arrived_s + (expiry or 1)
         self.policy = policy
         self.source = ""
         self.sequence = 0
@@ -134,7 +135,7 @@ class Message:
             return self._plain or self._cut()
         if expiry is not None:
             # Whole seconds in which it lay here are gone (MQTT 5, section 3.3.2.3.3).
-            expiry = max(1, expiry - int(now - self.arrived_s))
+            expiry = max(min(1, expiry), expiry - int(now - self.arrived_s))
             if not special and expiry == self.expiry:
                 return self._plain or self._cut()
         key = (qos, retain, identifiers, alias, with_topic, numbered, expiry)

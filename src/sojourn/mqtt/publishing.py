@@ -14,7 +14,14 @@ from mqtt5 import PubAckPacket, PubAckReasonCode, PublishPacket, PubRecPacket, P
 from sojourn.interest import Policy, TopicError
 from sojourn.interest.topics import check_topic
 from sojourn.mqtt.connection import Connection
-from sojourn.mqtt.content import ContentError, event_of, parse_advertisement, parse_policy, property_values
+from sojourn.mqtt.content import (
+    ContentError,
+    check_tellable,
+    event_of,
+    parse_advertisement,
+    parse_policy,
+    property_values,
+)
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC, NUMBER, POLICY
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
@@ -82,12 +89,12 @@ class Publisher:
             session.client_id,
             properties=properties,
         )
-        self._accept(message, route, now)
-        if qos:
+        if qos:  # answered first: a client that gets its own messages need not tell them from the answer
             output = connection.output
             if not output:
                 shared.effects.touched.append(connection)
             output.append(b"\x40\x02" + PACKET_ID[number])
+        self._accept(message, route, now)
         return True
 
     def publish(
@@ -113,7 +120,7 @@ class Publisher:
                 Reason.RECEIVE_MAX_EXCEEDED, f"At most {self.shared.limits.receive_max} may be unanswered."
             )
         try:
-            self._take(session, packet, topic, frame, now)
+            message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
             self.shared.counters.refused["publish"] += 1
             self._answer(connection, qos, number, refusal)
@@ -121,6 +128,8 @@ class Publisher:
         if qos == 2:
             session.received.add(number)
         self._answer(connection, qos, number, None)
+        if message is not None:
+            self._accept(message, self.shared.tree.route(topic), now)
 
     def _topic(self, connection: Connection, packet: PublishPacket) -> str:
         """Return the topic of a packet, by its alias if it has no other."""
@@ -142,8 +151,10 @@ class Publisher:
             connection.aliases_in[alias] = topic
         return topic
 
-    def _take(self, session: Session, packet: PublishPacket, topic: str, frame: bytes, now: float) -> None:
-        """Check what a client may not do, and accept the message."""
+    def _take(
+        self, session: Session, packet: PublishPacket, topic: str, frame: bytes, now: float
+    ) -> Message | None:
+        """Check what a client may not do, and retain the message; return it unless it was for the broker."""
         if is_reserved(topic) or not may_publish(session.permissions, topic):
             raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, f"You may not publish to {topic[:80]!r}.")
         if self.shared.refusing is not None and (int(packet.qos) or packet.retain):
@@ -154,16 +165,16 @@ class Publisher:
             raise _RefusedError(PubAckReasonCode.TOPIC_NAME_INVALID, str(error)) from None
         if topic == ADVERTISE_TOPIC:
             self._advertise(session, packet.payload)
-            return
+            return None
         if self._came_before(session, packet):
-            return
+            return None
         message = _message(packet, topic, frame, session.client_id, self._policy(packet), now)
         allowed = session.permissions.publish_if if session.permissions is not None else None
         if allowed is not None and not allowed.matches(event_of(message)):
             raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, "You may not publish such attributes.")
         if message.retain:
             self._retain(message)
-        self._accept(message, self.shared.tree.route(topic), now)
+        return message
 
     def _came_before(self, session: Session, packet: PublishPacket) -> bool:
         """Whether a client sends an event again, perhaps at another broker, that it numbered itself."""
@@ -192,9 +203,12 @@ class Publisher:
                 f"A message has one policy of at most {self.shared.limits.filter_bytes_max} bytes.",
             )
         try:
-            return parse_policy(texts[0])
+            policy = parse_policy(texts[0])
+            if self.shared.effects.collects:
+                check_tellable(policy)
         except ContentError as error:
             raise _RefusedError(PubAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
+        return policy
 
     def _advertise(self, session: Session, payload: bytes) -> None:
         """Add the advertisements in a payload, one a line, to the client's; none at all withdraws them."""
@@ -202,7 +216,9 @@ class Publisher:
         try:
             texts = [line.strip() for line in payload.decode().splitlines() if line.strip()]
             for text in texts:
-                parse_advertisement(text)
+                advertisement = parse_advertisement(text)
+                if self.shared.effects.collects:
+                    check_tellable(advertisement)
         except (ContentError, UnicodeDecodeError) as error:
             raise _RefusedError(PubAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         advertisements = tuple(dict.fromkeys((*session.advertisements, *texts))) if texts else ()
@@ -278,7 +294,7 @@ class Publisher:
             else:
                 code = PubRecReasonCode(int(refusal.code))
                 answer = PubRecPacket(number, reason_code=code, reason_str=reason).write()
-            if not connection.packet_bytes_max or len(answer) <= connection.packet_bytes_max:
+            if connection.takes(len(answer)):
                 break
         self.deliverer.write(connection, answer)
 

@@ -12,7 +12,7 @@ from mqtt5 import UnsubAckReasonCode as UnsubCode
 
 from sojourn.interest import Filter, TopicError, TopicPattern
 from sojourn.mqtt.connection import Connection
-from sojourn.mqtt.content import ContentError, parse_filter, property_values
+from sojourn.mqtt.content import ContentError, check_tellable, interest_of, parse_filter, property_values
 from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
@@ -149,6 +149,8 @@ class Subscriber:
             raise _RefusedError(SubCode.TOPIC_FILTER_INVALID, str(error)) from None
         filter_text, condition = self._condition(session, packet)
         try:
+            if self.shared.effects.collects:
+                check_tellable(interest_of(pattern, condition))
             policy = read_policy(packet.user_properties)
         except ContentError as error:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
@@ -239,6 +241,6 @@ class Subscriber:
 def _suback(connection: Connection, number: int, codes: list[SubCode], reason: str | None) -> bytes:
     if reason is not None:
         packet = SubAckPacket(number, codes, reason_str=reason[:2_000]).write()
-        if not connection.packet_bytes_max or len(packet) <= connection.packet_bytes_max:
+        if connection.takes(len(packet)):
             return packet
     return SubAckPacket(number, codes).write()
