@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from sojourn.adhoc.aodv.tables import BUFFER_MAX, REQUESTS_MAX_PER_S
-from sojourn.adhoc.packets import DATA, KINDS, REASONS, REQUEST
+from sojourn.adhoc.packets import DATA, EVENT, KINDS, REASONS, REQUEST
 from sojourn.sim.manet_scenario import Manet
 from sojourn.sim.manet_world import World
 
@@ -111,3 +111,51 @@ def test_limits_are_kept() -> None:
     assert lost[REASONS.index("buffer full")] > 0
     assert world.net.cores.aodv.waiting.shape[1] == BUFFER_MAX
     assert KINDS[REQUEST] == "route request"
+
+
+def lone(places: NDArray[np.float64], duration_s: float, *, gone_s: float | None = None) -> World:
+    """One publisher, node 0, with one event a second for the last node; the one between may leave."""
+    nodes = len(places)
+    given = Manet(
+        scheme="b-aodv", nodes=nodes, topics=1, publishers=1, subscribers=1, duration_s=duration_s,
+        warmup_s=1.5, publish_s=1.0, hello=False,
+    )  # fmt: skip
+    track = still(places, duration_s)
+    if gone_s is not None:
+        track[round(gone_s * 10) :, 1] += 9_000.0
+    world = World(given, track=track)
+    topics = world.net.cores.topics
+    topics.subscriptions["node"] = topics.topics["home"] = nodes - 1
+    topics.subscriptions["least"], topics.subscriptions["clearance"] = 0.0, 9
+    world.publications["node"] = 0
+    return world
+
+
+def test_a_search_asks_the_whole_net_twice() -> None:
+    """Rings of 1, 3, 5 and 7 hops, then twice the whole net: after 10.3 s what waits is lost, not before."""
+    world = lone(np.array([[0.0, 0.0], [9_000.0, 0.0]]), 25.0)
+    first_s = float(world.publications["made_s"][0])
+    lost = world.net.run["lost"][0][DATA, EVENT]
+    for now_s in world.steps(0.1):
+        waited_s = now_s - first_s
+        if waited_s < 10.2:
+            assert lost.sum() == 0
+        elif 10.5 < waited_s < 20.0:
+            assert lost[REASONS.index("no route")] == lost.sum() == 11
+        if 9.0 < waited_s < 10.2:
+            assert world.net.run["sent"][0][REQUEST].sum(axis=0)[0] == 6
+
+
+def test_what_the_radio_could_not_hand_on_is_lost_at_its_source_too() -> None:
+    """One event per broken link is lost; the next ones wait for a route, and there is another way."""
+    places = np.array([[0.0, 0.0], [200.0, 0.0], [200.0, 100.0], [400.0, 0.0]])
+    broken = 0
+    for leaves in (1, 2):  # whichever of the two ways AODV chose, one of these breaks it
+        order = np.array([0, leaves, 3 - leaves, 3])
+        world = lone(places[order], 20.0, gone_s=8.0)
+        result = world.run()
+        lost = world.net.run["lost"][0][DATA, EVENT]
+        assert lost.sum() == lost[REASONS.index("link broke")] == result.broken <= 1
+        assert int(np.isfinite(world.net.delivered_s).sum()) == len(world.publications) - lost.sum()
+        broken += result.broken
+    assert broken > 0

@@ -28,6 +28,7 @@ from sojourn.sim.manet_state import (
     AGAIN_TIMER,
     AIR_END,
     ATTEMPT,
+    ATTEMPTS_MAX,
     AWAITING,
     BROKEN,
     CCA_S,
@@ -41,7 +42,6 @@ from sojourn.sim.manet_state import (
     PUBLICATION_DUE,
     QUEUE_MAX,
     RETRIED,
-    RETRIES_MAX,
     SEARCH_TIMER,
     SIFS_S,
     SLOT_S,
@@ -213,7 +213,7 @@ def _on_ack_missed(net: Net, node: int, token: int) -> None:
     mac = net.macs[node]
     if mac.state != AWAITING or mac.token != token:
         return
-    if mac.retries < RETRIES_MAX:
+    if mac.retries + 1 < ATTEMPTS_MAX:
         mac.retries += 1
         net.run[0].numbers[RETRIED] += 1
         mac.window = min(2 * mac.window + 1, WINDOW_MAX)

@@ -3,7 +3,7 @@
 What is modelled: carrier sense up to 550 m; DIFS and a back-off that freezes while the medium is busy; a
 window that doubles with every missing acknowledgement; acknowledgements as frames of their own after SIFS;
 collisions at the receiver, with capture of a frame ten times as strong as whatever else is in the air there;
-nodes that begin within the same 15 us; unicast given up after seven retries, which the layer above is told;
+nodes that begin within the same 15 us; unicast given up after seven attempts, which the layer above is told;
 broadcast sent once and never acknowledged; a queue of fifty.
 
 What is simplified: every frame is preceded by a random back-off, also after long silence; no RTS/CTS and
@@ -23,7 +23,6 @@ from sojourn.sim.manet_state import (
     AIR_MAX,
     ATTEMPT,
     BITS_PER_S,
-    CAPTURE,
     CCA_S,
     COLLISIONS,
     DIFS_S,
@@ -129,7 +128,8 @@ def freeze(net: Net, node: int) -> None:
         return
     counted_s = net.run[0].now_s - mac.since_s - DIFS_S
     if counted_s > 0:
-        mac.slots = max(0, mac.slots - int(counted_s / SLOT_S))
+        # A slot that is over but for rounding is over.
+        mac.slots = max(0, mac.slots - int(counted_s / SLOT_S + 1e-6))
     mac.armed = 0
     mac.token += 1
 
@@ -196,11 +196,11 @@ def _reach(net: Net, slot: int, node: int, distance2: float, inside: int) -> Non
     if mac.transmitting == 0:
         power = strength(distance2)
         if mac.hearing >= 0:
-            if mac.strength < CAPTURE * power and mac.clear != 0:
+            if mac.strength < net.run[0].capture * power and mac.clear != 0:
                 mac.clear = 0
                 net.run[0].numbers[COLLISIONS] += 1
         elif inside:
-            if mac.sensed == 0 or power >= CAPTURE * _noise(net, node):
+            if mac.sensed == 0 or power >= net.run[0].capture * _noise(net, node):
                 mac.hearing, mac.strength, mac.clear = slot, power, 1
             else:
                 net.run[0].numbers[COLLISIONS] += 1

@@ -19,7 +19,7 @@ CARRIER_SENSE_M = 550.0
 CROSSOVER_M = 86.14
 """Up to here strength falls with the square of the distance, beyond with its fourth power."""
 CAPTURE = 10.0
-"""A frame is received through others that are weaker by this factor."""
+"""A frame is received through others that are weaker by this factor (ns-2's; a run may have another)."""
 
 # 802.11 with direct sequence, all frames at 2 Mb/s.
 BITS_PER_S = 2e6
@@ -28,7 +28,8 @@ PREAMBLE_S = 192e-6
 CCA_S = 15e-6
 """How long it takes to notice that somebody sends: who begins within it collides."""
 WINDOW_MIN, WINDOW_MAX = 31, 1023
-RETRIES_MAX = 7
+ATTEMPTS_MAX = 7
+"""Times that a unicast frame is sent: the standard's short retry limit counts attempts, not repetitions."""
 MAC_BYTES, ACK_BYTES = 28 + 8, 14
 ACK_S = PREAMBLE_S + 8 * ACK_BYTES / BITS_PER_S
 
@@ -139,6 +140,7 @@ RUN = np.dtype(
         # The radio.
         ("reception_m", "f8"),
         ("sense_m", "f8"),
+        ("capture", "f8"),
         ("tick_s", "f8"),
         ("ideal", "i8"),  # no contention, no collisions: for tests of routing alone
         # The workload.
@@ -197,7 +199,8 @@ def make_net(
     """A network at rest, before anything is planned."""
     nodes = track.shape[1]
     run = np.zeros(1, RUN)
-    given = {"reception_m": RECEPTION_M, "sense_m": CARRIER_SENSE_M, "tick_s": 0.1, "stale_s": -1.0, **rules}
+    given = {"reception_m": RECEPTION_M, "sense_m": CARRIER_SENSE_M, "capture": CAPTURE}
+    given |= {"tick_s": 0.1, "stale_s": -1.0, **rules}
     for name, value in given.items():
         run[name] = value
     packets = 40 * nodes + 1024

@@ -20,7 +20,6 @@ from sojourn.adhoc.aodv.tables import (
 from sojourn.adhoc.kernels import inner
 from sojourn.adhoc.packets import (
     ARRIVED,
-    DATA,
     ERROR,
     EVERYBODY,
     HELLO,
@@ -253,14 +252,13 @@ def link_lost(aodv: Aodv, node: int, neighbour: int, now_s: float, out: Effects)
 
 @inner
 def link_broke(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects) -> None:
-    """A packet could not be handed to its next hop."""
+    """A packet could not be handed to its next hop: the link is gone, and so is the packet.
+
+    The RFC keeps packets while a route is sought, not those that were sent; ns-2 and ns-3 drop them, at their
+    source as anywhere else.
+    """
     link_lost(aodv, node, packet.to, now_s, out)
-    if packet.kind == DATA and packet.origin == node:
-        packet.ttl += 1
-        packet.hops -= 1
-        route(aodv, node, packet, now_s, out)
-    else:
-        lose(out, packet, LINK_BROKE)
+    lose(out, packet, LINK_BROKE)
 
 
 @inner

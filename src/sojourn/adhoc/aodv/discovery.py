@@ -1,8 +1,9 @@
 """Asking for a route (RFC 3561, sections 6.3 and 6.4): an expanding ring, then the whole net, then no more.
 
 The first ring is one hop, or the last known distance and two more; rings grow by two up to seven; then the
-whole net is asked, and again after twice and four times the wait. Packets wait in a buffer meanwhile. A node
-asks at most ten times a second: what is more waits for the next second.
+whole net is asked, RREQ_RETRIES times in all (section 6.3: discovery attempted so often at the maximum TTL
+has failed), the second with twice the wait. Packets wait in a buffer meanwhile, at most some ten seconds. A
+node asks at most ten times a second: what is more waits for the next second.
 """
 
 from typing import Any
@@ -134,7 +135,7 @@ def search_again(
         if search.ttl < NET_DIAMETER:
             wider = search.ttl + TTL_INCREMENT
             search.ttl = wider if wider <= TTL_THRESHOLD else NET_DIAMETER
-        elif search.retries < RREQ_RETRIES:
+        elif search.retries + 1 < RREQ_RETRIES:
             search.retries += 1
         else:
             search.searching = 0

@@ -63,7 +63,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
             "maps",
             "the paper gives no measures: a freeway through 2 km, and two avenues by two streets in 1.4 km",
         ),
-        ("radio", "250 m, carrier sense 550 m, 2 Mb/s, CSMA/CA, 7 retries; no RTS/CTS"),
+        ("radio", "250 m, carrier sense 550 m, 2 Mb/s, CSMA/CA, 7 attempts; no RTS/CTS"),
         ("GPSR", f"beacons every {manet.beacon_s:g} s ± 50%, Gabriel graph, {manet.ttl} hops at most"),
         ("AODV", "RFC 3561 with hellos, without local repair"),
         ("soft state", f"{manet.soft_state_s:g} s; advertisements every {manet.advertise_s:g} s (ours)"),
