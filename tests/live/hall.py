@@ -13,7 +13,7 @@ from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilte
 
 from sojourn.live.config import BrokerConfig, Config, MobilityConfig, RoutingConfig
 from sojourn.live.network import Network
-from sojourn.live.recording import FRAME, LOST, OPENED, RECEIVED, TICK, Recording
+from sojourn.live.recording import FRAME, LINK, LOST, OPENED, RECEIVED, TICK, Recording
 from sojourn.mqtt import conventions
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
@@ -89,6 +89,11 @@ class Desk:
                 self.recording.note(FRAME, self.hall.now, peer, position.number, body)
             self.carry_out()
 
+    def linked(self, peer: str, *, up: bool) -> None:
+        """A link is there, or gone."""
+        self.network.linked(peer, self.hall.now, up=up)
+        self.recording.note(LINK, self.hall.now, peer, up)
+
     def tick(self) -> None:
         """Time passed."""
         self.core.time_passed(self.hall.now)
@@ -140,14 +145,17 @@ class Hall:
             end.network.channels[far.name].opened()
         for end, far in (ends, ends[::-1]):
             far.frame(end.name, end.network.channels[far.name].greet())
+            far.linked(end.name, up=True)
+        self.cut -= {one, other}
 
     def unlink(self, name: str) -> None:
         """Cut a broker off."""
         self.cut.add(name)
         for one, other in self.config.links:
             if name in (one, other):
-                self.by_name[one].network.channels[other].closed()
-                self.by_name[other].network.channels[one].closed()
+                for end, far in ((one, other), (other, one)):
+                    self.by_name[end].network.channels[far].closed()
+                    self.by_name[end].linked(far, up=False)
 
     def carry(self, end: str, far: str) -> bool:
         """Let a link carry what waits at one end; say whether there was anything."""

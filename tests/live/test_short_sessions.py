@@ -51,3 +51,61 @@ def test_a_client_that_takes_over_its_own_short_session_is_served_anew() -> None
         second.leave()
         hall.settle()
         assert not any(desk.network.broker.router.subs for desk in hall.desks)
+
+
+def test_a_broker_that_has_been_down_for_a_while_is_not_waited_for() -> None:
+    """A client that names no broker is let in at once; one that names the missing broker waits a little."""
+    hall = Hall(line(3))
+    hall.unlink("B3")
+    early = hall.visit(0, "early")
+    hall.settle()
+    assert not early.inbox, "it may only be restarting"
+    hall.wait(5.1)
+    assert not early.inbox.pop().session_present
+    hall.wait(5.0)
+    near = hall.visit(1, "near")
+    hall.settle()
+    assert not near.inbox.pop().session_present
+    faithful = hall.visit(1, "faithful", user_properties=[("sojourn-previous", "B3")])
+    hall.settle()
+    assert not faithful.inbox
+    hall.wait(5.1)
+    assert not faithful.inbox.pop().session_present
+
+
+def test_a_client_that_names_a_silent_broker_gets_in_though_it_is_sent_away_meanwhile() -> None:
+    """A broker lets nobody wait for longer than ten seconds; whoever comes again has not waited in vain."""
+    hall = Hall(line(3))
+    hall.cut.add("B3")  # nobody notices that it is down
+    named = [("sojourn-previous", "B3")]
+    first = hall.visit(1, "client", user_properties=named)
+    hall.wait(10.1)
+    assert first.is_over
+    assert not first.inbox
+    second = hall.visit(1, "client", user_properties=named)
+    hall.wait(5.1)
+    assert not second.inbox.pop().session_present
+
+
+def test_a_session_that_was_out_of_reach_gives_way_to_the_one_begun_meanwhile() -> None:
+    """Cut off with its session, a broker learns on its return that the client has begun anew elsewhere."""
+    hall = Hall(line(2))
+    first = hall.visit(1, "reader", lasts_s=300)
+    hall.settle()
+    first.subscribe("old")
+    hall.settle()
+    first.lose()
+    hall.unlink("B2")
+    hall.wait(11.0)
+    second = hall.visit(0, "reader", lasts_s=300)
+    assert not second.inbox.pop().session_present
+    second.subscribe("new")
+    hall.link("B1", "B2")
+    hall.settle()
+    assert [list(desk.core.state.sessions) for desk in hall.desks] == [["reader"], []]
+    writer = hall.visit(1, "writer")
+    hall.settle()
+    writer.publish("old", b"not any more")
+    writer.publish("new", b"this")
+    hall.settle()
+    assert second.got == [b"this"]

@@ -21,6 +21,8 @@ from sojourn.routing.overlay import Overlay
 
 STATUS_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared the brokers' reports."""
+DOWN_S = 10.0
+"""Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
 
 
 class Neighbourhood:
@@ -42,11 +44,28 @@ class Neighbourhood:
         self.wire = Wire(self.names, len(self.names_of))
         self.channels = {self.names_of[peer]: Channel(name, self.names_of[peer], life) for peer in near}
         self.neighbours = Neighbours(near)
+        self.down_since: dict[str, float] = {}
+        """By neighbour that there is no connection to: since when."""
         self.watcher: Watcher | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the watcher, which belongs to one life of the process."""
         return self.__dict__ | {"watcher": None}
+
+    def linked(self, peer: str, now: float, *, up: bool) -> None:
+        """A connection to a neighbour is there, or gone."""
+        if up:
+            self.down_since.pop(peer, None)
+        else:
+            self.down_since.setdefault(peer, now)
+
+    def _absent(self, now: float) -> frozenset[int]:
+        """The brokers that have been out of reach for a while: all on the far side of a link that is down."""
+        away = {self.numbers[peer] for peer, since_s in self.down_since.items() if now - since_s >= DOWN_S}
+        if not away:
+            return frozenset()
+        others = (number for number in range(len(self.names_of)) if number != self.number)
+        return frozenset(one for one in others if self.overlay.next_hop(self.number, one) in away)
 
     def tell_status(self, report: bytes, now: float) -> None:
         """Let every broker know how this one is doing."""

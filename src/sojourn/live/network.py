@@ -61,6 +61,7 @@ class Network(Serving):
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.numbers.get(named[0]) if named else None
         waiting = Waiting(number, admission, epoch, previous, marks)
+        self.finder.absent = self._absent(now)
         session = self.core.state.sessions.get(client_id)
         is_over = session is not None and (packet.clean_start or not session.expiry)
         if is_over:
@@ -236,6 +237,7 @@ class Network(Serving):
         """Let timers run out."""
         while (due := self.timers.due(now)) is not None:
             self._tell(facts.TimerFired(*due), now)
+        self.finder.absent = self._absent(now)
         self.finder.time_passed(now)
         self._follow_finder(now)
         self.report(now)

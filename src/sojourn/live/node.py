@@ -35,6 +35,7 @@ from sojourn.live.recording import (
     BLOCKED,
     DRAINED,
     FRAME,
+    LINK,
     LOST,
     OPENED,
     RECEIVED,
@@ -211,6 +212,8 @@ class Node:
             server_tls=for_callers(tls, name) if tls is not None else None,
             client_tls=for_calling(tls, name) if tls is not None else None,
         )
+        for peer in network.channels:
+            self._note_link(peer, up=False)
 
     def _trace(self, network: Network) -> None:
         """Write a trace, if the configuration wants one."""
@@ -239,9 +242,17 @@ class Node:
 
     def _on_link(self, peer: str, up: bool) -> None:  # noqa: FBT001 - up or down
         _log.info("link", extra={"peer": peer, "up": up})
+        self._note_link(peer, up=up)
         if not up:
             self.pressure.forget(peer)
         self.carry_out()
+
+    def _note_link(self, peer: str, *, up: bool) -> None:
+        assert self.network is not None
+        now = self.now()
+        self.network.linked(peer, now, up=up)
+        if self.recording is not None:
+            self.recording.note(LINK, now, peer, up)
 
     def _on_read(self) -> None:
         """Go on with what waited for room, now that a neighbour may have made some."""

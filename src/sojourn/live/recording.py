@@ -29,7 +29,7 @@ SNAPSHOT_ENTRIES = 200_000
 SNAPSHOT_BYTES = 64 << 20
 """A snapshot takes the place of the entries when there are so many, or so large."""
 
-OPENED, RECEIVED, BLOCKED, DRAINED, LOST, TICK, ADMITTED, REFUSED, FRAME = range(9)
+OPENED, RECEIVED, BLOCKED, DRAINED, LOST, TICK, ADMITTED, REFUSED, FRAME, LINK = range(10)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -100,6 +100,10 @@ def _feed(core: Core, network: Network | None, entry: bytes) -> None:
 
 
 def _retell(core: Core, network: Network | None, kind: int, now: float, what: list[Any]) -> None:
+    if kind in (FRAME, LINK):
+        assert network is not None, "only a broker with neighbours has links"
+        _retell_link(network, kind, now, what)
+        return
     match kind:
         case 0:
             core.opened(what[0], what[1], what[2], now)
@@ -123,6 +127,10 @@ def _retell(core: Core, network: Network | None, kind: int, now: float, what: li
                 core.admit(what[0], admission, now)
         case 7:
             core.refuse(what[0], ConnAckReasonCode(what[1]), what[2])
-        case 8:
-            assert network is not None, "only a broker with neighbours has frames"
-            network.frame_arrived(what[0], Position(what[1]), what[2], now)
+
+
+def _retell_link(network: Network, kind: int, now: float, what: list[Any]) -> None:
+    if kind == FRAME:
+        network.frame_arrived(what[0], Position(what[1]), what[2], now)
+    else:
+        network.linked(what[0], now, up=what[1])

@@ -17,6 +17,9 @@ The rules:
   it finds. So a client that runs ahead of the answers is followed along the way it took.
 - An asker gives up after a time, first on the named broker and then on all others: the client then
   starts anew. What is given away after that comes to nobody, and is a result like any other.
+- Brokers that the driver knows to be out of reach (`absent`) are asked like all others and not waited for,
+  unless the client names one. A session that is only there is given up for a client that comes here; it ends
+  when the question reaches it.
 
 This is a core: no clock, no sockets. Messages go hop by hop like all that have a destination.
 """
@@ -30,6 +33,8 @@ from typing import ClassVar, NamedTuple
 EVERYBODY = -1
 """The destination of a question to all brokers."""
 ASKERS_MAX = 10_000
+LAST_PATIENCE_S = 1.0
+"""What is left at least of the patience with a broker that a client names again."""
 FIND, FOUND = 32, 33
 """Kinds of messages, beyond those of `routing.messages`, which no router sees."""
 
@@ -87,16 +92,20 @@ class Give(NamedTuple):
 class _Search:
     """What one broker waits for."""
 
-    __slots__ = ("deadline_s", "epoch", "heir", "silent", "void", "widely")
+    __slots__ = ("deadline_s", "epoch", "given_up", "heir", "named", "named_s", "silent", "void")
 
-    def __init__(self, epoch: int, silent: set[tuple[int, int]], deadline_s: float, *, widely: bool) -> None:
+    def __init__(self, epoch: int, silent: set[tuple[int, int]], named: int | None, now: float) -> None:
         self.epoch = epoch
         self.silent = silent
         """Brokers that have not answered, each with the epoch of the question: one of an earlier connection
         to this broker may still be answered with the session."""
-        self.deadline_s = deadline_s
-        self.widely = widely
-        """Whether all brokers were asked."""
+        self.named = named
+        """The one broker that was asked; None if all were."""
+        self.named_s = now
+        """When the client first named it."""
+        self.given_up: frozenset[int] = frozenset()
+        """Brokers that were waited for in vain."""
+        self.deadline_s = now
         self.void = False
         """The client has connected elsewhere; but a session may be on its way here, and must not be missed by
         an asker who hears from everybody that they have none."""
@@ -114,6 +123,8 @@ class Finder:
         self._others = frozenset(range(brokers)) - {number}
         self._patience_s, self._named_patience_s = patience_s, named_patience_s
         """For the answers of all brokers; for that of the one which the client says it comes from."""
+        self.absent: frozenset[int] = frozenset()
+        """Brokers that are out of reach and have been so for a while, as far as the driver knows."""
         self._searches: dict[int, _Search] = {}
         self._askers: OrderedDict[int, tuple[int, int]] = OrderedDict()
         """By client: the epoch and broker of the latest question; what comes late goes there."""
@@ -132,7 +143,9 @@ class Finder:
             if running.heir is not None:
                 self._tell(client, *running.heir, held_epoch=epoch)
         before = running.silent if running is not None else set()
-        self._ask(client, epoch, previous if previous in self._others else None, before, now)
+        named = previous if previous in self._others else None
+        since = running.named_s if running is not None and running.named == named else None
+        self._search(client, _Search(epoch, before, named, now if since is None else since), now)
 
     def seeks(self, client: int) -> bool:
         """Whether a search for a client is under way."""
@@ -147,18 +160,24 @@ class Finder:
         for client in [client for client, (asked, _) in self._askers.items() if asked < epoch]:
             del self._askers[client]
 
-    def _ask(
-        self, client: int, epoch: int, previous: int | None, before: set[tuple[int, int]], now: float
-    ) -> None:
-        asked = self._others if previous is None else {previous}
-        silent = before | {(broker, epoch) for broker in asked}
-        if not silent:
-            self.results.append(Result(client, epoch))
-            return
-        deadline_s = now + (self._patience_s if previous is None else self._named_patience_s)
-        self._searches[client] = _Search(epoch, silent, deadline_s, widely=previous is None)
-        destination = EVERYBODY if previous is None else previous
-        self.sends.append(Find(destination=destination, sender=self.number, client=client, epoch=epoch))
+    def _search(self, client: int, search: _Search, now: float) -> None:
+        """Ask the broker that the client names, or all of them, and wait unless all are out of reach."""
+        named = search.named
+        asked = self._others - self.absent - search.given_up if named is None else {named}
+        search.silent = search.silent | {(broker, search.epoch) for broker in asked}
+        if named is None or named in self.absent:
+            search.deadline_s = now + self._patience_s
+        else:
+            # A client that comes again and again, and names the same broker, does not wait for ever.
+            search.deadline_s = max(search.named_s + self._named_patience_s, now + LAST_PATIENCE_S)
+        if self._others:
+            destination = EVERYBODY if named is None else named
+            self.sends.append(
+                Find(destination=destination, sender=self.number, client=client, epoch=search.epoch)
+            )
+        self._searches[client] = search
+        if not search.silent:
+            self._end(client, search, Result(client, search.epoch))
 
     def asked(self, message: Find, held_epoch: int | None) -> None:
         """Somebody asks for a client; `held_epoch` is that of its session here, None if there is none."""
@@ -224,12 +243,14 @@ class Finder:
         return min((search.deadline_s for search in self._searches.values()), default=None)
 
     def _nobody(self, client: int, search: _Search, now: float) -> None:
-        if search.widely or search.void:
+        """The brokers that were asked do not have it, or do not answer: ask all others, or give up."""
+        if search.named is None or search.void:
             self._end(client, search, Result(client, search.epoch))
             return
-        heir = search.heir
-        self._ask(client, search.epoch, None, search.silent, now)
-        self._searches[client].heir = heir
+        wider = _Search(search.epoch, set(), None, now)
+        wider.given_up = frozenset(broker for broker, _ in search.silent)
+        wider.heir = search.heir
+        self._search(client, wider, now)
 
     def _end(self, client: int, search: _Search, result: Result) -> None:
         del self._searches[client]
