@@ -137,7 +137,8 @@ class ClientConnection(asyncio.Protocol):
             if _is_sending(transport):
                 # To close now would reset the connection, and the client might never read why. It is told
                 # that nothing more comes, and what it sends is let pass until it closes.
-                transport.write_eof()
+                with contextlib.suppress(OSError):  # it may just have gone itself
+                    transport.write_eof()
                 transport.resume_reading()
             else:
                 transport.close()
