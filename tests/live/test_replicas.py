@@ -157,6 +157,38 @@ def test_events_wait_in_their_order_while_no_replica_is_there() -> None:
         pair.stop()
 
 
+def test_a_subscription_says_what_to_keep_at_every_replica() -> None:
+    """Of what came while the displayer was away, each replica kept the newest of each road."""
+    pair = Pair()
+
+    async def scenario() -> None:
+        pair.start(0)
+        pair.start(1)
+        displayer = ReplicaClient(pair.urls, client_id="displayer")
+        await displayer.connect()
+        await _until(lambda: len(displayer.connected) == 2)
+        with pytest.raises(TypeError, match="keeps"):
+            await displayer.subscribe(topic="cars", keeps="last:road")
+        await displayer.subscribe(topic="cars", keep="last:road")
+        await displayer.close()
+        async with ReplicaClient(pair.urls) as source:
+            await _until(lambda: len(source.connected) == 2)
+            for number in range(10):
+                await source.publish("cars", {"n": number, "road": number % 2})
+        back = ReplicaClient(pair.urls, client_id="displayer")
+        await back.connect()
+        await _until(lambda: back.dropped.copies == 2)
+        assert [(await back.next(5)).attributes["n"] for _ in range(2)] == [8, 9]
+        with pytest.raises(TimeoutError):
+            await back.next(0.1)
+        await back.close()
+
+    try:
+        asyncio.run(asyncio.wait_for(scenario(), 60))
+    finally:
+        pair.stop()
+
+
 def test_a_client_without_any_replica_says_so() -> None:
     """At once when all refuse it, after a while when none answers."""
     pair = Pair()

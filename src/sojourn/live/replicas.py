@@ -36,7 +36,7 @@ from sojourn.live.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, Client
 from sojourn.live.client_inbox import REMEMBERED_PUBLISHERS, Received
 from sojourn.live.client_link import ClientError, RefusedError
 from sojourn.live.client_outbox import Outbox
-from sojourn.live.client_packets import may_pass
+from sojourn.live.client_packets import may_pass, queue_properties
 
 FOR_EVER_S = 10 * 365 * 86_400.0
 REMEMBERED_NUMBERS = 20_000
@@ -96,6 +96,8 @@ class Wanted(NamedTuple):
 
     filter: str
     qos: int
+    missed: Mapping[str, Any]
+    """What to keep while the client is away (`Client.subscribe`)."""
 
 
 class Replica:
@@ -118,7 +120,7 @@ class Replica:
         async with self.catching_up:
             for topic, one in list(wanted.items()):
                 if self.has.get(topic) != one:
-                    await self.client.subscribe(one.filter, topic=topic, qos=one.qos)
+                    await self.client.subscribe(one.filter, topic=topic, qos=one.qos, **one.missed)
                     self.has[topic] = one
             for topic in [topic for topic in self.has if topic not in wanted]:
                 await self.client.unsubscribe(topic=topic)
@@ -309,9 +311,10 @@ class ReplicaClient:
 
     # Subscribing ---------------------------------------------------------------------------------------
 
-    async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1) -> None:  # noqa: A002
-        """Subscribe at every replica; those that are down learn of it when they are back."""
-        self._wanted[topic] = Wanted(filter, qos)
+    async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1, **missed: Any) -> None:  # noqa: A002
+        """Subscribe as a `Client` does, at every replica; those that are down learn of it when back."""
+        queue_properties(**missed)  # what cannot be asked for is refused here, and not at a replica later
+        self._wanted[topic] = Wanted(filter, qos, missed)
         try:
             await self._at_all(lambda replica: replica.catch_up(self._wanted))
         except ClientError:
