@@ -91,8 +91,8 @@ class Serving(Neighbourhood):
             if effects.settled:  # before changes: a client may answer and leave in one breath
                 settled = effects.settled[:]
                 effects.settled.clear()
-                for session, message in settled:
-                    self._settled(session, message, now)
+                for session, message, why_not in settled:
+                    self._settled(session, message, why_not, now)
             if effects.changes:
                 changes = effects.changes[:]
                 effects.changes.clear()
@@ -233,8 +233,10 @@ class Serving(Neighbourhood):
         if qos <= 0:
             self._advance(client, roamer, message.source, now)
 
-    def _settled(self, session: Session, message: Message, now: float) -> None:
-        if self.tracer is not None:
+    def _settled(self, session: Session, message: Message, why_not: str, now: float) -> None:
+        if self.tracer is not None and why_not:
+            self.tracer.dropped(session.client_id, message, why_not, now)
+        elif self.tracer is not None:
             self.tracer.delivered(session.client_id, message, now)
         client = self.names.client_number(session.client_id)
         roamer = self.roamers.get(client)

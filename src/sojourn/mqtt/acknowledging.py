@@ -35,7 +35,7 @@ class Acknowledger:
         if delivery is not None and delivery.qos == 1:
             del session.inflight[number]
             if self.effects.collects:
-                self.effects.settled.append((session, delivery.message))
+                self.effects.settled.append((session, delivery.message, ""))
         elif number in session.inflight:
             raise protocol_error("A message of QoS 2 is answered by PUBREC, and its PUBREL by PUBCOMP.")
         else:
@@ -54,7 +54,7 @@ class Acknowledger:
         if delivery is not None and delivery.qos != 2:
             raise protocol_error("A message of QoS 1 is answered by PUBACK.")
         if delivery is not None and self.effects.collects:
-            self.effects.settled.append((session, delivery.message))
+            self.effects.settled.append((session, delivery.message, ""))
         if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
             del session.inflight[number]
             return

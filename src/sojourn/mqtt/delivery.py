@@ -25,6 +25,7 @@ from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
 
+TOO_LARGE = "larger than the client takes"
 Overflow = list[tuple[Connection, Reason, str]]
 
 
@@ -263,10 +264,8 @@ class Deliverer:
     def _send(self, session: Session, connection: Connection, delivery: Delivery, now: float) -> int:
         """Write a message to the output; return the bytes, 0 when it cannot be sent at all."""
         message = delivery.message
-        counters = self.shared.counters
         if message.expires_s <= now:
-            counters.dropped["expired"] += 1
-            return 0
+            return self._drop(session, delivery, "expired")
         alias, with_topic = 0, True
         if connection.aliases_out_max:
             alias, with_topic = _alias(connection, message.topic)
@@ -280,8 +279,7 @@ class Deliverer:
             numbered=connection.numbered,
         )
         if not connection.takes(form.size):  # dropped as if it had been sent (MQTT-3.1.2-25)
-            counters.dropped["larger than the client takes"] += 1
-            return 0
+            return self._drop(session, delivery, TOO_LARGE)
         if alias and with_topic:
             connection.aliases_out[message.topic] = alias
         if delivery.qos:
@@ -291,6 +289,13 @@ class Deliverer:
         else:
             self.write(connection, form.head)
         return form.size
+
+    def _drop(self, session: Session, delivery: Delivery, reason: str) -> int:
+        """Be done with a message that its client is not sent; return the bytes that were written, none."""
+        self.shared.counters.dropped[reason] += 1
+        if delivery.qos and self.shared.effects.collects:
+            self.shared.effects.settled.append((session, delivery.message, reason))
+        return 0
 
     def write(self, connection: Connection, packet: bytes) -> None:
         """Put a packet into a connection's output."""
@@ -348,8 +353,7 @@ class Deliverer:
         )
         if not connection.takes(form.size):
             del session.inflight[number]
-            self.shared.counters.dropped["larger than the client takes"] += 1
-            return 0
+            return self._drop(session, delivery, TOO_LARGE)
         head = bytes((form.head[0] | 0x08,)) + form.head[1:]
         self.write(connection, head + PACKET_ID[number] + form.tail)
         return form.size

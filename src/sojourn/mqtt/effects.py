@@ -58,8 +58,8 @@ class Effects:
         """Clients to be admitted or refused, now or later."""
         self.published: list[Message] = []
         """What local clients published, to be routed and delivered."""
-        self.settled: list[tuple[Session, Message]] = []
-        """Messages of QoS 1 and 2 that clients have acknowledged."""
+        self.settled: list[tuple[Session, Message, str]] = []
+        """Messages of QoS 1 and 2 that clients have acknowledged, or will never be sent, and why not."""
         self.changes: list[Change] = []
         """What became of sessions and subscriptions."""
         self.sources: list[Connection] = []
