@@ -9,6 +9,7 @@ from sojourn.studies.manet import judging, presentation, study
 from sojourn.studies.manet.grid import grid
 from sojourn.studies.manet.parameters import OURS, SCALES, SCENARIOS, SIX, Scale
 from sojourn.studies.manet.runs import Run, simulate
+from sojourn.studies.manet.walks import otherwise
 from sojourn.studies.runner import run_grid
 
 TINY = Scale(
@@ -48,6 +49,17 @@ def test_a_tiny_study_judges_every_claim_and_draws_every_figure() -> None:
     assert verdicts["E-policy"].measured["against topic, content or policy"] == 0
     assert verdicts["E-policy"].measured["runs that used one past its time"] == 0
     assert verdicts["E-proximity"].measured["duplicates"] == 0
+    for name in ("E-void", "E-map", "E-rendezvous-sensitive", "E-delay", "E-load"):
+        assert "with ns-2's 32" in verdicts[name].evidence
+    assert all(" nan" not in verdict.evidence for verdict in verdicts.values())
     drawn = presentation.charts(outcome)
     assert len(drawn) == len(presentation.FIGURES)
     assert dict(presentation.facts(outcome))["what we would deploy"] != "not measured"
+
+
+def test_evidence_says_what_the_shorter_limit_of_hops_would_come_to() -> None:
+    """The same verdict or another one, and what breaks it; a claim that holds under both says so."""
+    assert "it still holds." in otherwise([], [])
+    assert "it still differs (a; b; c) and 1 more." in otherwise(["x"], ["a", "b", "c", "d"])
+    assert "the verdict is another: it holds." in otherwise(["x"], [])
+    assert "the verdict is another: it differs (a)." in otherwise([], ["a"])

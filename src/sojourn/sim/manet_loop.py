@@ -36,6 +36,8 @@ from sojourn.sim.manet_state import (
     ENQUEUE,
     HAPPENED,
     HEAP_SIZE,
+    HOPS_WALKED,
+    MATCHED,
     NEXT_EVENT,
     OVERFLOW,
     PERIOD,
@@ -84,12 +86,8 @@ def _carry_out(net: Net, node: int) -> None:
 @inner
 def _send(net: Net, node: int, at: int) -> None:
     row = net.out.rows[at]
-    if (
-        row.what == DELIVERY
-        and row.origin == node
-        and net.cores.topics.subscriptions[row.subscription].silent != 0
-    ):
-        _note_stale(net, node, row.lifetime_s)
+    if row.what == DELIVERY and row.origin == node:
+        _note_age(net, node, row.subscription, row.lifetime_s)
     packet = take_packet(net)
     if packet < 0:
         net.run[0].numbers[OVERFLOW] += 1
@@ -103,12 +101,15 @@ def _send(net: Net, node: int, at: int) -> None:
 
 
 @inner
-def _note_stale(net: Net, node: int, left_s: float) -> None:
-    """Note how old the subscription was by which an event for a silent subscriber was matched."""
+def _note_age(net: Net, node: int, subscription: int, left_s: float) -> None:
+    """Note how old the subscription is by which an event is sent, above all that of a silent subscriber."""
     run = net.run[0]
-    if run.now_s > run.silent_s:
+    age_s = net.cores.topics.stations[node].soft_state_s - left_s
+    run.numbers[MATCHED] += 1
+    run.age_s += age_s
+    if net.cores.topics.subscriptions[subscription].silent != 0 and run.now_s > run.silent_s:
         run.numbers[STALE_SENT] += 1
-        run.stale_s = max(run.stale_s, net.cores.topics.stations[node].soft_state_s - left_s)
+        run.stale_s = max(run.stale_s, age_s)
 
 
 @inner
@@ -129,6 +130,7 @@ def _deliver(net: Net, node: int, at: int) -> None:
         net.run[0].numbers[DUPLICATES] += 1
     else:
         net.delivered_s[row.event, row.subscription] = net.run[0].now_s
+        net.run[0].numbers[HOPS_WALKED] += row.hops
 
 
 # ------------------------------------------------------------------------------ the radio

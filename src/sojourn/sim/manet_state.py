@@ -129,8 +129,11 @@ HOP = np.dtype(
 
 # Indices into `numbers`.
 HEAP_SIZE, ORDER, FREE_PACKETS, FRAMES, ACTIVE, TICKS, NEXT_EVENT, HOPS_LOGGED, HAPPENED = range(9)
-COLLISIONS, RETRIED, BROKEN, DUPLICATES, UNAUTHORISED, STALE_SENT, OVERFLOW, FRAMES_SENT, SPARE = range(9, 18)
-NUMBERS = 18
+COLLISIONS, RETRIED, BROKEN, DUPLICATES, UNAUTHORISED, STALE_SENT, OVERFLOW, FRAMES_SENT, MATCHED = range(
+    9, 18
+)
+HOPS_WALKED = 18  # by events that were delivered, from their publishers on
+NUMBERS = 19
 
 
 RUN = np.dtype(
@@ -152,6 +155,7 @@ RUN = np.dtype(
         ("measure_s", "f8"),  # bytes are counted from here on
         # What is counted.
         ("stale_s", "f8"),  # the oldest subscription by which a silent subscriber was sent an event
+        ("age_s", "f8"),  # of the subscriptions by which events were sent to subscribers, all together
         ("numbers", "i8", (NUMBERS,)),
         ("sent", "i8", (len(KINDS), len(WHATS), 2)),  # packets and bytes given to the radio, once a hop
         ("lost", "i8", (len(KINDS), len(WHATS), len(REASONS))),

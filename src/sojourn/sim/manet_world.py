@@ -61,6 +61,16 @@ class Measured(NamedTuple):
     """Events sent to subscribers that had fallen silent."""
     stale_s: float
     """Age of the oldest subscription by which that was done; below 0 if none was sent."""
+    age_s: float
+    """Mean age of the subscriptions by which events were sent to subscribers; not a number if none was."""
+    hops: float
+    """Mean hops of a delivery, from its publisher on; not a number if there was none."""
+    attended: NDArray[np.bool_]
+    """By event: whether somebody was within K of its topic's home when it was published; over AODV, yes."""
+    due: NDArray[np.int64]
+    """By event: to how many subscribers it was due."""
+    got: NDArray[np.int64]
+    """By event: how many of them got it."""
     frames: int
     retried: int
     broken: int
@@ -210,6 +220,16 @@ class World:
         heard: NDArray[np.bool_] = wanted["silent"] == 0
         return due & heard
 
+    def attended(self) -> NDArray[np.bool_]:
+        """By event: whether somebody was within K of its topic's home when it was published."""
+        if not self.scheme.geographic:
+            return np.ones(len(self.publications), bool)
+        ticks = (self.publications["made_s"] / TICK_S).astype(np.int64)
+        homes = np.array(self.homes)[self.publications["topic"]]
+        apart = np.linalg.norm(self.track[ticks] - homes[:, None], axis=2)
+        near: NDArray[np.bool_] = apart.min(axis=1) <= self.manet.proximity_m
+        return near
+
     def measured(self) -> Measured:
         """What the run came to."""
         net, manet = self.net, self.manet
@@ -239,12 +259,21 @@ class World:
             lost=_losses(net),
             stale_sent=self.number(state.STALE_SENT),
             stale_s=float(net.run["stale_s"][0]),
+            age_s=_mean(float(net.run["age_s"][0]), self.number(state.MATCHED)),
+            hops=_mean(self.number(state.HOPS_WALKED), int((~np.isnan(at_s)).sum())),
+            attended=self.attended(),
+            due=due.sum(axis=1),
+            got=got.sum(axis=1),
             frames=self.number(state.FRAMES_SENT),
             retried=self.number(state.RETRIED),
             broken=self.number(state.BROKEN),
             collisions=self.number(state.COLLISIONS),
             happened=self.number(state.HAPPENED),
         )
+
+
+def _mean(total: float, count: int) -> float:
+    return total / count if count else float("nan")
 
 
 def map_of(manet: Manet) -> RoadMap:

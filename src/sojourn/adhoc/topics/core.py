@@ -198,17 +198,20 @@ def _match(topics: Topics, node: int, packet: Packet, now_s: float, out: Effects
     for number in range(topic.first, topic.end):
         entry = topics.stored[node, number]
         if entry.expires_s > now_s and passes(entry, packet):
-            send_event(topics, node, number, packet, now_s, out)
+            # An event's hops are counted from its publisher, also where it changes hands.
+            out.rows[send_event(topics, node, number, packet, now_s, out)].hops = packet.hops
 
 
 @inner
-def send_event(topics: Topics, node: int, number: int, event: Any, now_s: float, out: Effects) -> None:
-    """Send an event to one subscriber, where it was last known to be."""
+def send_event(topics: Topics, node: int, number: int, event: Any, now_s: float, out: Effects) -> int:
+    """Send an event to one subscriber, where it was last known to be; the packet's row."""
     entry = topics.stored[node, number]
-    row = out.rows[to_node(topics, node, entry.node, DELIVERY, 0, now_s, out)]
+    at = to_node(topics, node, entry.node, DELIVERY, 0, now_s, out)
+    row = out.rows[at]
     row.bytes = event.bytes
     row.topic, row.subscription, row.event = event.topic, number, event.event
     row.value, row.clearance = event.value, event.clearance
     row.goal_x, row.goal_y = entry.x, entry.y
     row.made_s = event.made_s
     row.lifetime_s = entry.expires_s - now_s  # of the subscription when it was matched
+    return at

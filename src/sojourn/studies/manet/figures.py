@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from sojourn.sim.manet_scenario import SCHEMES
+from sojourn.sim.manet_scenario import SCHEMES, Manet
 from sojourn.studies.manet.grid import NEAREST_NODE, NO_HELLO, SHORT_WALKS
-from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, NEAREST, OURS, SIX
+from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, NEAREST, OURS, SHORT_TTL, SIX
 from sojourn.studies.manet.table import Table
 
 COLOURS = {
@@ -117,10 +117,10 @@ def hellos(table: Table, measure: str) -> go.Figure:
 
 def short_walks(table: Table, measure: str, scenario: str) -> go.Figure:
     """GPSR whose packets may take a quarter of the hops."""
-    figure = _plain(f"GPSR with 128 hops and with 32, {scenario}", Y_TITLES[measure])
+    figure = _plain(f"GPSR with {Manet().ttl} hops and with {SHORT_TTL}, {scenario}", Y_TITLES[measure])
     for scheme in (name for name in SIX if SCHEMES[name].geographic):
         _add(figure, table, (scenario, scheme, measure), SCHEMES[scheme].title, dash="solid")
-        name = f"{SCHEMES[scheme].title}, 32 hops"
+        name = f"{SCHEMES[scheme].title}, {SHORT_TTL} hops"
         _add(figure, table, (scenario + SHORT_WALKS, scheme, measure), name, dash="dot")
     return figure
 

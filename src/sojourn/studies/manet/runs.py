@@ -19,7 +19,8 @@ FRAMES_DRAWN = 4
 
 MEASURES = [
     "delivery_ratio", "delay_ms", "delay_median_ms", "load_bytes_s", "control_bytes_s", "data_bytes_s",
-    "duplicates", "copies", "unauthorised", "stale_sent", "stale_s", "frames", "retried", "collisions",
+    "duplicates", "copies", "unauthorised", "stale_sent", "stale_s", "age_s", "hops", "frames", "retried",
+    "collisions",
 ]  # fmt: skip
 """Numbers of a run that are averaged over seeds."""
 
@@ -64,6 +65,12 @@ def measure(measured: Measured) -> Row:
         "unauthorised": measured.unauthorised,
         "stale_sent": measured.stale_sent,
         "stale_s": measured.stale_s,
+        "age_s": None if np.isnan(measured.age_s) else measured.age_s,
+        "hops": None if np.isnan(measured.hops) else measured.hops,
+        "due_attended": int(measured.due[measured.attended].sum()),
+        "got_attended": int(measured.got[measured.attended].sum()),
+        "due_alone": int(measured.due[~measured.attended].sum()),
+        "got_alone": int(measured.got[~measured.attended].sum()),
         "frames": measured.frames,
         "retried": measured.retried,
         "broken": measured.broken,

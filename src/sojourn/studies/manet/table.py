@@ -1,5 +1,6 @@
 """The study's means by point, and the runs behind them for what must hold in every single one."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -30,6 +31,24 @@ class Table(means.Table):
         """The mean of a line over its speeds."""
         points = self.line(experiment, scheme, measure)
         return sum(points.values()) / len(points)
+
+    def total(self, experiment: str, scheme: str, columns: Iterable[str]) -> float:
+        """The sum of some numbers over all runs of an experiment with a scheme; a run without one has 0."""
+        chosen = self.runs[(self.runs["experiment"] == experiment) & (self.runs["series"] == scheme)]
+        if chosen.empty:
+            raise KeyError(f"{experiment}, {scheme}")
+        present = [name for name in columns if name in chosen.columns]
+        return float(chosen[present].fillna(0.0).astype(float).to_numpy().sum())
+
+    def rate(self, experiment: str, scheme: str, kinds: Iterable[str]) -> float:
+        """Bytes a node and second in packets of some kinds, as a mean over runs."""
+        runs = ((self.runs["experiment"] == experiment) & (self.runs["series"] == scheme)).sum()
+        return self.total(experiment, scheme, [f"bytes_s {kind}" for kind in kinds]) / max(int(runs), 1)
+
+    def share(self, experiment: str, scheme: str, part: Iterable[str], whole: Iterable[str]) -> float:
+        """One sum over another, over all runs; not a number where the second is nothing."""
+        below = self.total(experiment, scheme, whole)
+        return self.total(experiment, scheme, part) / below if below else float("nan")
 
     def column(self, name: str, like: str = "") -> "pd.Series[Any]":
         """A number of every run whose experiment's name contains a text."""
