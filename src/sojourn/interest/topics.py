@@ -16,7 +16,8 @@ from sojourn.errors import SojournError
 
 TOPIC_BYTES_MAX = 65_535
 """What an MQTT string can hold."""
-TOPIC_LEVELS_MAX = 64
+TOPIC_LEVELS_MAX = 256
+"""MQTT sets no limit; combining patterns takes two calls a level, and Python allows a thousand."""
 
 ANY: Final = "+"
 REST: Final = "#"
