@@ -224,7 +224,8 @@ class World:
         """By event: whether somebody was within K of its topic's home when it was published."""
         if not self.scheme.geographic:
             return np.ones(len(self.publications), bool)
-        ticks = (self.publications["made_s"] / TICK_S).astype(np.int64)
+        # A publication may be planned for after the end.
+        ticks = np.minimum(self.publications["made_s"] / TICK_S, len(self.track) - 1).astype(np.int64)
         homes = np.array(self.homes)[self.publications["topic"]]
         apart = np.linalg.norm(self.track[ticks] - homes[:, None], axis=2)
         near: NDArray[np.bool_] = apart.min(axis=1) <= self.manet.proximity_m
