@@ -39,15 +39,20 @@ class Memory:
     """A journal that is a list."""
 
     def __init__(self) -> None:
+        self.state: bytes | None = None
         self.written: list[bytes] = []
 
     def append(self, entry: bytes) -> None:
         """Note a fact."""
         self.written.append(entry)
 
-    def replay(self) -> tuple[None, Iterator[bytes]]:
-        """All facts from the first."""
-        return None, iter(self.written)
+    def keep(self, state: bytes) -> None:
+        """Let a snapshot take the place of all facts."""
+        self.state, self.written = state, []
+
+    def replay(self) -> tuple[bytes | None, Iterator[bytes]]:
+        """The last snapshot, and all facts since."""
+        return self.state, iter(self.written)
 
 
 class Desk:
@@ -61,13 +66,25 @@ class Desk:
         self.journal = Memory()
         self.recording = Recording(self.journal)  # type: ignore[arg-type]  # a list will do
         self.visitors: dict[int, Visitor] = {}
-        self.opened = 0
+        self.opened = self.lives = 0
 
     def replayed(self) -> tuple[Core, Network]:
         """Another broker that was told the same facts."""
         core, network, _ = self.recording.revive(*_fresh(self.hall.config, self.name))
         assert network is not None
         return core, network
+
+    def restart(self) -> None:
+        """Die without a word, and come back from the journal."""
+        self.lives += 1
+        for visitor in list(self.visitors.values()):
+            visitor.is_over = True
+        self.visitors.clear()
+        self.core, self.network = self.replayed()
+        self.network.restarted(f"life {self.lives}", self.hall.now)
+        self.core.effects.touched.clear()
+        self.core.kept = []
+        self.recording.keep(self.core, self.network)
 
     def received(self, number: int, data: bytes) -> None:
         """Bytes of a client came."""
@@ -156,6 +173,15 @@ class Hall:
                 for end, far in ((one, other), (other, one)):
                     self.by_name[end].network.channels[far].closed()
                     self.by_name[end].linked(far, up=False)
+
+    def restart(self, name: str) -> None:
+        """Kill a broker and start it again; its links break and begin anew."""
+        self.unlink(name)
+        self.by_name[name].restart()
+        self.cut.discard(name)
+        for one, other in self.config.links:
+            if name in (one, other):
+                self.link(one, other)
 
     def carry(self, end: str, far: str) -> bool:
         """Let a link carry what waits at one end; say whether there was anything."""
