@@ -86,6 +86,9 @@ def test_unknown_versions_and_protocols_are_refused(port: int) -> None:
         (body(rest=b"\0\3abcd"), 0x81),  # bytes left over
         (body(rest=b"\0\5abc"), 0x81),  # bytes missing
         (body(flags=0x82), 0x81),  # a user name was promised
+        (body(flags=6, rest=b"\0\1w\2\1\2\0\1t\0\0"), 0x81),  # a will of payload format 2
+        (body(flags=6, rest=b"\0\1w\5\x08\0\2a#\0\1t\0\0"), 0x82),  # its response topic has a wildcard
+        (body(flags=6, rest=b"\0\1w\3\x23\0\1\0\1t\0\0"), 0x81),  # it has a property of messages only
     ],
 )
 def test_a_broken_connect_is_answered_with_its_reason(port: int, packet: bytes, code: int) -> None:

@@ -88,17 +88,19 @@ def decode(frame: bytes) -> mqtt5.Packet:
         raise _translated(str(error)) from None
     if b"\x00" in frame:
         _check_nul(packet)
-    _check_response_topic(packet)
+    _check_message(packet)
     return packet
 
 
-def _check_response_topic(packet: mqtt5.Packet) -> None:
-    """Refuse a response topic with wildcards, which the codec reads but would not write again."""
+def _check_message(packet: mqtt5.Packet) -> None:
+    """Refuse what a message or a will must not say, although the codec reads it."""
     said = packet.will if isinstance(packet, mqtt5.ConnectPacket) else packet
     if isinstance(said, mqtt5.PublishPacket | mqtt5.Will):
         topic = said.response_topic
         if topic is not None and not is_topic(topic):
             raise protocol_error("A response topic has at least one character and no wildcards.")
+        if said.payload_format_indicator > 1:
+            raise malformed("A payload format indicator is 0 or 1.")
 
 
 def _translated(text: str) -> PacketError:

@@ -104,8 +104,6 @@ class Publisher:
         qos = int(packet.qos)
         if packet.duplicate and not qos:
             raise malformed("A message of QoS 0 is never a duplicate.")
-        if packet.payload_format_indicator > 1:
-            raise malformed("A payload format indicator is 0 or 1.")
         if packet.subscription_ids:
             raise protocol_error("Subscription identifiers are for a broker to send.")
         number = packet.packet_id or 0
