@@ -356,6 +356,8 @@ def test_reserved_topics_are_not_for_clients(port: int) -> None:
         assert client.publish("$SYS/broker/fake", b"x", 1) == 0x87
         assert client.publish("$SYS/broker/fake", b"x", 2) == 0x87
         assert client.publish("$other/topic", b"x", 1) == 0
+        # A bridge tells there that it is connected, and has a will to say that it is not.
+        assert client.publish("$SYS/broker/connection/bridge/state", b"1", 1) == 0
 
 
 @pytest.mark.parametrize("wanted", [True, False])

@@ -21,6 +21,9 @@ PACKET_ID: Final = tuple(bytes((number >> 8, number & 255)) for number in range(
 CONNECT, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = 1, 3, 4, 5, 6, 7
 SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH = 8, 10, 12, 14, 15
 
+BRIDGES_TOPIC: Final = "$SYS/broker/connection/"
+"""Below it, brokers of other makes that bridge to this one say whether they are connected."""
+
 REFUSED_3_1_1: Final = b"\x20\x02\x00\x01"
 """CONNACK as MQTT 3.1.1 writes it: unacceptable protocol version."""
 
@@ -272,7 +275,7 @@ def is_topic(topic: str) -> bool:
 
 def is_reserved(topic: str) -> bool:
     """Whether only the broker itself may publish to a topic."""
-    return topic.startswith(("$SYS/", "$share/", QUENCH_TOPIC))
+    return topic.startswith(("$SYS/", "$share/", QUENCH_TOPIC)) and not topic.startswith(BRIDGES_TOPIC)
 
 
 def is_pattern(pattern: str) -> bool:
