@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from sojourn.live import forgetting
+from sojourn.live import forgetting, roamers
+from sojourn.live.roamers import Handoff
 from sojourn.mobility.copies import State
 from sojourn.mqtt import conventions
+from sojourn.mqtt import state as session_state
 from sojourn.routing.shelves import Shelves
 from tests.live.hall import Desk, Hall, Visitor, line
 
@@ -153,6 +155,24 @@ def test_a_broker_that_is_told_the_same_again_forgets_the_same() -> None:
             assert channel._pending.number == desk.network.channels[peer]._pending.number
 
 
+def assert_nothing_dangles(desk: Desk) -> None:
+    """Every number that a broker keeps anywhere is in its books."""
+    network, broker = desk.network, desk.network.broker
+    router, half = broker.router, broker.subscribers
+    holdings = [*half.main.values(), *(one for older in half.older.values() for one in older)]
+    named = {*half.main, *half.older, *half.past, *broker.stays, *network.roamers, *network.waiting}
+    named |= {*network.finder._askers, *network.finder._searches}
+    assert named <= network.names._names.keys()
+    subs = {*router.subs, *router.local_subs}
+    subs |= {sub for held in router._sub_covering.held.values() for sub in held}
+    subs |= {sub for one in holdings for sub in (*one.subscriptions, *one.fed)}
+    subs |= {sub for roamer in network.roamers.values() for sub in roamer.held}
+    assert subs <= network.interests.subs.keys()
+    ads = {*router.ads, *router.local_ads}
+    ads |= {ad for held in router._ad_covering.held.values() for ad in held}
+    assert ads <= network.interests.ads.keys()
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_forgetting_that_crosses_with_hand_offs_loses_nothing(seed: int) -> None:
     """Brokers forget between any two frames, die and come back; a client moves on before it is let in."""
@@ -182,6 +202,7 @@ def test_forgetting_that_crosses_with_hand_offs_loses_nothing(seed: int) -> None
             desk = draw.choice(hall.desks)
             desk.network.forgetting._due_s = 0.0
             desk.tick()
+            assert_nothing_dangles(desk)
             if draw.random() < 0.03 and desk is not writer.desk:
                 hall.restart(desk.name)
         if not stays and draw.random() < 0.4:
@@ -193,6 +214,46 @@ def test_forgetting_that_crosses_with_hand_offs_loses_nothing(seed: int) -> None
         comes(0)
         hall.settle()
     assert got == [b"%d" % number for number in range(120)]
+
+
+class Seen:
+    """Watches how clients are handed off."""
+
+    def __init__(self) -> None:
+        self.how: list[str] = []
+
+    def handed_off(self, handoff: Handoff) -> None:
+        """A client has all its events at another broker."""
+        self.how.append(handoff.how)
+
+
+def test_what_waits_for_a_client_survives_though_nobody_speaks_of_it() -> None:
+    """A copy knows its client's name and filter when it is needed, also where both stand in it alone."""
+    hall = Hall(line(2, mode="flooding"))
+    watcher = Seen()
+    hall.desks[0].network.watcher = watcher  # type: ignore[assignment]
+    writer = hall.visit(1, "writer", lasts_s=60)
+    reader = a_reader(hall, 0, "reader")
+    for broker in (1, 0, 1):
+        reader.lose()
+        hall.settle()
+        reader = hall.visit(broker, "reader", lasts_s=60, got=reader.got)
+        hall.settle()
+    for is_away in (False, True):
+        if is_away:
+            reader.lose()
+            hall.settle()
+            writer.publish("news", b"while away")
+            hall.settle()
+        for desk in hall.desks:
+            desk.network.finder._askers.clear()  # as if ten thousand others had been asked for since
+            desk.network.forgetting._due_s = 0.0
+            desk.tick()
+            assert_nothing_dangles(desk)
+    back = hall.visit(0, "reader", lasts_s=60)
+    hall.settle()
+    assert back.got == [b"while away"]
+    assert watcher.how == ["copy", "copy"]
 
 
 def test_a_flood_of_names_is_forgotten_before_the_usual_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,3 +287,29 @@ def test_copies_whose_broker_is_gone_for_good_are_forgotten() -> None:
     assert not near.broker.subscribers.main
     assert not near.broker.subscribers.past
     assert not near.names._numbers
+
+
+def test_reminders_and_timers_of_what_is_over_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that moves to and fro for long leaves a few of them, and its session still ends in time."""
+    monkeypatch.setattr(session_state, "SPARE_MOMENTS", 20)
+    monkeypatch.setattr(roamers, "SPARE_TIMERS", 20)
+    hall = Hall(line(2))
+    early = hall.visit(0, "early", lasts_s=300)
+    hall.settle()
+    early.lose()
+    for desk in hall.desks:
+        desk.core.state._moments_max = 20
+    for number in range(200):
+        visitor = hall.visit(number % 2, "rover", lasts_s=100_000)
+        hall.settle()
+        visitor.subscribe("news")
+        hall.settle()
+        visitor.lose()
+        hall.settle()
+        hall.wait(0.1)
+    for desk in hall.desks:
+        assert len(desk.core.state._moments) <= 50
+        assert len(desk.network.timers._heap) <= 50
+    assert list(hall.desks[0].core.state.sessions) == ["early"]
+    hall.wait(300.0)
+    assert [list(desk.core.state.sessions) for desk in hall.desks] == [[], ["rover"]]
