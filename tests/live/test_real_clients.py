@@ -145,7 +145,7 @@ def test_mosquitto_keeps_a_session(port: int) -> None:
 
 @pytest.mark.skipif(not BROKER, reason="scripts/setup installs Mosquitto")
 def test_mosquitto_builds_a_bridge(port: int, tmp_path: Path) -> None:
-    """As a broker it is a client of ours: messages cross both ways, once, and it tells and wills its state."""
+    """As a broker it is our client: messages cross both ways, once, and it tells and wills its state."""
     there = free_ports(1)[0]
     config = tmp_path / "bridge.conf"
     config.write_text(
