@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from sojourn.live.client import Client
 from sojourn.live.config import Config, TraceConfig
 from tests.live.building import building, url
+from tests.live.raw_client import Raw, running_broker, single_config
 from tests.live.test_roaming import started, stop
 
 
@@ -67,3 +68,15 @@ def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
     assert run["world"] == "live"
     attributes = {row["client"]: row["attributes_json"] for row in rows(tmp_path, "clients")}
     assert '"role": "medic"' in str(attributes["reader"])
+
+
+def test_a_traced_broker_has_no_shared_subscriptions(tmp_path: Path) -> None:
+    """An audit expects every subscriber to get what it wants; so shares are announced as not available."""
+    file = tmp_path / "traced.toml"
+    trace = f'\n[trace]\nfolder = "{tmp_path}/trace"\nrun = "test"\n'
+    file.write_text(Path(single_config(tmp_path)).read_text() + trace)
+    with running_broker(str(file)) as broker, Raw(broker.port) as client:
+        assert not client.connect("sharer").shared_subscription_available
+        assert client.subscribe("$share/group/news", "news") == [0x9E, 2]
+        client.publish("news", b"x", 1)
+        assert client.message().payload == b"x"

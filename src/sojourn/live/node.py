@@ -77,14 +77,16 @@ class Node:
         self.broker = config.broker(name)
         self.loop = loop
         address = parse_address(self.broker.listen, "listen")
-        self.core = Core(name, config.limits, shared_subscriptions=not config.neighbours(name))
+        # Who routes, or accounts for what each subscriber got, knows subscribers one by one and no shares.
+        routes = bool(config.neighbours(name)) or config.trace is not None
+        self.core = Core(name, config.limits, shared_subscriptions=not routes)
         self.doorkeeper = Doorkeeper(config, on_loopback=address.is_loopback)
         self.connections: dict[int, ClientConnection] = {}
         self.network: Network | None = None
         self.links: PeerLinks | None = None
         self.pressure = Pressure({})
         self.recording: Recording | None = None
-        if config.neighbours(name) or config.trace is not None:
+        if routes:
             # Imported here: a single broker does without the kernels that routing brings along.
             from sojourn.live.network import Network  # noqa: PLC0415
 
