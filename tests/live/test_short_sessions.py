@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from sojourn.mqtt import conventions
 from tests.live.hall import Hall, line
 
 
@@ -109,3 +112,22 @@ def test_a_session_that_was_out_of_reach_gives_way_to_the_one_begun_meanwhile() 
     writer.publish("new", b"this")
     hall.settle()
     assert second.got == [b"this"]
+
+
+@pytest.mark.parametrize("publishers", ["standard", "delayed", "proxy+delayed", "prefetch-delayed"])
+@pytest.mark.parametrize("lasts_s", [0, 2, 60])
+def test_the_tree_of_a_publisher_goes_in_its_time(publishers: str, lasts_s: int) -> None:
+    """Whether its session ends before the tree does or after, and whether or not it advertises again."""
+    hall = Hall(line(2, publishers=publishers))
+    for number in range(4):
+        publisher = hall.visit(number // 3, "publisher", lasts_s=lasts_s)
+        hall.settle()
+        if number in (0, 3):
+            publisher.publish(conventions.ADVERTISE_TOPIC, b"x > 1")
+            hall.settle()
+            assert all(len(desk.network.broker.router.ads) == 2 for desk in hall.desks)
+        publisher.lose()
+        hall.settle()
+    hall.wait(100.0)
+    assert all(len(desk.network.broker.router.ads) == 1 for desk in hall.desks), "anything at all"
+    assert not any(desk.network.broker.stays for desk in hall.desks)

@@ -29,6 +29,7 @@ from sojourn.mobility.broker import Broker
 from sojourn.mobility.keeping import COPY_TIMEOUTS
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.schemes import Scheme
+from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import Message
@@ -190,8 +191,13 @@ class Serving(Neighbourhood):
             self.tracer.went(self.names.client_name(client), now)
         if roamer.roams:
             self._tell(facts.SubscriberLost(client, roamer.epoch), now)
-        if client in self.broker.stays:
+        if self._advertises(client):
             self._tell(facts.ClientLeft(client), now)
+
+    def _advertises(self, client: int) -> bool:
+        """Whether a client is here as a publisher; a tree that outlives its connection has its own time."""
+        stay = self.broker.stays.get(client)
+        return stay is not None and stay.state in (Stay.PRESENT, Stay.HOME)
 
     def _ended(self, client: int, roamer: Roamer, now: float) -> None:
         if client in self.giving:
@@ -203,7 +209,7 @@ class Serving(Neighbourhood):
             self._tell(facts.SubscriberGone(client, roamer.epoch), now)
         for interest in () if roamer.roams else roamer.held:
             self._tell(facts.ClientUnsubscribed(client, interest), now)
-        if client in self.broker.stays:
+        if self._advertises(client):
             self._tell(facts.ClientGone(client), now)
 
     # Events --------------------------------------------------------------------------------------------
