@@ -38,6 +38,7 @@ sumo: setup  ## add SUMO, have it make traffic, and run publish/subscribe on it
 	$(BIN)/python -c "from pathlib import Path; from sojourn.sim.manet_fcd import make_fcd; make_fcd(Path('out/sumo'))"
 	$(BIN)/sojourn simulate manet --map city:1050:350 --movement out/sumo/fcd.xml --duration-s 300
 
+# NS3='--duration 60 --sides 800' makes it short.
 ns3: setup  ## our AODV and radio beside ns-3's at three densities, 900 s each (some 15 minutes)
 	@$(BIN)/python -m ensurepip >/dev/null 2>&1 || true
 	$(BIN)/python -m pip install --quiet 'ns3==3.44.post0'
