@@ -27,8 +27,10 @@ def _is_sending(transport: asyncio.Transport) -> bool:
     sock = transport.get_extra_info("socket")
     if sock is None or transport.is_closing() or not transport.can_write_eof():
         return False
-    unread = fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4))
-    return any(unread)
+    try:
+        return any(fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4)))
+    except OSError:  # it is gone already
+        return False
 
 
 class ClientConnection(asyncio.Protocol):
@@ -64,8 +66,8 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came; a client that sends a lot at once waits for the others' turn."""
-        if self._number:
-            if len(data) >= TURN_BYTES and self._transport is not None and not self._closing:
+        if self._number and not self._closing:
+            if len(data) >= TURN_BYTES and self._transport is not None:
                 self._transport.pause_reading()
                 self._node.loop.call_soon(self._go_on)
             self._node.received(self._number, data)
