@@ -178,10 +178,12 @@ class Hall:
         """Kill a broker and start it again; its links break and begin anew."""
         self.unlink(name)
         self.by_name[name].restart()
-        self.cut.discard(name)
-        for one, other in self.config.links:
-            if name in (one, other):
-                self.link(one, other)
+        self.relink()
+
+    def relink(self) -> None:
+        """Let every link begin anew that was cut."""
+        for one, other in [link for link in self.config.links if self.cut & {*link}]:
+            self.link(one, other)
 
     def carry(self, end: str, far: str) -> bool:
         """Let a link carry what waits at one end; say whether there was anything."""
@@ -192,9 +194,9 @@ class Hall:
 
     def step(self, draw: random.Random) -> None:
         """Let one link carry one way."""
-        link = draw.choice(self.config.links)
-        end, far = draw.sample(link, 2)
-        self.carry(end, far)
+        end, far = draw.sample(draw.choice(self.config.links), 2)
+        if not self.cut & {end, far}:
+            self.carry(end, far)
 
     def settle(self) -> None:
         """Let links carry until all is said."""
@@ -275,6 +277,10 @@ class Visitor:
         wanted = TopicFilter(topic, max_qos=QoS.AT_LEAST_ONCE)
         self.send(SubscribePacket(1, [wanted], user_properties=properties))
         assert int(self.inbox.pop().reason_codes[0]) < 0x80
+
+    def unsubscribe(self, topic: str) -> None:
+        """Ask for them no longer."""
+        self.send(mqtt5.UnsubscribePacket(1, [topic]))
 
     def publish(self, topic: str, payload: bytes, attributes: dict[str, Any] | None = None) -> None:
         """Publish at QoS 1."""
