@@ -1,5 +1,6 @@
 """Mobile networks from the command line: one run as JSON, watched, traced; and a row of the benchmark."""
 
+import io
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 from sojourn.cli.bench_manet import measure, rows
 from sojourn.cli.main import app
-from sojourn.cli.watch_manet import HOPS_LOGGED, ManetView, watch_manet
+from sojourn.cli.watch_manet import COLUMNS, HOPS_LOGGED, ROWS, ManetView, fitting, watch_manet
 from sojourn.errors import SojournError
 from sojourn.sim.manet_scenario import SCHEMES, Manet
 from sojourn.sim.manet_world import World
@@ -50,6 +51,18 @@ def test_the_view_shows_nodes_homes_and_perimeter_walks() -> None:
     watched = World(Manet(duration_s=2.0, warmup_s=1.0), hops_logged=HOPS_LOGGED)
     watch_manet(watched, pace=0, console=Console(width=120, file=Path("/dev/null").open("w")))  # noqa: SIM115
     assert watched.now_s == 2.0
+
+
+def test_the_view_fits_the_terminal() -> None:
+    """On 80 by 24 characters all of the map is seen; a pipe and a large terminal have room."""
+    world = World(Manet(duration_s=2.0, warmup_s=1.0), hops_logged=HOPS_LOGGED)
+    small = Console(width=80, height=24, force_terminal=True, record=True, file=io.StringIO())
+    small.print(ManetView(world, *fitting(small)).frame())
+    lines = small.export_text().splitlines()
+    assert len(lines) < 24
+    assert max(len(line) for line in lines) <= 80
+    assert fitting(Console(width=200, height=60, force_terminal=True, file=io.StringIO())) == (COLUMNS, ROWS)
+    assert fitting(Console(file=io.StringIO())) == (COLUMNS, ROWS)
 
 
 def test_an_unknown_scheme_is_refused_in_a_sentence() -> None:

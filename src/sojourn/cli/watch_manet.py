@@ -17,6 +17,9 @@ from sojourn.sim.manet_world import World
 
 FRAMES_A_SECOND = 12
 COLUMNS, ROWS = 96, 40
+"""Of the map, where there is room for it."""
+FRAME_COLUMNS, FRAME_ROWS = 4, 7
+"""What a terminal must have beside the map: the frame, two lines of numbers, two of legend, the cursor's."""
 HOPS_LOGGED = 1 << 14
 HOPS_DRAWN = 300
 """Of one frame; the latest are drawn."""
@@ -29,8 +32,9 @@ ROAD, NODE, HOME, EVENT_HOP, WALK_HOP, OTHER_HOP, SPEAKS = (
 class ManetView:
     """What the network looks like at a moment."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, columns: int = COLUMNS, rows: int = ROWS) -> None:
         self._world = world
+        self._columns, self._rows = columns, rows
         self._seen = 0
         self._walks = 0
         self._roads = self._road_cells()
@@ -43,8 +47,8 @@ class ManetView:
 
     def _cell(self, x: float, y: float) -> tuple[int, int]:
         width, height = self._world.map.area_m
-        column = min(max(int(x / width * (COLUMNS - 1)), 0), COLUMNS - 1)
-        row = min(max(int((1 - y / height) * (ROWS - 1)), 0), ROWS - 1)
+        column = min(max(int(x / width * (self._columns - 1)), 0), self._columns - 1)
+        row = min(max(int((1 - y / height) * (self._rows - 1)), 0), self._rows - 1)
         return row, column
 
     def _between(self, one: tuple[int, int], other: tuple[int, int]) -> list[tuple[int, int]]:
@@ -76,9 +80,9 @@ class ManetView:
                     style = SPEAKS if cells.get(cell, ("", ""))[1] == SPEAKS else NODE
                     cells[cell] = (face, style)
         lines = []
-        for row in range(ROWS):
+        for row in range(self._rows):
             line = Text()
-            for column in range(COLUMNS):
+            for column in range(self._columns):
                 mark, style = cells.get((row, column), (" ", ""))
                 line.append(mark, style=style)
             lines.append(line)
@@ -130,10 +134,18 @@ class ManetView:
         return line
 
 
+def fitting(screen: Console) -> tuple[int, int]:
+    """Columns and rows of the map that a terminal has room for; elsewhere there is enough."""
+    if not screen.is_terminal:
+        return COLUMNS, ROWS
+    width, height = screen.size
+    return max(min(COLUMNS, width - FRAME_COLUMNS), 16), max(min(ROWS, height - FRAME_ROWS), 6)
+
+
 def watch_manet(world: World, *, pace: float, console: Console | None = None) -> None:
     """Run a world to its end and show it at so many simulated seconds a second; 0: without a pause."""
-    view = ManetView(world)
     screen = console or Console()
+    view = ManetView(world, *fitting(screen))
     pause_s = 1 / FRAMES_A_SECOND if pace else 0.0
     with Live(console=screen, auto_refresh=False) as live:
         shown = time.perf_counter()
