@@ -57,6 +57,12 @@ def test_a_hundred_thousand_handoffs() -> None:
         seed += 1
 
 
+def test_an_asker_follows_a_stay_that_is_handed_over_before_it_can_answer() -> None:
+    """The stay still asks what the client wants when a third broker takes it over."""
+    found = check(CheckSpec(seed=871, scheme="proactive", routing="content"))
+    assert found.failure is None
+
+
 def test_the_same_specification_is_the_same_run() -> None:
     """Every client sees the same events in the same order."""
     spec = CheckSpec(seed=4, scheme="proactive", routing="content")
@@ -182,9 +188,9 @@ def test_the_oracle_judges() -> None:
 
 def test_the_command_passes() -> None:
     """It says what it ran."""
-    result = CliRunner().invoke(app, ["check", "handoff", "--seeds", "4", "--seconds", "20"])
+    result = CliRunner().invoke(app, ["check", "handoff", "--seeds", "2", "--seconds", "20"])
     assert result.exit_code == 0
-    assert "4 seeds" in result.output
+    assert "2 seeds, 8 worlds" in result.output
     assert "0 lost, 0 doubled, 0 out of order, no copy left behind" in result.output
 
 

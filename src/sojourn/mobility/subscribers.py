@@ -319,6 +319,7 @@ class Subscribers(Transfers):
             self._delete(stay, broker, undoing(fact.cause), for_good=True)
         self._abandon(stay)
         self._turn(stay, Turn.GONE, fact.cause)
+        self._send_askers_on(stay)
 
     # Time --------------------------------------------------------------------------------------------
 
@@ -351,6 +352,7 @@ class Subscribers(Transfers):
             self._end_stay(holding)
         self._close(holding.client, holding.epoch)
         self._turn(holding, Turn.EXPIRED, holding.cause)
+        self._send_askers_on(holding)
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         facts.SubscriberArrived: _on_arrived,

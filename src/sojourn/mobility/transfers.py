@@ -75,6 +75,7 @@ class Transfers(CopyRequests):
                 self._end(client, message.sender, message.epoch, Outcome.COMPLETE, stay.marks, message.cause)
             self._abandon(stay)
             self._turn(stay, Turn.HANDED_OVER, message.cause)
+            self._send_askers_on(stay)
         else:
             stay.cause, stay.successor = message.cause, message
             self._turn(stay, Turn.ASKED_EARLY, message.cause)
@@ -146,6 +147,13 @@ class Transfers(CopyRequests):
         for ask in stay.askers.values():
             self._tell(ask, stay)
         stay.askers.clear()
+
+    def _send_askers_on(self, stay: Holding) -> None:
+        """A stay is over before it learnt what its askers want to know: where it went they find out."""
+        askers = [*stay.askers.values()]
+        stay.askers.clear()
+        for ask in askers:
+            self.on_ask(ask)
 
     def _tell(self, ask: Ask, stay: Holding | None) -> None:
         self._send(
@@ -224,6 +232,7 @@ class Transfers(CopyRequests):
         self._close(stay.client, stay.epoch)
         moved, stay.successor = stay.successor, None
         self._turn(stay, Turn.DELETED, cause)
+        self._send_askers_on(stay)
         if moved is not None:
             # Who waits for this stay has to go where it went itself, and from there along the events' way.
             self.past[stay.client].take_back(stay.began)
