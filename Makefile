@@ -32,11 +32,12 @@ demo: setup  ## see the system at work
 bench: setup  ## every benchmark, as tables
 	$(BIN)/sojourn bench all
 
-sumo: setup  ## add SUMO, have it make traffic, and run publish/subscribe on it
+# SUMO='--seeds 1 --duration 150' makes it short.
+sumo: setup  ## add SUMO, have it make traffic, and run every scheme on it (a minute or two)
 	@$(BIN)/python -m ensurepip >/dev/null 2>&1 || true
 	$(BIN)/python -m pip install --quiet 'eclipse-sumo==1.28.0'
-	$(BIN)/python -c "from pathlib import Path; from sojourn.sim.manet_fcd import make_fcd; make_fcd(Path('out/sumo'))"
-	$(BIN)/sojourn simulate manet --map city:1050:350 --movement out/sumo/fcd.xml --duration-s 300
+	$(BIN)/python scripts/sumo_traffic.py --out out/sumo $(SUMO)
+	@echo "One run on a file of SUMO's: sojourn simulate manet --map city:1050:350 --movement out/sumo/1/fcd.xml --warmup-s 60 --duration-s 300"
 
 # NS3='--duration 60 --sides 800' makes it short.
 ns3: setup  ## our AODV and radio beside ns-3's at three densities, 900 s each (some 15 minutes)
