@@ -34,6 +34,8 @@ RETAIN = 34
 STATUS = 35
 """The kind of `Status`."""
 LIVES_S_MAX = 0xFFFF_FFFF
+SEQUENCE_MAX = (1 << 63) - 1
+"""More than any sequence: they are dates in microseconds."""
 """As long as MQTT's message expiry interval may be."""
 
 
@@ -223,7 +225,8 @@ class Wire:
         if name == "publications":
             return [_event_frame(publication, now) for publication in value]
         if name == "marks" and value is not None:
-            return dict(value)
+            # Some are what a client says that it has seen, which may be any number.
+            return {source: max(0, min(mark, SEQUENCE_MAX)) for source, mark in value.items()}
         return value
 
     def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
@@ -256,7 +259,8 @@ def _event_frame(publication: Carried, now: float) -> EventFrame:
         message.source,
         message.sequence,
         message.publisher,
-        None if message.expiry is None else max(0.0, message.expires_s - now),
+        # The difference of two dates may be a little more than what was added to the one.
+        None if message.expiry is None else min(max(0.0, message.expires_s - now), LIVES_S_MAX),
         message.retain,
         message.frame,
         None if message.policy is None else str(message.policy),

@@ -191,11 +191,11 @@ def subscriber_event(attributes: Mapping[str, Scalar]) -> Event:
 
 def stated_attributes(pairs: Sequence[tuple[str, str]]) -> dict[str, Scalar]:
     """Return the attributes that a client states of itself in the user properties of its CONNECT."""
-    return {
-        name.removeprefix(ATTRIBUTE_PREFIX): value_of(text)
-        for name, text in pairs
-        if name.startswith(ATTRIBUTE_PREFIX)
-    }
+    found: dict[str, Scalar] = {}
+    for name, text in pairs:
+        if name.startswith(ATTRIBUTE_PREFIX):
+            _enter_at(found, "", name.removeprefix(ATTRIBUTE_PREFIX), value_of(text))
+    return found
 
 
 def property_values(pairs: Sequence[tuple[str, str]], name: str) -> list[str]:

@@ -48,7 +48,8 @@ def read_policy(pairs: Sequence[tuple[str, str]]) -> QueuePolicy | None:
     if expiry is not None:
         policy = policy._replace(expiry_s=_number(EXPIRY, expiry, "seconds above 0"))
     if budget is not None:
-        policy = policy._replace(reconnect_bytes_max=int(_number(BUDGET, budget, "bytes, at least 1")))
+        bytes_max = min(int(_number(BUDGET, budget, "bytes, at least 1")), UNLIMITED)
+        policy = policy._replace(reconnect_bytes_max=bytes_max)
     try:
         return policy.checked()
     except QueuePolicyError as error:
