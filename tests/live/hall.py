@@ -113,9 +113,9 @@ class Desk:
 
     def tick(self) -> None:
         """Time passed."""
-        self.core.time_passed(self.hall.now)
+        silent = self.core.time_passed(self.hall.now)
         self.network.time_passed(self.hall.now)
-        self.recording.note(TICK, self.hall.now)
+        self.recording.note(TICK, self.hall.now, silent)
         self.carry_out()
 
     def next_moment(self) -> float:

@@ -358,11 +358,11 @@ class Node:
     def _tick(self) -> None:
         self._timer = None
         now = self.now()
-        self.core.time_passed(now)
+        silent = self.core.time_passed(now)
         if self.network is not None:
             self.network.time_passed(now)
         if self.recording is not None:
-            self.recording.note(TICK, now)
+            self.recording.note(TICK, now, silent)
         self.carry_out()
 
     # Admission ---------------------------------------------------------------------------------------

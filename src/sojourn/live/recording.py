@@ -1,8 +1,9 @@
 """What a broker writes into its journal, and how it comes back to life from it.
 
 Every fact that changes what a broker must remember is an entry: packets, connections that come and go, who
-was let in, frames of neighbours, the passing of time. Events of QoS 0 are not: nobody was promised anything
-about them. Since the cores are deterministic, the same entries lead to the same sessions, queues and links.
+was let in, frames of neighbours, the passing of time and whom it found silent. Pings and events of QoS 0 are
+not: nobody was promised anything about them. Since the cores are deterministic, the same entries lead to the
+same sessions, queues and links.
 
 Nothing leaves the broker before the entries that led to it are committed (`Node.flush`).
 """
@@ -116,7 +117,7 @@ def _retell(core: Core, network: Network | None, kind: int, now: float, what: li
         case 4:
             core.lost(what[0], now)
         case 5:
-            core.time_passed(now)
+            core.time_passed(now, what[0])
             if network is not None:
                 network.time_passed(now)
         case 6:

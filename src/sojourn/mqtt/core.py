@@ -18,6 +18,7 @@ Reading is arranged for speed: a PUBLISH without properties on a known topic is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from mqtt5 import (
@@ -80,7 +81,8 @@ class Core:
         self.acknowledger = Acknowledger(self.state, self.deliverer)
         self.kept: list[tuple[int, bytes]] | None = None
         """Packets that were taken in and matter after a restart, each with the number of the last message
-        before it; None where nobody keeps them."""
+        before it; no bytes at all say that the client broke the protocol, perhaps in a packet that is not
+        kept. None where nobody keeps them."""
 
     # Facts -------------------------------------------------------------------------------------------
 
@@ -103,6 +105,7 @@ class Core:
             self._put_by(connection, data)
             if connection.have < connection.needed or connection.state is Phase.KNOCKING:
                 self._check_room(connection, now)
+                self._settle(now)
                 return
             data = self._taken_up(connection)
         try:
@@ -118,9 +121,11 @@ class Core:
         connection = self.state.connections.get(number)
         for sequence, packet in packets:
             if connection is None or connection.state is Phase.CLOSED:
-                return
+                break
             self.state.sequence = sequence
             try:
+                if not packet:
+                    raise malformed("The client broke the protocol.")
                 self._read(connection, packet, now)
             except PacketError as error:
                 self._break(connection, error, now)
@@ -174,10 +179,11 @@ class Core:
             self.handshake.detach(connection.session, now)
             self._settle(now)
 
-    def time_passed(self, now: float) -> None:
-        """Do what is due."""
-        self.handshake.time_passed(now)
+    def time_passed(self, now: float, silent: Sequence[int] | None = None) -> list[int]:
+        """Do what is due; return who was found silent, which is to be given when that is told again."""
+        closed = self.handshake.time_passed(now, silent)
         self._settle(now)
+        return closed
 
     def publish(self, message: Message, now: float) -> None:
         """Hand an event that came from elsewhere to local subscribers."""
@@ -313,9 +319,7 @@ class Core:
                 session = connection.session
             elif kind == PUBLISH:
                 if not publish_plain(connection, session, data, at, body, stop, now):
-                    packet = decode(data[at:stop])
-                    assert isinstance(packet, PublishPacket)
-                    self.publisher.publish(connection, session, packet, data[at:stop], now)
+                    self._on_publish(connection, session, data[at:stop], now)
             elif first == PLAIN_PUBACK and length == 2:
                 on_puback(session, data[body] << 8 | data[body + 1])
             else:
@@ -363,6 +367,14 @@ class Core:
         assert isinstance(packet, ConnectPacket)
         self.handshake.knock(connection, packet, frame, now)
 
+    def _on_publish(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
+        """Take a PUBLISH that is out of the ordinary."""
+        packet = decode(frame)
+        assert isinstance(packet, PublishPacket)
+        if self.kept is not None and frame[0] in FORGETTABLE and packet.topic_alias is not None:
+            self.kept.append((self.state.sequence, frame))  # later packets may rely on the alias
+        self.publisher.publish(connection, session, packet, frame, now)
+
     def _on_packet(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
         kind = frame[0] >> 4
         if kind == CONNECT:
@@ -401,6 +413,8 @@ class Core:
 
     def _break(self, connection: Connection, error: PacketError, now: float) -> None:
         """Close a connection whose client broke the protocol."""
+        if self.kept is not None:
+            self.kept.append((self.state.sequence, b""))
         self.state.counters.refused[error.reason.name.lower()] += 1
         session = connection.session
         if session is None:

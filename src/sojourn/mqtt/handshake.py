@@ -356,29 +356,50 @@ class Handshake:
 
     # Time --------------------------------------------------------------------------------------------
 
-    def time_passed(self, now: float) -> None:
-        """Close silent connections, end sessions and publish wills whose time has come."""
+    def time_passed(self, now: float, silent: Sequence[int] | None = None) -> list[int]:
+        """Close silent connections, end sessions and publish wills whose time has come.
+
+        Return the connections that were closed for their silence. When that is told again they are given:
+        pings and events of QoS 0 are told nobody, so that everybody seems silent then.
+        """
         shared = self.shared
-        for about, whom in shared.due(now):
-            if isinstance(whom, int):
-                connection = shared.connections.get(whom)
-                if connection is not None:
-                    self._look_at_connection(connection, about, now)
-            else:
+        due = shared.due(now)
+        overdue = [whom for about, whom in due if about is Due.KEEP_ALIVE and isinstance(whom, int)]
+        closing = [number for number in overdue if self._is_silent(number, now)] if silent is None else silent
+        for number in closing:
+            self._close_for_silence(number, now)
+        for about, whom in due:
+            if about is Due.CONNECT and isinstance(whom, int):
+                self._look_at_newcomer(whom, now)
+            elif isinstance(whom, str):
                 session = shared.sessions.get(whom)
                 if session is not None:
                     self._look_at_session(session, now)
+        return list(closing)
 
-    def _look_at_connection(self, connection: Connection, about: Due, now: float) -> None:
-        if about is Due.CONNECT:
-            if connection.state in (Phase.NEW, Phase.KNOCKING) and connection.deadline_s <= now:
-                self.shared.counters.refused["no CONNECT in time"] += 1
-                self.close_silently(connection)
-        elif connection.state is Phase.OPEN:
-            until = connection.seen_s + 1.5 * connection.keep_alive_s
-            if until > now:
-                self.shared.remind(until, Due.KEEP_ALIVE, connection.number)
-                return
+    def _look_at_newcomer(self, number: int, now: float) -> None:
+        connection = self.shared.connections.get(number)
+        if (
+            connection is not None
+            and connection.state in (Phase.NEW, Phase.KNOCKING)
+            and connection.deadline_s <= now
+        ):
+            self.shared.counters.refused["no CONNECT in time"] += 1
+            self.close_silently(connection)
+
+    def _is_silent(self, number: int, now: float) -> bool:
+        """Whether nothing came of a client for too long; if not, it is looked at again in time."""
+        connection = self.shared.connections.get(number)
+        if connection is None or connection.state is not Phase.OPEN:
+            return False
+        until = connection.seen_s + 1.5 * connection.keep_alive_s
+        if until > now:
+            self.shared.remind(until, Due.KEEP_ALIVE, number)
+        return until <= now
+
+    def _close_for_silence(self, number: int, now: float) -> None:
+        connection = self.shared.connections.get(number)
+        if connection is not None and connection.state is Phase.OPEN:
             self.close(connection, Reason.KEEP_ALIVE_TIMEOUT, "Nothing came for 1.5 times the keep-alive.")
             if connection.session is not None:
                 self.detach(connection.session, now)
