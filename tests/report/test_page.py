@@ -54,6 +54,15 @@ def test_everything_is_on_the_page() -> None:
     ]
 
 
+def test_a_page_without_claims_does_not_speak_of_any() -> None:
+    """No empty table, no tally of nothing, no link to either."""
+    text = render(page()._replace(claims=[]))
+    body = text.partition("<header>")[2]
+    assert "Claims" not in body
+    assert 'class="counts"' not in body
+    assert 'class="tally"' not in body
+
+
 def test_texts_cannot_break_out() -> None:
     """What is not ours is escaped, in the page and in the figures' data."""
     text = render(page())

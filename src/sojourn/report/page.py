@@ -82,7 +82,8 @@ def render(page: Page) -> str:
     verdicts = {claim.id: claim.verdict for claim in page.claims}
     contents = [("#figures-of", "Figures")] if page.charts else []
     contents += [(f"#{table.anchor}", table.title) for table in page.tables]
-    contents += [("#claims", "Claims"), ("#facts", "How it was measured")]
+    contents += [("#claims", "Claims")] if page.claims else []
+    contents += [("#facts", "How it was measured")]
     body = [
         _header(page.title, page.summary, [claim.verdict for claim in page.claims], contents),
         "<main>",
@@ -146,7 +147,9 @@ def _header(title: str, summary: str, verdicts: Sequence[str], contents: Sequenc
 
 
 def _tally(verdicts: Sequence[str]) -> str:
-    """How many claims hold, differ and are open: as a bar and in words."""
+    """How many claims hold, differ and are open: as a bar and in words; nothing where there are none."""
+    if not verdicts:
+        return ""
     counts = [(name, sum(verdict == name for verdict in verdicts)) for name in VERDICTS]
     bar = "".join(
         f'<span class="{_kind(name)}" style="flex:{share}"></span>' for name, share in counts if share
@@ -197,6 +200,8 @@ def _table(table: DataTable) -> str:
 
 
 def _claims(claims: Sequence[ClaimRow]) -> str:
+    if not claims:
+        return ""
     names = ("Claim", "Verdict", "What the paper says", "What we measured")
     head = f"<thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>"
     rows = "".join(map(_claim, claims))
