@@ -7,6 +7,7 @@ prints one row a scheme and movement. It judges no claim: the paper has no such 
 """
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -51,13 +52,7 @@ def main() -> None:
     rows: Rows = {}
     speeds: dict[str, list[float]] = {name: [] for name in MOVEMENTS}
     for seed in range(1, given.seeds + 1):
-        fcd = make_fcd(
-            given.out / str(seed),
-            seed=seed,
-            crossings=CROSSINGS,
-            street_m=STREET_M,
-            end_s=int(given.duration) + 1,
-        )
+        fcd = _drive(given.out / str(seed), seed, given.duration)
         driven = read_fcd(fcd, SCENARIOS[MANHATTAN]["nodes"], given.duration, TICK_S)
         modelled = _modelled(seed, given.duration, mean_speed(driven))
         for movement, track in zip(MOVEMENTS, (driven, modelled), strict=True):
@@ -71,6 +66,15 @@ def main() -> None:
     for row in table(rows):
         sys.stdout.write("  ".join(f"{cell:>12}" for cell in row) + "\n")
     sys.stdout.write(f"{page}\n")
+
+
+def _drive(folder: Path, seed: int, duration_s: float) -> Path:
+    """Have SUMO drive; its tools leave files where they are called."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(folder):
+        return make_fcd(
+            Path.cwd(), seed=seed, crossings=CROSSINGS, street_m=STREET_M, end_s=int(duration_s) + 1
+        )
 
 
 def _manet(scheme: str, seed: int, duration_s: float, speed_m_s: float = 10.0) -> Manet:
