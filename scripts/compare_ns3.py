@@ -24,6 +24,17 @@ hardly anything but hellos as a sign of life and gives links up when two of thes
 What the comparison found wrong in ours, and was mended there: a unicast frame was sent eight times instead of
 seven; the whole net was asked for a route three times, up to twenty seconds, instead of twice; and a source
 kept and sent again what its MAC had given up, which neither RFC 3561 nor ns-2 nor ns-3 does.
+
+What it came to (seed 1, 900 s, 34,800 packets; delivery and mean delay):
+
+    side     path   ours           ns-3           ns-3 as shipped
+    800 m    0.974  0.908, 54 ms   0.858, 56 ms   0.801, 55 ms
+    1000 m   0.752  0.682, 204 ms  0.636, 160 ms
+    1300 m   0.387  0.353, 204 ms  0.349, 270 ms
+
+On nodes that stand still both deliver all, in 60 ms each at four times the load of these flows. What is left
+between the two on moving nodes is not isolated. ns-3 also drops requests that come from the next hop of a
+route given up long ago; ours, made to do the same, falls by a point at most.
 """
 
 import argparse
