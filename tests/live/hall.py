@@ -13,7 +13,7 @@ from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilte
 
 from sojourn.live.config import BrokerConfig, Config, MobilityConfig, RoutingConfig
 from sojourn.live.network import Network
-from sojourn.live.recording import FRAME, LINK, LOST, OPENED, RECEIVED, TICK, Recording
+from sojourn.live.recording import FRAME, LINK, LOST, OPENED, OVERFLOWED, RECEIVED, TICK, Recording
 from sojourn.mqtt import conventions
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
@@ -88,14 +88,7 @@ class Desk:
 
     def received(self, number: int, data: bytes) -> None:
         """Bytes of a client came."""
-        now = self.hall.now
-        self.core.received(number, data, now)
-        self._note_packets(number)
-        while self.core.effects.knocks:
-            knock = self.core.effects.knocks.pop(0)
-            self.recording.admitted(knock.number, Admission(), now)
-            self.network.admit(knock.number, Admission(), now)
-            self._note_packets(knock.number)
+        self._read(number, data)
         self.carry_out()
 
     def frame(self, peer: str, data: bytes) -> None:
@@ -110,6 +103,7 @@ class Desk:
         """A link is there, or gone."""
         self.network.linked(peer, self.hall.now, up=up)
         self.recording.note(LINK, self.hall.now, peer, up)
+        self.carry_out()
 
     def tick(self) -> None:
         """Time passed."""
@@ -124,9 +118,22 @@ class Desk:
         return min((moment for moment in moments if moment is not None), default=float("inf"))
 
     def carry_out(self) -> None:
-        """Hand out what was written."""
-        self.network.report(self.hall.now)
-        touched = self.core.effects.touched
+        """Do what the core asks for, and hand out what was written."""
+        now, effects = self.hall.now, self.core.effects
+        self.network.report(now)
+        while effects.knocks or effects.unread or effects.overflowing:
+            if effects.knocks:
+                number = effects.knocks.pop(0).number
+                self.recording.admitted(number, Admission(), now)
+                self.network.admit(number, Admission(), now)
+            elif effects.unread:
+                self._read(effects.unread.pop(0), b"")
+            else:
+                number, _ = effects.overflowing.popitem()
+                self.core.overflowed(number, now)
+                self.recording.note(OVERFLOWED, now, number)
+            self.network.report(now)
+        touched = effects.touched
         for connection in touched[:]:
             data = b"".join(connection.output)
             connection.output.clear()
@@ -135,7 +142,8 @@ class Desk:
                 visitor.take(data, is_over=connection.state is State.CLOSED)
         touched.clear()
 
-    def _note_packets(self, number: int) -> None:
+    def _read(self, number: int, data: bytes) -> None:
+        self.core.received(number, data, self.hall.now)
         if self.core.kept:
             self.recording.note(RECEIVED, self.hall.now, number, self.core.kept)
             self.core.kept.clear()

@@ -85,6 +85,8 @@ def feed_mutations(count: int, seed: int) -> Counter[str]:
         core.received(number, mutate(draw.choice(good), draw), now)
         while core.effects.knocks:
             core.admit(core.effects.knocks.pop(0).number, Admission(), now)
+        while core.effects.unread:
+            core.received(core.effects.unread.pop(0), b"", now)
         for connection in core.effects.touched:
             told[f"told {connection.state.name.lower()}"] += 1
             connection.output.clear()

@@ -1,13 +1,17 @@
-"""What a journal does not hold, pings and most events of QoS 0, is not missed when the rest is told again."""
+"""A journal told again leads to the same: what it does not hold, pings and events of QoS 0, is not missed."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from mqtt5 import ConnectPacket, PingReqPacket, PublishPacket, QoS, Will
 
+from sojourn.live.recording import BLOCKED
 from sojourn.mqtt.connection import State
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.limits import Limits
 from tests.live.hall import Hall, Visitor, line
 
 
@@ -19,6 +23,11 @@ def guest(hall: Hall, client_id: str, **options: Any) -> Visitor:
     return visitor
 
 
+def is_open(core: Core, visitor: Visitor) -> bool:
+    """Whether a client is served."""
+    return core.state.connections[visitor.number].state is State.OPEN
+
+
 def test_who_only_pinged_is_not_taken_for_silent() -> None:
     """What was acknowledged to a client that had been connected for long is there after a restart."""
     hall = Hall(line(2))
@@ -28,7 +37,7 @@ def test_who_only_pinged_is_not_taken_for_silent() -> None:
         writer.send(PingReqPacket())
     writer.publish("news", b"late")
     core, _ = hall.desks[0].replayed()
-    assert core.state.connections[writer.number].state is State.OPEN
+    assert is_open(core, writer)
     assert core.state.counters.received == 1
 
 
@@ -52,7 +61,7 @@ def test_an_alias_given_at_quality_0_holds() -> None:
     writer.send(PublishPacket("news", b"first", topic_alias=1))
     writer.send(PublishPacket("", b"second", qos=QoS.AT_LEAST_ONCE, packet_id=1, topic_alias=1))
     core, _ = hall.desks[0].replayed()
-    assert core.state.connections[writer.number].state is State.OPEN
+    assert is_open(core, writer)
     assert core.state.sequence == hall.desks[0].core.state.sequence
 
 
@@ -71,3 +80,74 @@ def test_who_broke_the_protocol_did_so_at_the_same_moment(packet: bytes) -> None
     core, _ = hall.desks[0].replayed()
     assert core.state.counters.received == hall.desks[0].core.state.counters.received == 1
     assert core.state.sequence == hall.desks[0].core.state.sequence
+
+
+def test_what_a_client_says_before_it_is_let_in_is_its_own() -> None:
+    """It waits for the session that other brokers are asked for, and is kept under the right connection."""
+    hall = Hall(line(2))
+    early = Visitor(hall.desks[0], [])
+    early.send(ConnectPacket("early", clean_start=False, session_expiry_interval=100, keep_alive=0))
+    early.publish("news", b"at once")
+    assert "early" not in hall.desks[0].core.state.sessions
+    hall.settle()
+    assert hall.desks[0].core.state.counters.received == 1
+    assert hall.desks[0].replayed()[0].state.counters.received == 1
+    later = guest(hall, "later", keep_alive=0)
+    later.publish("news", b"later")
+    core, _ = hall.desks[0].replayed()
+    assert core.state.counters.received == 2
+    assert core.state.sequence == hall.desks[0].core.state.sequence
+
+
+def test_who_sent_too_much_before_it_was_let_in_is_not_let_in_later() -> None:
+    """Its connection was closed, and has no session."""
+    hall = Hall(msgspec.structs.replace(line(2), limits=Limits(packet_bytes_max=1_000)))
+    early = Visitor(hall.desks[0], [])
+    early.send(ConnectPacket("early", clean_start=False, session_expiry_interval=100, keep_alive=0))
+    for _ in range(3):
+        early.publish("news", b"x" * 600)
+    assert early.is_over
+    hall.settle()
+    core, _ = hall.desks[0].replayed()
+    assert core.state.sessions.keys() == hall.desks[0].core.state.sessions.keys() == set()
+
+
+def halted_reader(**limits: int) -> tuple[Hall, Visitor]:
+    """A client of the first broker that subscribed to news and reads no more."""
+    hall = Hall(msgspec.structs.replace(line(2), limits=Limits(**limits)))
+    reader = guest(hall, "reader", keep_alive=0, session_expiry_interval=100)
+    reader.subscribe("news")
+    hall.settle()
+    reader.desk.core.blocked(reader.number)
+    reader.desk.recording.note(BLOCKED, hall.now, reader.number)
+    return hall, reader
+
+
+def test_who_left_too_much_unread_was_closed_at_the_same_moment() -> None:
+    """Though most of what it left unread was of QoS 0, which is in no journal."""
+    hall, reader = halted_reader(queue_messages_max=10)
+    writer = guest(hall, "writer", keep_alive=0)
+    for _ in range(10):
+        writer.send(PublishPacket("news", b"unsure"))
+    assert is_open(reader.desk.core, reader)
+    hall.now += 1
+    writer.publish("news", b"sure")
+    assert reader.is_over
+    hall.now += 1
+    core, _ = hall.desks[0].replayed()
+    before, after = hall.desks[0].core.state.sessions["reader"], core.state.sessions["reader"]
+    assert after.connection is None
+    assert after.expires_s == before.expires_s is not None
+
+
+def test_what_was_right_then_breaks_nothing_now() -> None:
+    """What was dropped for want of room may be there on replay, and an answer meet another event."""
+    hall = Hall(line(2))
+    reader = guest(hall, "reader", keep_alive=0)
+    core, _ = hall.desks[0].replayed()
+    answer = (core.state.sequence, b"\x50\x02\x00\x00")
+    core.received_again(reader.number, [answer], hall.now)
+    assert is_open(core, reader)
+    core.received_again(reader.number, [answer, (core.state.sequence, b"")], hall.now)
+    assert not is_open(core, reader)
+    assert core.state.counters.refused["malformed_packet"] == 1

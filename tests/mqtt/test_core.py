@@ -408,3 +408,20 @@ def test_reserved_topics_stay_reserved_when_they_are_known() -> None:
     assert int(publisher.next(PubAckPacket).reason_code) == 0x87
     world.carry_out()
     assert subscriber.payloads() == [b"own"]
+
+
+def test_quality_0_changes_nobodys_turn_at_the_rest() -> None:
+    """The members of a share take turns at what is promised, whatever else they share."""
+    world = World()
+    members = [world.client(), world.client()]
+    for number, member in enumerate(members):
+        member.connect(f"member-{number}")
+        member.subscribe("$share/group/news")
+    writer = world.client()
+    writer.connect("writer")
+    for number in range(1, 5):
+        writer.publish("news", b"sure", qos=1, number=number)
+        writer.publish("news", b"unsure")
+    got = [member.payloads() for member in members]
+    assert [payloads.count(b"sure") for payloads in got] == [2, 2]
+    assert [payloads.count(b"unsure") for payloads in got] == [2, 2]

@@ -37,10 +37,15 @@ class World:
         return client
 
     def carry_out(self) -> None:
-        """Admit who knocks, and hand out what was written."""
+        """Admit who knocks, read on, close what overflows, and hand out what was written."""
         effects = self.core.effects
-        while effects.knocks:
-            self.core.admit(effects.knocks.pop(0).number, self.admission, self.now)
+        while effects.knocks or effects.unread or effects.overflowing:
+            if effects.knocks:
+                self.core.admit(effects.knocks.pop(0).number, self.admission, self.now)
+            elif effects.unread:
+                self.core.received(effects.unread.pop(0), b"", self.now)
+            else:
+                self.core.overflowed(effects.overflowing.popitem()[0], self.now)
         for connection in effects.touched:
             data = b"".join(connection.output)
             connection.output.clear()

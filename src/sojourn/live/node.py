@@ -22,13 +22,11 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
-from mqtt5 import ConnAckReasonCode
-
 from sojourn import __version__
 from sojourn.live.admission import Doorkeeper, Question, Refusal, password_fits
 from sojourn.live.channel import Position
 from sojourn.live.config import Config, parse_address
-from sojourn.live.journal import Journal, JournalError
+from sojourn.live.journal import Journal
 from sojourn.live.peers import PeerAddress, PeerLinks
 from sojourn.live.pressure import Pressure
 from sojourn.live.recording import (
@@ -38,11 +36,14 @@ from sojourn.live.recording import (
     LINK,
     LOST,
     OPENED,
+    OVERFLOWED,
     RECEIVED,
     REFUSED,
+    STOPPED,
     TICK,
     Recording,
 )
+from sojourn.live.safekeeping import Safekeeping
 from sojourn.live.tls import for_callers, for_calling
 from sojourn.live.tracing import Tracer
 from sojourn.live.warming import load_index_kernels
@@ -61,9 +62,8 @@ LINGER_S = 5.0
 CHECKS_AT_ONCE_MAX = 2
 """Passwords that are compared at the same time."""
 TICK_S_MAX = 60.0
-ROOM_CHECK_S = 2.0
 SEAL_S = 5.0
-STATE_FORMAT = 5
+STATE_FORMAT = 6
 """Grows when what a snapshot holds changes: an older one is not read."""
 
 _log = logging.getLogger("sojourn.node")
@@ -86,6 +86,7 @@ class Node:
         self.links: PeerLinks | None = None
         self.pressure = Pressure({})
         self.recording: Recording | None = None
+        self._safekeeping: Safekeeping | None = None
         if routes:
             # Imported here: a single broker does without the kernels that routing brings along.
             from sojourn.live.network import Network  # noqa: PLC0415
@@ -126,23 +127,26 @@ class Node:
         self.core.opened(number, peer, fresh_id, now)
         if self.recording is not None:
             self.recording.note(OPENED, now, number, peer, fresh_id)
-        self.carry_out()
+        self.carry_out(now)
         return number
 
     def received(self, number: int, data: bytes) -> None:
         """Take bytes of a client."""
         now = self._epoch_s + self.loop.time()
-        self.core.received(number, data, now)
-        if self.recording is not None:
-            self._note_packets(number, now)
+        self._read(number, data, now)
         effects = self._effects
-        if effects.published and self.pressure.is_on:
-            self.pressure.hold_client(number, self.connections[number])
         if effects.touched and not self._flushing:
             self._flushing = True
             self.loop.call_soon(self.flush)
-        if effects.knocks or effects.collects or self._timer is None:
-            self.carry_out()
+        if effects.knocks or effects.collects or effects.overflowing or self._timer is None:
+            self.carry_out(now)
+
+    def _read(self, number: int, data: bytes, now: float) -> None:
+        self.core.received(number, data, now)
+        if self.recording is not None:
+            self._note_packets(number, now)
+        if self._effects.published and self.pressure.is_on:
+            self.pressure.hold_client(number, self.connections[number])
 
     def blocked(self, number: int) -> None:
         """Note that a client does not read."""
@@ -152,8 +156,9 @@ class Node:
 
     def drained(self, number: int) -> None:
         """Note that a client reads again."""
-        self._drain(number, self.now())
-        self.carry_out()
+        now = self.now()
+        self._drain(number, now)
+        self.carry_out(now)
 
     def _drain(self, number: int, now: float) -> None:
         self.core.drained(number, now)
@@ -170,7 +175,7 @@ class Node:
         self.core.lost(number, now)
         if self.recording is not None:
             self.recording.note(LOST, now, number)
-        self.carry_out()
+        self.carry_out(now)
 
     def _note_packets(self, number: int, now: float) -> None:
         """Record the packets that the last call took in."""
@@ -181,17 +186,36 @@ class Node:
 
     # Effects -----------------------------------------------------------------------------------------
 
-    def carry_out(self) -> None:
-        """Do what the core asks for; writing waits for the end of the loop turn."""
-        effects = self._effects
-        while effects.knocks:
-            self._answer(effects.knocks.pop(0))
-        if self.network is not None:
-            self.network.report(self.now())
+    def carry_out(self, now: float) -> None:
+        """Do what the core asks for; writing waits for the end of the loop turn.
+
+        `now` is the time of the fact that led to it, so that the same follows from it when it is told again.
+        What the driver does in turn is a fact with a time of its own.
+        """
+        effects, network = self._effects, self.network
+        if network is not None:
+            network.report(now)
+        while effects.knocks or effects.unread or effects.overflowing:
+            now = self.now()
+            if effects.knocks:
+                self._answer(effects.knocks.pop(0), now)
+            elif effects.unread:
+                self._read(effects.unread.pop(0), b"", now)
+            else:
+                self._close_overflowing(now)
+            if network is not None:
+                network.report(now)
         if (effects.touched or self.network is not None) and not self._flushing:
             self._flushing = True
             self.loop.call_soon(self.flush)
         self._set_timer()
+
+    def _close_overflowing(self, now: float) -> None:
+        number = next(iter(self._effects.overflowing))
+        del self._effects.overflowing[number]
+        self.core.overflowed(number, now)
+        if self.recording is not None:
+            self.recording.note(OVERFLOWED, now, number)
 
     def _join(self, network: Network) -> None:
         """Take the broker's place among its neighbours."""
@@ -215,7 +239,7 @@ class Node:
             client_tls=for_calling(tls, name) if tls is not None else None,
         )
         for peer in network.channels:
-            self._note_link(peer, up=False)
+            self._note_link(peer, self.now(), up=False)
 
     def _trace(self, network: Network) -> None:
         """Write a trace, if the configuration wants one."""
@@ -240,18 +264,18 @@ class Node:
         self.network.frame_arrived(peer, position, body, now)
         if self.recording is not None and not position.rank:
             self.recording.note(FRAME, now, peer, position.number, body)
-        self.carry_out()
+        self.carry_out(now)
 
     def _on_link(self, peer: str, up: bool) -> None:  # noqa: FBT001 - up or down
         _log.info("link", extra={"peer": peer, "up": up})
-        self._note_link(peer, up=up)
+        now = self.now()
+        self._note_link(peer, now, up=up)
         if not up:
             self.pressure.forget(peer)
-        self.carry_out()
+        self.carry_out(now)
 
-    def _note_link(self, peer: str, *, up: bool) -> None:
+    def _note_link(self, peer: str, now: float, *, up: bool) -> None:
         assert self.network is not None
-        now = self.now()
         self.network.linked(peer, now, up=up)
         if self.recording is not None:
             self.recording.note(LINK, now, peer, up)
@@ -276,8 +300,8 @@ class Node:
     def flush(self) -> None:
         """Write what the loop turn brought, each connection once."""
         self._flushing = False
-        if self.recording is not None:
-            self._commit(self.recording)
+        if self._safekeeping is not None:
+            self._safekeeping.commit(self.now())
         self._quench()
         touched = self._effects.touched
         connections = self.connections
@@ -338,7 +362,7 @@ class Node:
             connection = self.core.state.connections.get(number)
             if connection is not None and not connection.blocked:
                 self._drain(number, now)
-        self.carry_out()
+        self.carry_out(now)
 
     def _set_timer(self) -> None:
         moment_s = self.core.next_moment()
@@ -363,29 +387,29 @@ class Node:
             self.network.time_passed(now)
         if self.recording is not None:
             self.recording.note(TICK, now, silent)
-        self.carry_out()
+        self.carry_out(now)
 
     # Admission ---------------------------------------------------------------------------------------
 
-    def _answer(self, knock: Knock) -> None:
+    def _answer(self, knock: Knock, now: float) -> None:
         decision = self.doorkeeper.ask(knock.packet)
         if isinstance(decision, Question):
             task = self.loop.create_task(self._check(knock.number, decision))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            self._decide(knock.number, decision)
+            self._decide(knock.number, decision, now)
 
     async def _check(self, number: int, question: Question) -> None:
         async with self._checks:
             fits = await self.loop.run_in_executor(
                 None, password_fits, question.user.password, question.password
             )
-        self._decide(number, self.doorkeeper.answer(question.user, fits=fits))
-        self.carry_out()
-
-    def _decide(self, number: int, decision: Admission | Refusal) -> None:
         now = self.now()
+        self._decide(number, self.doorkeeper.answer(question.user, fits=fits), now)
+        self.carry_out(now)
+
+    def _decide(self, number: int, decision: Admission | Refusal, now: float) -> None:
         if isinstance(decision, Refusal):
             self.core.refuse(number, decision.code, decision.text)
             if self.recording is not None:
@@ -397,13 +421,6 @@ class Node:
             self.network.admit(number, decision, now)
         else:
             self.core.admit(number, decision, now)
-        if self.recording is not None:
-            self._note_packets(number, now)
-
-    def refuse(self, number: int, code: ConnAckReasonCode, text: str, reference: str | None = None) -> None:
-        """Refuse a client that knocked, perhaps naming the server to use instead."""
-        self.core.refuse(number, code, text, reference)
-        self.carry_out()
 
     # The journal -------------------------------------------------------------------------------------
 
@@ -413,6 +430,7 @@ class Node:
         recording = self.recording = Recording(journal)
         self.core, self.network, entries = recording.revive(self.core, self.network)
         self.core.state.limits = self.config.limits
+        self.core.state.refusing = None
         self._effects = self.core.effects
         state = self.core.state
         self._last_number = max(state.connections, default=0)
@@ -425,52 +443,19 @@ class Node:
         self.core.kept = []
         recording.keep(self.core, self.network)
         journal.reserve()
+        self._safekeeping = Safekeeping(recording, self.core, self.network, self.loop)
         _log.info("revived", extra={"entries": entries, "sessions": len(state.sessions)})
-
-    def _commit(self, recording: Recording) -> None:
-        """Make safe what the loop turn brought, before anybody hears of it."""
-        journal = recording.journal
-        try:
-            journal.commit()
-            if recording.wants_snapshot:
-                recording.keep(self.core, self.network)
-        except JournalError as error:
-            self._short_of_room(journal, str(error))
-
-    def _short_of_room(self, journal: Journal, why: str) -> None:
-        """Make safe what was taken in already, and promise nothing more until there is room."""
-        if self.core.state.refusing is None:
-            _log.error("store", extra={"error": why})
-            self.core.state.refusing = "The broker's store is full; try again later."
-            self.loop.call_later(ROOM_CHECK_S, self._look_for_room)
-        journal.spend_reserve()
-        try:
-            journal.commit()
-        except JournalError:
-            journal.skip_pending()
-
-    def _look_for_room(self) -> None:
-        recording = self.recording
-        assert recording is not None
-        has_room = recording.journal.reserve()
-        if has_room:
-            try:
-                recording.keep(self.core, self.network)
-            except JournalError:
-                has_room = False
-        if has_room:
-            _log.info("store", extra={"room": True})
-            self.core.state.refusing = None
-        else:
-            self.loop.call_later(ROOM_CHECK_S, self._look_for_room)
 
     # The end -----------------------------------------------------------------------------------------
 
     async def stop(self, reference: str | None = None) -> None:
         """Tell all clients that the broker stops and where to go, and wait until they were told."""
         _log.info("stopping", extra={"clients": len(self.connections)})
-        self.core.stop(reference, self.now())
-        self.carry_out()
+        now = self.now()
+        self.core.stop(reference, now)
+        if self.recording is not None:
+            self.recording.note(STOPPED, now, reference)
+        self.carry_out(now)
         self.flush()
         if self.links is not None:
             self.links.flush()
@@ -485,8 +470,8 @@ class Node:
             client.abort()
         if self._timer is not None:
             self._timer.cancel()
-        if self.recording is not None:
-            self._commit(self.recording)
+        if self.recording is not None and self._safekeeping is not None:
+            self._safekeeping.commit(self.now())
             self.recording.journal.close()
         if self.network is not None and self.network.tracer is not None:
             self.network.tracer.close(self.now(), ends_run=self.network.number == 0)

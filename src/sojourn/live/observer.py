@@ -80,8 +80,9 @@ class Observer:
         node = self.node
         report = self.last = self._report()
         if node.network is not None and node.network.channels:
-            node.network.tell_status(self._encode(report), node.now())
-            node.carry_out()
+            now = node.now()
+            node.network.tell_status(self._encode(report), now)
+            node.carry_out(now)
         if self.board is not None:
             self.board.take(node.broker.name, report, report.at_s)
             self.board.tick(report.at_s)

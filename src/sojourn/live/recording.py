@@ -1,9 +1,10 @@
 """What a broker writes into its journal, and how it comes back to life from it.
 
 Every fact that changes what a broker must remember is an entry: packets, connections that come and go, who
-was let in, frames of neighbours, the passing of time and whom it found silent. Pings and events of QoS 0 are
-not: nobody was promised anything about them. Since the cores are deterministic, the same entries lead to the
-same sessions, queues and links.
+was let in, frames of neighbours, the passing of time. Pings and events of QoS 0 are not: nobody was promised
+anything about them. What was decided by those too is an entry of its own: who was silent, who broke the
+protocol, for whom more waited than may. Since the cores are deterministic, the same entries lead to the same
+sessions, queues and links.
 
 Nothing leaves the broker before the entries that led to it are committed (`Node.flush`).
 """
@@ -31,6 +32,7 @@ SNAPSHOT_BYTES = 64 << 20
 """A snapshot takes the place of the entries when there are so many, or so large."""
 
 OPENED, RECEIVED, BLOCKED, DRAINED, LOST, TICK, ADMITTED, REFUSED, FRAME, LINK = range(10)
+OVERFLOWED, REFUSING, STOPPED = range(10, 13)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -97,6 +99,8 @@ def _feed(core: Core, network: Network | None, entry: bytes) -> None:
         connection.output.clear()
     effects.touched.clear()
     effects.knocks.clear()
+    effects.unread.clear()
+    effects.overflowing.clear()
     effects.sources.clear()
 
 
@@ -104,7 +108,13 @@ def _retell(core: Core, network: Network | None, kind: int, now: float, what: li
     if kind in (FRAME, LINK):
         assert network is not None, "only a broker with neighbours has links"
         _retell_link(network, kind, now, what)
-        return
+    elif kind in (TICK, REFUSING, STOPPED):
+        _retell_turn(core, network, kind, now, what)
+    else:
+        _retell_client(core, network, kind, now, what)
+
+
+def _retell_client(core: Core, network: Network | None, kind: int, now: float, what: list[Any]) -> None:
     match kind:
         case 0:
             core.opened(what[0], what[1], what[2], now)
@@ -116,10 +126,6 @@ def _retell(core: Core, network: Network | None, kind: int, now: float, what: li
             core.drained(what[0], now)
         case 4:
             core.lost(what[0], now)
-        case 5:
-            core.time_passed(now, what[0])
-            if network is not None:
-                network.time_passed(now)
         case 6:
             admission = pickle.loads(what[1])  # noqa: S301 - the broker's own file
             if network is not None:
@@ -128,6 +134,19 @@ def _retell(core: Core, network: Network | None, kind: int, now: float, what: li
                 core.admit(what[0], admission, now)
         case 7:
             core.refuse(what[0], ConnAckReasonCode(what[1]), what[2])
+        case 10:
+            core.overflowed(what[0], now)
+
+
+def _retell_turn(core: Core, network: Network | None, kind: int, now: float, what: list[Any]) -> None:
+    if kind == REFUSING:
+        core.state.refusing = what[0]
+    elif kind == STOPPED:
+        core.stop(what[0], now)
+    else:
+        core.time_passed(now, what[0])
+        if network is not None:
+            network.time_passed(now)
 
 
 def _retell_link(network: Network, kind: int, now: float, what: list[Any]) -> None:

@@ -19,7 +19,6 @@ Reading is arranged for speed: a PUBLISH without properties on a known topic is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 from mqtt5 import (
     AuthPacket,
@@ -60,7 +59,6 @@ from sojourn.mqtt.session_state import SessionState, session_state
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
 
-Thing = TypeVar("Thing")
 PINGRESP = b"\xd0\x00"
 PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
@@ -119,22 +117,24 @@ class Core:
     def received_again(self, number: int, packets: list[tuple[int, bytes]], now: float) -> None:
         """Take packets that were `kept` in an earlier life, under the numbers that messages had then."""
         connection = self.state.connections.get(number)
+        broken = malformed("The client broke the protocol.")
         for sequence, packet in packets:
             if connection is None or connection.state is Phase.CLOSED:
                 break
             self.state.sequence = sequence
             try:
-                if not packet:
-                    raise malformed("The client broke the protocol.")
-                self._read(connection, packet, now)
+                if packet:
+                    self._read(connection, packet, now)
+                else:
+                    self._break(connection, broken, now)
             except PacketError as error:
-                self._break(connection, error, now)
+                broken = error  # whether it was wrong then too, what was kept next says
             except VersionError as error:
                 self._refuse_version(connection, old=error.old)
         self._settle(now)
 
     def admit(self, number: int, admission: Admission, now: float) -> None:
-        """Let in a client that knocked, and read what it sent in the meantime."""
+        """Let in a client that knocked; what it sent in the meantime is read next (`Effects.unread`)."""
         connection = self.state.connections.get(number)
         if connection is None or connection.connect is None:
             return
@@ -142,7 +142,7 @@ class Core:
         self._settle(now)
         if connection.pieces and connection.state is Phase.OPEN:
             connection.needed = 0
-            self.received(number, b"", now)
+            self.effects.unread.append(number)
 
     def refuse(self, number: int, code: ConnectCode, text: str, reference: str | None = None) -> None:
         """Refuse a client that knocked; `reference` names the server to use instead."""
@@ -166,6 +166,16 @@ class Core:
             if connection.session is not None:
                 self.deliverer.pump(connection.session, now)
                 self._settle(now)
+
+    def overflowed(self, number: int, now: float) -> None:
+        """Close a connection for which more waits than may (`Effects.overflowing`)."""
+        connection = self.state.connections.get(number)
+        if connection is not None and connection.state is Phase.OPEN:
+            text = "Messages of QoS 1 or 2 wait beyond the limit and are not read."
+            self.handshake.close(connection, Reason.QUOTA_EXCEEDED, text)
+            if connection.session is not None:
+                self.handshake.detach(connection.session, now)
+            self._settle(now)
 
     def lost(self, number: int, now: float) -> None:
         """Note that a connection is gone, whoever closed it."""
@@ -352,9 +362,8 @@ class Core:
     def _check_room(self, connection: Connection, now: float) -> None:
         """Limit what clients may send that cannot be read yet: one before it is admitted, and all of them."""
         limits = self.state.limits
-        if connection.state is Phase.KNOCKING and connection.have > limits.packet_bytes_max:
-            self.handshake.close_silently(connection)
-        elif self.state.input_bytes > limits.input_bytes_max_all:
+        is_too_early = connection.state is Phase.KNOCKING and connection.have > limits.packet_bytes_max
+        if is_too_early or self.state.input_bytes > limits.input_bytes_max_all:
             text = "There are too many incomplete packets at present; try again later."
             self._break(connection, PacketError(Reason.QUOTA_EXCEEDED, text), now)
 
@@ -436,22 +445,10 @@ class Core:
             self.handshake.refuse(connection, ConnectCode.UNSUPPORTED_PROTOCOL_VERSION, text)
 
     def _settle(self, now: float) -> None:
-        """Close overflowing connections and publish wills; either may lead to the other."""
-        deliverer, handshake = self.deliverer, self.handshake
-        while deliverer.overflow or handshake.wills:
-            for connection, reason, text in _taken(deliverer.overflow):
-                if connection.state is Phase.OPEN:
-                    self.handshake.close(connection, reason, text)
-                    if connection.session is not None:
-                        self.handshake.detach(connection.session, now)
-            for will in _taken(handshake.wills):
-                self.publisher.publish_own(will, now)
-
-
-def _taken(waiting: list[Thing]) -> list[Thing]:
-    taken = waiting[:]
-    waiting.clear()
-    return taken
+        """Publish wills that are due."""
+        wills = self.handshake.wills
+        while wills:
+            self.publisher.publish_own(wills.pop(0), now)
 
 
 def _remaining_length(data: bytes, at: int, end: int) -> tuple[int, int] | None:

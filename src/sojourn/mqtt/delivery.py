@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
-from mqtt5 import DisconnectReasonCode as Reason
 from mqtt5 import PubRelPacket
 
 from sojourn.interest import Filter
@@ -26,7 +25,6 @@ from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
 
 TOO_LARGE = "larger than the client takes"
-Overflow = list[tuple[Connection, Reason, str]]
 
 
 class Deliverer:
@@ -34,8 +32,6 @@ class Deliverer:
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
-        self.overflow: Overflow = []
-        """Connections to be closed because their queues are full and unread; the core closes them."""
 
     # The fast way ------------------------------------------------------------------------------------
 
@@ -198,8 +194,12 @@ class Deliverer:
         choice = here or [one for one in fitting if message.qos and one.qos and one.session.expiry]
         if not choice:
             return
-        share.turn += 1
-        one = choice[share.turn % len(choice)]
+        if message.qos:
+            share.turn += 1
+            one = choice[share.turn % len(choice)]
+        else:  # which no journal holds: another count, or the turns of the rest would be others there
+            share.turn_unsure += 1
+            one = choice[share.turn_unsure % len(choice)]
         retain = message.retain and one.retain_as_published
         self.hand(one.session, Delivery(message, min(message.qos, one.qos), retain, one.identifiers), now)
         self.shared.counters.delivered += 1
@@ -252,8 +252,7 @@ class Deliverer:
             shared.counters.dropped["queue full"] += 1
             connection = session.connection
             if connection is not None and connection.blocked and delivery.qos:
-                text = "Messages of QoS 1 or 2 wait beyond the limit and are not read."
-                self.overflow.append((connection, Reason.QUOTA_EXCEEDED, text))
+                shared.effects.overflowing[connection.number] = None
             return
         session.queue.append(delivery)
         session.queued_bytes += size

@@ -46,7 +46,18 @@ class Knock(NamedTuple):
 class Effects:
     """What is to be done; lists to be carried out in order and cleared."""
 
-    __slots__ = ("changes", "collects", "interests", "knocks", "published", "settled", "sources", "touched")
+    __slots__ = (
+        "changes",
+        "collects",
+        "interests",
+        "knocks",
+        "overflowing",
+        "published",
+        "settled",
+        "sources",
+        "touched",
+        "unread",
+    )
 
     def __init__(self, *, collects: bool = False) -> None:
         self.collects = collects
@@ -56,6 +67,12 @@ class Effects:
         """Connections with output to write; those that are CLOSED are to be closed after that."""
         self.knocks: list[Knock] = []
         """Clients to be admitted or refused, now or later."""
+        self.unread: list[int] = []
+        """Connections that were let in and had sent more before that, to be read now: `received` without
+        further bytes. Not read at once, so that a journal has who was let in before what it then said."""
+        self.overflowing: dict[int, None] = {}
+        """Connections to be closed (`overflowed`) because more waits for them than may, and is not read.
+        Not closed at once: a journal must tell of it, for it does not hold all that waited."""
         self.published: list[Message] = []
         """What local clients published, to be routed and delivered."""
         self.settled: list[tuple[Session, Message, str]] = []

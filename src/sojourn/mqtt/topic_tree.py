@@ -58,11 +58,14 @@ class Route:
 class Share:
     """A shared subscription: one of its members gets each message."""
 
-    __slots__ = ("members", "turn")
+    __slots__ = ("members", "turn", "turn_unsure")
 
     def __init__(self) -> None:
         self.members: dict[Session, Subscription] = {}
         self.turn = 0
+        """Counts messages of QoS 1 and 2."""
+        self.turn_unsure = 0
+        """Counts messages of QoS 0."""
 
 
 class _Node:
