@@ -138,18 +138,3 @@ class Names:
 def _paths(wanted: Filter) -> set[str]:
     """The attributes besides the topic that a subscription speaks of."""
     return {path for each in wanted.conjunctions for path, _ in each.constraints if path != TOPIC}
-
-
-def interest_of(topic_filter: str, condition: Filter | None) -> Filter:
-    """Return what a subscription wants as one filter over topic and attributes."""
-    if "+" in topic_filter or "#" in topic_filter:
-        pattern = topic_filter.replace("\\", r"\\").replace("%", r"\%")
-        by_topic = f"topic LIKE {_literal(pattern)}"
-    else:
-        by_topic = f"topic = {_literal(topic_filter)}"
-    return Filter.parse(by_topic if condition is None else f"{by_topic} AND ({condition})")
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", r"\\").replace("'", "''")
-    return f"'{escaped}'"

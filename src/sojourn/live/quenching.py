@@ -23,9 +23,9 @@ import msgspec
 from sojourn.edge.quench import UNKNOWN, CombinedInterest, QuenchUpdate
 from sojourn.errors import SojournError
 from sojourn.interest import Filter
-from sojourn.live.names import interest_of
 from sojourn.live.network import Network
 from sojourn.mqtt.connection import State
+from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.conventions import QUENCH_TOPIC
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.message import write_publish

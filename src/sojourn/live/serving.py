@@ -19,7 +19,6 @@ from collections import Counter
 from typing import Any
 
 from sojourn.live.config import Config
-from sojourn.live.names import interest_of
 from sojourn.live.neighbourhood import Neighbourhood
 from sojourn.live.roamers import Handoff, Roamer, Timers
 from sojourn.live.tracing import Tracer
@@ -30,6 +29,7 @@ from sojourn.mobility.keeping import COPY_TIMEOUTS
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.stays import State as Stay
+from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import Message
