@@ -87,7 +87,7 @@ def test_patterns_follow_the_standard(pattern: str, topic: str, match: bool) -> 
     assert Filter.parse(f"topic LIKE '{pattern}'").matches(Event({}, topic=topic)) is match
 
 
-@pytest.mark.parametrize("pattern", ["a/#/b", "a+", "#a", "", "/".join("a" * 65)])
+@pytest.mark.parametrize("pattern", ["a/#/b", "a+", "#a", "", "/".join("a" * 257)])
 def test_bad_patterns_are_refused(pattern: str) -> None:
     """A wildcard fills its level, # stands last, and levels have a limit."""
     with pytest.raises(TopicError):

@@ -194,10 +194,23 @@ def test_the_command_passes() -> None:
     assert "0 lost, 0 doubled, 0 out of order, no copy left behind" in result.output
 
 
+def test_the_command_keeps_all_cores_busy_with_many_seeds() -> None:
+    """In processes of their own the checks find the same as here."""
+    options = ["--seeds", "16", "--seconds", "5"]
+    result = CliRunner().invoke(app, ["check", "handoff", *options])
+    kinds = [(scheme, routing) for scheme in CHECKED_SCHEMES for routing in ROUTINGS]
+    handoffs = sum(
+        check(CheckSpec(seed=seed, scheme=scheme, routing=routing, duration_s=5.0)).handoffs
+        for seed in range(16)
+        for scheme, routing in kinds
+    )
+    assert f"16 seeds, 64 worlds, {handoffs} hand-offs" in result.output
+
+
 def test_the_command_fails_with_the_seed_a_history_and_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 1, few steps, and a command that repeats it."""
     _no_wait_for_the_end(monkeypatch)
-    result = CliRunner().invoke(app, ["check", "handoff", "--scheme", "reactive", "--routing", "flooding"])
+    result = CliRunner().invoke(app, ["check", "handoff", "--seeds", "60", "--scheme", "reactive"])
     assert result.exit_code == 1
     assert "Cut down from" in result.output
     assert "connect to broker" in result.output

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import product
 from typing import Annotated
@@ -80,8 +81,11 @@ def _checked(specs: list[CheckSpec]) -> Iterator[Iterator[Found]]:
     if workers < 2:
         yield map(check, specs)
         return
-    with multiprocessing.get_context("fork").Pool(workers) as pool:
-        yield pool.imap(check, specs, chunksize=4)
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"))
+    try:
+        yield pool.map(check, specs, chunksize=4)
+    finally:
+        pool.shutdown(cancel_futures=True)  # after a failure, what is running ends and nothing else begins
 
 
 def _specs(
