@@ -10,6 +10,7 @@ from mqtt5 import ConnectPacket, PingReqPacket, PublishPacket, QoS, Will
 
 from sojourn.live.recording import BLOCKED
 from sojourn.mqtt.connection import State
+from sojourn.mqtt.conventions import ADVERTISE_TOPIC
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.limits import Limits
 from tests.live.hall import Hall, Visitor, line
@@ -63,6 +64,17 @@ def test_an_alias_given_at_quality_0_holds() -> None:
     core, _ = hall.desks[0].replayed()
     assert is_open(core, writer)
     assert core.state.sequence == hall.desks[0].core.state.sequence
+
+
+def test_an_advertisement_made_at_quality_0_holds() -> None:
+    """It is in the session, and what neighbours were told of it has the numbers that it had."""
+    hall = Hall(line(2))
+    writer = guest(hall, "writer", keep_alive=0)
+    writer.send(PublishPacket(ADVERTISE_TOPIC, b"speed > 80"))
+    hall.settle()
+    core, network = hall.desks[0].replayed()
+    assert core.state.sessions["writer"].advertisements == ("speed > 80",)
+    assert network.channels["B2"].last == hall.desks[0].network.channels["B2"].last > 1
 
 
 @pytest.mark.parametrize(

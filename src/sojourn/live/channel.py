@@ -163,6 +163,11 @@ class Channel:
         """Frames that the peer has not acknowledged."""
         return len(self._out)
 
+    @property
+    def last(self) -> int:
+        """The number of the last frame that was queued; a restart must not find another."""
+        return self._pending.number
+
     def put(self, body: bytes, *, volatile: bool = False) -> bool:
         """Queue a frame; a volatile one is refused while the queue is full."""
         if len(body) > FRAME_BYTES_MAX:

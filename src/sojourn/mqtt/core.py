@@ -38,6 +38,7 @@ from mqtt5 import DisconnectReasonCode as Reason
 from sojourn.mqtt.acknowledging import Acknowledger
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
+from sojourn.mqtt.conventions import ADVERTISE_TOPIC
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.handshake import Admission, Handshake
 from sojourn.mqtt.limits import Limits
@@ -380,8 +381,10 @@ class Core:
         """Take a PUBLISH that is out of the ordinary."""
         packet = decode(frame)
         assert isinstance(packet, PublishPacket)
-        if self.kept is not None and frame[0] in FORGETTABLE and packet.topic_alias is not None:
-            self.kept.append((self.state.sequence, frame))  # later packets may rely on the alias
+        # Later packets may rely on an alias; what a client advertises is part of its session.
+        is_remembered = packet.topic_alias is not None or packet.topic == ADVERTISE_TOPIC
+        if self.kept is not None and frame[0] in FORGETTABLE and is_remembered:
+            self.kept.append((self.state.sequence, frame))
         self.publisher.publish(connection, session, packet, frame, now)
 
     def _on_packet(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:

@@ -31,7 +31,7 @@ from sojourn.mqtt.content import (
     stated_attributes,
     subscriber_event,
 )
-from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, POLICY, PREVIOUS, QUENCH
+from sojourn.mqtt.conventions import ADVERTISE, ADVERTISE_TOPIC, BROKER, NUMBERED, POLICY, PREVIOUS, QUENCH
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message, Properties, new_message
@@ -88,7 +88,7 @@ class Handshake:
         elif len(packet.client_id.encode()) > limits.client_id_bytes_max:
             text = f"A client identifier has at most {limits.client_id_bytes_max} bytes."
             self.refuse(connection, ConnectCode.CLIENT_ID_NOT_VALID, text)
-        elif will is not None and (not is_topic(will.topic) or is_reserved(will.topic)):
+        elif will is not None and not _is_will_topic(will.topic):
             text = "The will's topic is empty, has a wildcard or is reserved."
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
         elif (unclear := _unclear_content(packet, in_network=self.shared.effects.collects)) is not None:
@@ -429,6 +429,11 @@ def may_publish(permissions: Permissions | None, topic: str) -> bool:
     """Whether a client may publish to a topic."""
     allowed = permissions.publish if permissions is not None else None
     return allowed is None or any(pattern.matches(topic) for pattern in allowed)
+
+
+def _is_will_topic(topic: str) -> bool:
+    """Whether a will may be published to a topic; nobody advertises when it is gone."""
+    return is_topic(topic) and not is_reserved(topic) and topic != ADVERTISE_TOPIC
 
 
 def _unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
