@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.live.raw_client import Raw
 
 from sojourn.cli.logs import JsonLines, TextLines
 from sojourn.cli.main import main
-from sojourn.cli.serve_all import RESTARTS_MAX, Keeper, Watched, view
+from sojourn.cli.serve_all import RESTARTS_MAX, Keeper, Watched, view, wait_for_links
 from sojourn.live.config import read_config
 from sojourn.live.status import LinkState, Report
 
@@ -48,6 +49,8 @@ def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
         assert fleet.stderr is not None
         said = read_until(fleet.stderr, "Ctrl-C stops them all")
         assert "broker B2 listens on mqtt://127.0.0.1:" in said
+        logs = (tmp_path / "logs").glob("*.log")
+        assert any(is_link_up(line) for log in logs for line in log.read_text().splitlines())
         children = list(map(int, Path(f"/proc/{fleet.pid}/task/{fleet.pid}/children").read_text().split()))
         assert len(children) == 2
         with Raw(port) as client:
@@ -65,6 +68,12 @@ def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
     assert events.count("revived") == 2
     assert {"at", "level", "logger", "event"} <= lines[0].keys()
     assert any(line["event"] == "link" and line["peer"] == "B1" and line["up"] for line in lines)
+
+
+def is_link_up(line: str) -> bool:
+    """Whether a broker logs there that it is linked with another."""
+    entry = json.loads(line)
+    return bool(entry["event"] == "link" and entry["up"])
 
 
 def read_until(stream: Any, text: str) -> str:
@@ -164,15 +173,53 @@ def test_a_broker_that_ends_again_and_again_is_given_up() -> None:
     assert "The store is broken." in said[-1]
 
 
-def test_the_view_shows_what_is_wrong(tmp_path: Path) -> None:
-    """A link that is down, a broker that refuses and one that is gone are all in the picture."""
-    config = read_config(two_brokers(tmp_path).read_text())
-    report = Report(
+def a_report(**links: bool) -> Report:
+    """What a broker in trouble tells of itself and its links."""
+    return Report(
         at_s=1.0, started_s=0.0, clients=12, sessions=14, published=1, delivered=1, published_rate=3.0,
         delivered_rate=1234.0, handoff_rate=0.0, dropped={"queue full": 7}, refused={"bad_user": 2},
         queue_bytes=2048, handoffs=4, handoff_sum_s=0.01, handoff_buckets=[], store="full", store_bytes=0,
-        links={"B2": LinkState(up=False, queue_bytes=0, queue_frames=0, refused=0)}, refusing="no room",
+        links={peer: LinkState(up=up, queue_bytes=0, queue_frames=0, refused=0)
+               for peer, up in links.items()},
+        refusing="no room",
     )  # fmt: skip
+
+
+class Telling(FakeFleet):
+    """Processes that run, of which B1 tells of its links, the second time B2's too."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.told = 0
+
+    def poll(self) -> None:  # type: ignore[override]  # they run
+        """They run."""
+
+    def report(self, _name: str) -> Report:  # type: ignore[override]  # they tell
+        """How B1 is doing."""
+        self.told += 1
+        return a_report(B2=self.told > 1, B3=False)
+
+
+@pytest.mark.parametrize("limit_s", [0.5, 10.0])
+def test_links_are_waited_for_and_missed(limit_s: float) -> None:
+    """Until all stand, and no longer than is said; those that do not are named."""
+    fleet = Telling()
+    said: list[str] = []
+    keeper = Keeper(fleet, said.append)  # type: ignore[arg-type]  # a stand-in
+    wanted = [("B1", "B2")] if limit_s > 1 else [("B2", "B1"), ("B1", "B3")]
+    since = time.monotonic()
+    wait_for_links(keeper, wanted, threading.Event(), said.append, limit_s)
+    assert time.monotonic() - since < 5
+    assert fleet.told >= 2
+    assert any("no link B1-B3;" in text for text in said) == (limit_s < 1)
+    assert keeper.missing([("B1", "B2"), ("B1", "B3")]) == [("B1", "B3")]
+
+
+def test_the_view_shows_what_is_wrong(tmp_path: Path) -> None:
+    """A link that is down, a broker that refuses and one that is gone are all in the picture."""
+    config = read_config(two_brokers(tmp_path).read_text())
+    report = a_report(B2=False)
     console = Console(width=140, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
     console.print(view(config, {"B1": Watched(0.0, report), "B2": Watched(0.0, start_at_s=2.0)}))
     text = console.export_text()

@@ -1,8 +1,10 @@
 """`sojourn serve FILE --all`: every broker as a process, one view of them, and an orderly end.
 
-On a terminal the view is a table that is drawn anew every half second; in a pipe or a service's log only
-what changes is said. A broker that ends by itself is started again after a pause that grows, a limited number
-of times; it comes back from its store. When no broker is left, the command ends with an error.
+The brokers are ready when the links between them stand, for events cross no sooner; links that take too long
+are named, and the brokers go on without them, and trying. On a terminal the view is a table that is drawn
+anew every half second; in a pipe or a service's log only what changes is said. A broker that ends by itself
+is started again after a pause that grows, a limited number of times; it comes back from its store. When no
+broker is left, the command ends with an error.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +32,11 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
 STEADY_S = 300.0
 """A broker that ran so long is forgiven its earlier ends."""
 LOOK_S = 0.5
+LINKS_S = 10.0
+"""How long the links may take to stand before that is said."""
+HASTE_S = 0.1
+SILENT_S = 2.0
+"""How long there is nothing to say about waiting for them."""
 
 
 class ServeAllError(SojournError):
@@ -91,6 +98,17 @@ class Keeper:
         one.start_at_s = now + pause_s
         self._say(f"{name} {how}{why}")
 
+    def missing(self, links: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The links that neither of their ends has told to be up."""
+        up = {
+            frozenset((name, peer))
+            for name, one in self.watched.items()
+            if one.report is not None
+            for peer, link in one.report.links.items()
+            if link.up
+        }
+        return [link for link in links if frozenset(link) not in up]
+
     @property
     def all_given_up(self) -> bool:
         """Whether no broker is left."""
@@ -112,8 +130,10 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
     try:
         say(f"starting {len(names)} brokers; their logs are in {logs}")
         fleet.wait_until_ready()
-        _announce(say, config)
         keeper = Keeper(fleet, say)
+        wait_for_links(keeper, config.links, stopped, say)
+        if not stopped.is_set():
+            _announce(say, config)
         if console.is_terminal:
             with Live(console=console, refresh_per_second=4, transient=True) as live:
                 _watch(keeper, stopped, lambda: live.update(view(config, keeper.watched)))
@@ -140,11 +160,35 @@ def _watch(keeper: Keeper, stopped: threading.Event, draw: Callable[[], None]) -
         draw()
 
 
+def wait_for_links(
+    keeper: Keeper,
+    links: Sequence[tuple[str, str]],
+    stopped: threading.Event,
+    say: Callable[[str], None],
+    limit_s: float = LINKS_S,
+) -> None:
+    """Wait until brokers are linked with one another, but not for ever: say which are not, and go on."""
+    since = time.monotonic()
+    is_silent = True
+    while missing := keeper.missing(links):
+        now = time.monotonic()
+        if now - since >= limit_s:
+            names = ", ".join("-".join(link) for link in missing)
+            say(f"after {limit_s:g} s there is no link {names}; it is tried again and again, see the logs")
+            return
+        if is_silent and now - since >= min(SILENT_S, limit_s):
+            is_silent = False
+            say(f"waiting for {len(missing)} of {len(links)} links between brokers")
+        if stopped.wait(HASTE_S) or keeper.all_given_up:
+            return
+        keeper.look(time.monotonic())
+
+
 def _announce(say: Callable[[str], None], config: Config) -> None:
     for broker in config.brokers:
         page = f"; its page is http://{broker.page}/" if broker.page is not None else ""
         say(f"broker {broker.name} listens on mqtt://{broker.listen}{page}")
-    say("Ctrl-C stops them all")
+    say("ready; Ctrl-C stops them all")
 
 
 # The view ------------------------------------------------------------------------------------------------
