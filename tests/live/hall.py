@@ -83,7 +83,7 @@ class Desk:
         self.core, self.network = self.replayed()
         self.network.restarted(f"life {self.lives}", self.hall.now)
         self.core.effects.touched.clear()
-        self.core.kept = []
+        self.core.take_kept()
         self.recording.keep(self.core, self.network)
 
     def received(self, number: int, data: bytes) -> None:
@@ -94,8 +94,7 @@ class Desk:
     def frame(self, peer: str, data: bytes) -> None:
         """Bytes of a neighbour came."""
         for position, body in self.network.channels[peer].arrived(data):
-            self.network.frame_arrived(peer, position, body, self.hall.now)
-            if not position.rank:
+            if self.network.frame_arrived(peer, position, body, self.hall.now):
                 self.recording.note(FRAME, self.hall.now, peer, position.number, body)
             self.carry_out()
 
@@ -144,9 +143,11 @@ class Desk:
 
     def _read(self, number: int, data: bytes) -> None:
         self.core.received(number, data, self.hall.now)
-        if self.core.kept:
-            self.recording.note(RECEIVED, self.hall.now, number, self.core.kept)
-            self.core.kept.clear()
+        self.network.report(self.hall.now)
+        kept = self.core.take_kept(self.network.stored_unsure)
+        self.network.stored_unsure = []
+        if kept:
+            self.recording.note(RECEIVED, self.hall.now, number, kept)
 
 
 class Hall:

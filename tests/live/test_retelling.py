@@ -77,6 +77,28 @@ def test_an_advertisement_made_at_quality_0_holds() -> None:
     assert network.channels["B2"].last == hall.desks[0].network.channels["B2"].last > 1
 
 
+@pytest.mark.parametrize("writes_at", [0, 1])
+def test_what_is_stored_for_a_client_that_is_away_is_numbered_as_before(writes_at: int) -> None:
+    """Events of QoS 0 too: the frames that bring them to its next broker have the numbers that they had."""
+    hall = Hall(line(3))
+    reader = hall.visit(1, "reader", lasts_s=300)
+    hall.settle()
+    reader.subscribe("news")
+    writer = hall.visit(writes_at, "writer")
+    hall.settle()
+    reader.lose()
+    for _ in range(3):
+        writer.send(PublishPacket("news", b"unsure"))
+        hall.settle()
+    again = hall.visit(2, "reader", lasts_s=300)
+    hall.settle()
+    assert again.got == [b"unsure"] * 3
+    for desk in hall.desks:
+        _, network = desk.replayed()
+        for peer, channel in desk.network.channels.items():
+            assert network.channels[peer].last == channel.last
+
+
 @pytest.mark.parametrize(
     "packet",
     [b"\x30\x05\0\2a#\0", b"\xc0\x01\x00", b"\x30\xff\xff\xff\x7f", b"\x32\x07\0\1a\0\0\0x"],

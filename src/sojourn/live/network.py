@@ -25,7 +25,7 @@ from sojourn.live.config import Config
 from sojourn.live.forgetting import EPOCHS_A_SECOND, Forgetting
 from sojourn.live.roamers import Roamer, Waiting, read_marks
 from sojourn.live.serving import Serving
-from sojourn.live.wire import RETAIN, STATUS
+from sojourn.live.wire import RETAIN, STATUS, Carried
 from sojourn.mobility import facts
 from sojourn.mobility.finding import EVERYBODY, FIND, FOUND, Find, Finder
 from sojourn.mqtt import conventions
@@ -129,8 +129,12 @@ class Network(Serving):
 
     # Other brokers -------------------------------------------------------------------------------------
 
-    def frame_arrived(self, peer: str, position: Position, body: bytes, now: float) -> None:
-        """Take in a frame of a neighbour."""
+    def frame_arrived(self, peer: str, position: Position, body: bytes, now: float) -> bool:
+        """Take in a frame of a neighbour; return whether that is to be remembered.
+
+        A volatile frame is not, unless its event is stored for somebody: what brokers hand one another, and
+        number, depends on what they have stored.
+        """
         sender = self.numbers[peer]
         message = self.wire.decode(body, now)
         if message.kind == FIND:
@@ -150,6 +154,9 @@ class Network(Serving):
             self._tell(facts.Received(message, sender), now)
         self.channels[peer].took(position)
         self._follow_finder(now)
+        return not position.rank or (
+            isinstance(message, Carried) and message in self.broker.subscribers.store
+        )
 
     def _on_find(self, message: Find, sender: int, now: float) -> None:
         if message.destination == EVERYBODY:

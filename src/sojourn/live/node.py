@@ -143,10 +143,10 @@ class Node:
 
     def _read(self, number: int, data: bytes, now: float) -> None:
         self.core.received(number, data, now)
-        if self.recording is not None:
-            self._note_packets(number, now)
         if self._effects.published and self.pressure.is_on:
             self.pressure.hold_client(number, self.connections[number])
+        if self.recording is not None:
+            self._note_packets(self.recording, number, now)
 
     def blocked(self, number: int) -> None:
         """Note that a client does not read."""
@@ -177,12 +177,16 @@ class Node:
             self.recording.note(LOST, now, number)
         self.carry_out(now)
 
-    def _note_packets(self, number: int, now: float) -> None:
-        """Record the packets that the last call took in."""
-        kept = self.core.kept
-        if kept and self.recording is not None:
-            self.recording.note(RECEIVED, now, number, kept)
-            kept.clear()
+    def _note_packets(self, recording: Recording, number: int, now: float) -> None:
+        """Record the packets that the last call took in, once it is known which events are stored."""
+        stored: list[int] = []
+        if self.network is not None:
+            self.network.report(now)
+            stored, self.network.stored_unsure = self.network.stored_unsure, []
+        if self.core.kept:
+            kept = self.core.take_kept(stored)
+            if kept:
+                recording.note(RECEIVED, now, number, kept)
 
     # Effects -----------------------------------------------------------------------------------------
 
@@ -195,6 +199,7 @@ class Node:
         effects, network = self._effects, self.network
         if network is not None:
             network.report(now)
+            network.stored_unsure.clear()
         while effects.knocks or effects.unread or effects.overflowing:
             now = self.now()
             if effects.knocks:
@@ -261,8 +266,8 @@ class Node:
     def _take_frame(self, peer: str, position: Position, body: bytes) -> None:
         assert self.network is not None
         now = self.now()
-        self.network.frame_arrived(peer, position, body, now)
-        if self.recording is not None and not position.rank:
+        is_remembered = self.network.frame_arrived(peer, position, body, now)
+        if self.recording is not None and is_remembered:
             self.recording.note(FRAME, now, peer, position.number, body)
         self.carry_out(now)
 
@@ -440,7 +445,7 @@ class Node:
         for number in list(state.connections):
             self.core.lost(number, now)
         self._effects.touched.clear()
-        self.core.kept = []
+        self.core.take_kept()
         recording.keep(self.core, self.network)
         journal.reserve()
         self._safekeeping = Safekeeping(recording, self.core, self.network, self.loop)

@@ -2,9 +2,10 @@
 
 Every fact that changes what a broker must remember is an entry: packets, connections that come and go, who
 was let in, frames of neighbours, the passing of time. Pings and events of QoS 0 are not: nobody was promised
-anything about them. What was decided by those too is an entry of its own: who was silent, who broke the
-protocol, for whom more waited than may. Since the cores are deterministic, the same entries lead to the same
-sessions, queues and links.
+anything about them; but one that is stored for a client that may come is, for what brokers hand one another
+follows from what they have stored. What was decided by those too is an entry of its own: who was silent, who
+broke the protocol, for whom more waited than may. Since the cores are deterministic, the same entries lead to
+the same sessions, queues and links.
 
 Nothing leaves the broker before the entries that led to it are committed (`Node.flush`).
 """
@@ -94,6 +95,7 @@ def _feed(core: Core, network: Network | None, entry: bytes) -> None:
         _retell(core, network, kind, now, what)
     if network is not None:
         network.report(now)
+        network.stored_unsure.clear()
     effects = core.effects
     for connection in effects.touched:
         connection.output.clear()

@@ -71,6 +71,9 @@ class Serving(Neighbourhood):
         self.giving: set[int] = set()
         """Clients whose session is leaving for another broker at this moment."""
         self.drops: Counter[str] = Counter()
+        self.stored_unsure: list[int] = []
+        """Numbers of events of QoS 0 that were published here and are stored for somebody: facts to remember,
+        for what brokers hand one another, and number, depends on them."""
         self.handoff_count = 0
         self.interests_changed = False
         """Whether the router's subscriptions may have changed since whoever follows them looked."""
@@ -221,6 +224,8 @@ class Serving(Neighbourhood):
         if message.retain:
             self._flood(Retain((publication,)), None, now)
         self._tell(facts.ClientPublished(publication), now)
+        if not message.qos and publication in self.broker.subscribers.store:
+            self.stored_unsure.append(message.sequence)
 
     def _deliver(self, client: int, message: Message, now: float) -> None:
         roamer = self.roamers.get(client)

@@ -34,6 +34,10 @@ class Store:
         """How many distinct events are stored."""
         return len(self._references)
 
+    def __contains__(self, publication: Publish) -> bool:
+        """Whether an event is stored."""
+        return publication in self._references
+
     def oldest(self) -> Publish | None:
         """The event that has been stored for longest."""
         return next(iter(self._references), None)

@@ -63,7 +63,9 @@ from sojourn.mqtt.subscribing import Subscriber
 PINGRESP = b"\xd0\x00"
 PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
-FORGETTABLE = (0x30, 0xC0)
+PLAIN_PUBLISH = 0x30
+"""The first byte of a PUBLISH of QoS 0 that is not retained."""
+FORGETTABLE = (PLAIN_PUBLISH, 0xC0)
 """First bytes of packets that nobody is promised anything about: QoS 0 and not retained, and PINGREQ."""
 
 
@@ -82,6 +84,8 @@ class Core:
         """Packets that were taken in and matter after a restart, each with the number of the last message
         before it; no bytes at all say that the client broke the protocol, perhaps in a packet that is not
         kept. None where nobody keeps them."""
+        self._unsure: list[int] = []
+        """Which of them are events of QoS 0 that matter only if somebody stores them."""
 
     # Facts -------------------------------------------------------------------------------------------
 
@@ -133,6 +137,20 @@ class Core:
             except VersionError as error:
                 self._refuse_version(connection, old=error.old)
         self._settle(now)
+
+    def take_kept(self, stored: Sequence[int] = ()) -> list[tuple[int, bytes]]:
+        """Return what was `kept`, of events of QoS 0 only those with these numbers; keep anew."""
+        kept, unsure = self.kept or [], self._unsure
+        self.kept, self._unsure = [], []
+        if not unsure:
+            return kept
+        lasts = [before for before, _ in kept[1:]] + [self.state.sequence]
+        forgotten = {
+            place
+            for place in unsure
+            if not any(kept[place][0] < sequence <= lasts[place] for sequence in stored)
+        }
+        return [one for place, one in enumerate(kept) if place not in forgotten]
 
     def admit(self, number: int, admission: Admission, now: float) -> None:
         """Let in a client that knocked; what it sent in the meantime is read next (`Effects.unread`)."""
@@ -299,7 +317,7 @@ class Core:
         session = connection.session
         publish_plain = self.publisher.publish_plain
         on_puback = self.acknowledger.puback
-        kept = self.kept
+        kept, routes = self.kept, self.effects.collects
         needed = 2
         while end - at >= 2:
             first, length, body = data[at], data[at + 1], at + 2
@@ -323,7 +341,9 @@ class Core:
             if session is None and connection.state is not Phase.NEW:
                 needed = 0
                 break  # it waits to be admitted, or it was refused
-            if kept is not None and first not in FORGETTABLE:
+            if kept is not None and (first not in FORGETTABLE or (routes and first == PLAIN_PUBLISH)):
+                if first == PLAIN_PUBLISH:
+                    self._unsure.append(len(kept))
                 kept.append((self.state.sequence, data[at:stop]))
             if session is None:
                 self._on_first(connection, data[at:stop], now)
@@ -384,7 +404,10 @@ class Core:
         # Later packets may rely on an alias; what a client advertises is part of its session.
         is_remembered = packet.topic_alias is not None or packet.topic == ADVERTISE_TOPIC
         if self.kept is not None and frame[0] in FORGETTABLE and is_remembered:
-            self.kept.append((self.state.sequence, frame))
+            if self.effects.collects:
+                self._unsure.pop()
+            else:
+                self.kept.append((self.state.sequence, frame))
         self.publisher.publish(connection, session, packet, frame, now)
 
     def _on_packet(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
