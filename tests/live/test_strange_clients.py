@@ -149,13 +149,8 @@ def remembered(core: Core, network: Network) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_brokers_stand_whatever_clients_say(seed: int) -> None:
-    """Afterwards events still cross the network, and each broker's journal can be told again."""
-    strangers = Strangers(seed)
-    for _ in range(120):
-        strangers.step()
-    hall = strangers.hall
+def see_to_it(hall: Hall) -> None:
+    """An event crosses the network, and each broker's journal leads to what the broker knows."""
     hall.wait(20)
     reader, writer = hall.visit(0, "reader"), hall.visit(2, "writer")
     hall.settle()
@@ -166,3 +161,25 @@ def test_brokers_stand_whatever_clients_say(seed: int) -> None:
     assert reader.got == [b"hello"]
     for desk in hall.desks:
         assert remembered(*desk.replayed()) == remembered(desk.core, desk.network)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_brokers_stand_whatever_clients_say(seed: int) -> None:
+    """Afterwards events still cross the network, and each broker's journal can be told again."""
+    strangers = Strangers(seed)
+    for _ in range(120):
+        strangers.step()
+    see_to_it(strangers.hall)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_brokers_that_are_killed_meanwhile_come_back(seed: int) -> None:
+    """They agree with their neighbours about what was said between them, or no link would begin again."""
+    strangers = Strangers(seed)
+    hall, draw = strangers.hall, strangers.draw
+    for _ in range(120):
+        strangers.step()
+        if draw.random() < 0.04:
+            hall.restart(draw.choice(hall.desks).name)
+            strangers.here = [visitor for visitor in strangers.here if not visitor.is_over]
+    see_to_it(hall)
