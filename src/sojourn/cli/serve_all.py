@@ -12,7 +12,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,16 +98,20 @@ class Keeper:
         one.start_at_s = now + pause_s
         self._say(f"{name} {how}{why}")
 
-    def missing(self, links: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The links that neither of their ends has told to be up."""
-        up = {
-            frozenset((name, peer))
-            for name, one in self.watched.items()
-            if one.report is not None
-            for peer, link in one.report.links.items()
-            if link.up
-        }
-        return [link for link in links if frozenset(link) not in up]
+    def missing(self) -> list[str]:
+        """The links that do not stand, as far as brokers have told; those of one that told nothing yet too.
+
+        Of the links in a configuration brokers use those that make a tree, and tell of these.
+        """
+        found: dict[frozenset[str], str] = {}
+        for name, one in self.watched.items():
+            if one.report is None:
+                found[frozenset((name,))] = f"of {name}"
+                continue
+            for peer, link in one.report.links.items():
+                if not link.up:
+                    found.setdefault(frozenset((name, peer)), f"{name}-{peer}")
+        return list(found.values())
 
     @property
     def all_given_up(self) -> bool:
@@ -131,7 +135,8 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
         say(f"starting {len(names)} brokers; their logs are in {logs}")
         fleet.wait_until_ready()
         keeper = Keeper(fleet, say)
-        wait_for_links(keeper, config.links, stopped, say)
+        if config.links:
+            wait_for_links(keeper, stopped, say)
         if not stopped.is_set():
             _announce(say, config)
         if console.is_terminal:
@@ -161,24 +166,21 @@ def _watch(keeper: Keeper, stopped: threading.Event, draw: Callable[[], None]) -
 
 
 def wait_for_links(
-    keeper: Keeper,
-    links: Sequence[tuple[str, str]],
-    stopped: threading.Event,
-    say: Callable[[str], None],
-    limit_s: float = LINKS_S,
+    keeper: Keeper, stopped: threading.Event, say: Callable[[str], None], limit_s: float = LINKS_S
 ) -> None:
     """Wait until brokers are linked with one another, but not for ever: say which are not, and go on."""
     since = time.monotonic()
     is_silent = True
-    while missing := keeper.missing(links):
+    while missing := keeper.missing():
         now = time.monotonic()
         if now - since >= limit_s:
-            names = ", ".join("-".join(link) for link in missing)
-            say(f"after {limit_s:g} s there is no link {names}; it is tried again and again, see the logs")
+            say(
+                f"after {limit_s:g} s there is no link {', '.join(missing)}; brokers go on trying, see the logs"
+            )
             return
         if is_silent and now - since >= min(SILENT_S, limit_s):
             is_silent = False
-            say(f"waiting for {len(missing)} of {len(links)} links between brokers")
+            say(f"waiting for links between brokers: {', '.join(missing)}")
         if stopped.wait(HASTE_S) or keeper.all_given_up:
             return
         keeper.look(time.monotonic())
