@@ -174,9 +174,7 @@ def wait_for_links(
     while missing := keeper.missing():
         now = time.monotonic()
         if now - since >= limit_s:
-            say(
-                f"after {limit_s:g} s there is no link {', '.join(missing)}; brokers go on trying, see the logs"
-            )
+            say(f"after {limit_s:g} s there is no link {', '.join(missing)}; it is tried on, see the logs")
             return
         if is_silent and now - since >= min(SILENT_S, limit_s):
             is_silent = False
