@@ -63,6 +63,13 @@ def test_an_asker_follows_a_stay_that_is_handed_over_before_it_can_answer() -> N
     assert found.failure is None
 
 
+@pytest.mark.parametrize("seed", [10_508, 11_340, 11_659, 11_914])
+def test_a_late_repetition_makes_no_copy_after_a_stay(seed: int) -> None:
+    """A copy from before a stay is repeated after the subscriber has left it for another broker."""
+    for routing in ROUTINGS:
+        assert check(CheckSpec(seed=seed, scheme="proactive", routing=routing)).failure is None
+
+
 def test_the_same_specification_is_the_same_run() -> None:
     """Every client sees the same events in the same order."""
     spec = CheckSpec(seed=4, scheme="proactive", routing="content")

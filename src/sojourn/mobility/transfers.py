@@ -64,6 +64,7 @@ class Transfers(CopyRequests):
             self.effects.closes.append(Close(stay.client, stay.epoch))
         past = self._remember(message.client)
         past.give(stay.began, message.epoch, message.sender)
+        self._close(stay.client, stay.epoch)  # a copy from before this stay is a late repetition
         self._tidy(stay, message)
         client = stay.client
         if stay.complete or not message.wants:
