@@ -26,6 +26,15 @@ def test_the_settings_the_language_needs_are_on(spark: SparkSession) -> None:
     assert spark.conf.get("spark.ui.enabled") == "false"
 
 
+def test_there_is_room_for_the_code_of_a_long_session(spark: SparkSession) -> None:
+    """A session that follows a live system compiles for days; Java dies when it has nowhere to put that."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    code = [pool.getUsage().getMax() for pool in pools if "Code" in pool.getName()]
+    assert sum(code) >= 200 * 2**20
+
+
 def test_the_same_master_gives_the_same_session(spark: SparkSession) -> None:
     """Asking again hands out the session there is, with the further settings applied."""
     again = spark_session("local[2]", settings={"spark.sql.shuffle.partitions": "3"})

@@ -217,7 +217,7 @@ def test_the_command_keeps_all_cores_busy_with_many_seeds() -> None:
 def test_the_command_fails_with_the_seed_a_history_and_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 1, few steps, and a command that repeats it."""
     _no_wait_for_the_end(monkeypatch)
-    result = CliRunner().invoke(app, ["check", "handoff", "--seeds", "60", "--scheme", "reactive"])
+    result = CliRunner().invoke(app, ["check", "handoff", "--seeds", "30", "--scheme", "reactive"])
     assert result.exit_code == 1
     assert "Cut down from" in result.output
     assert "connect to broker" in result.output

@@ -55,7 +55,6 @@ def handoff(
     handoffs = deliveries = 0
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with (
-        # The workers first: a process that has threads, as a bar has, should not be forked.
         _checked(specs) as checked,
         Progress(*columns, console=console, transient=True) as bar,
     ):
@@ -81,7 +80,8 @@ def _checked(specs: list[CheckSpec]) -> Iterator[Iterator[Found]]:
     if workers < 2:
         yield map(check, specs)
         return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"))
+    # Not forked: a copy of this process would share its sockets, and Spark's, if it has any.
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     try:
         yield pool.map(check, specs, chunksize=4)
     finally:
