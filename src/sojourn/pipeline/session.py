@@ -165,7 +165,7 @@ def _static_settings(master: str, memory_gib: float | None) -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "sojourn-warehouse"),
         # The work is done in Arrow and NumPy; what Java does is brief, and the second compiler costs it more
-        # than it gives: a small audit takes half the time without. With one compiler Java reserves only 48 MiB
+        # than it gives: a small audit takes half the time without. With one compiler Java reserves 48 MiB
         # for what it compiled, and a session that goes on for long dies when that is full.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC "
         f"-XX:ReservedCodeCacheSize={CODE_CACHE_MIB}m",
