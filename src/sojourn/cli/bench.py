@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -30,6 +31,9 @@ BENCHMARKS = {
 
 SHORT = {"sim": "simulate"}
 """Other names of benchmarks."""
+
+BORDER = 3
+"""Characters that a column of a table takes beside its text."""
 
 
 class UnknownBenchmarkError(SojournError):
@@ -82,14 +86,23 @@ def _measure(name: str, out: Path, sizes: list[int]) -> list[dict[str, Any]]:
 
 
 def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
-    """Print a table with a column a row: there are more figures than rows."""
-    table = Table(title=f"bench {name}: {BENCHMARKS[name][1]}", title_justify="left", show_header=False)
-    for _ in range(len(rows) + 1):
-        table.add_column(justify="right")
+    """Print tables with a column a row, as there are more figures than rows; as many as fit in a line."""
+    console = Console()
+    console.print(f"bench {name}: {BENCHMARKS[name][1]}", style="italic", highlight=False)
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    for key in keys:
-        table.add_row(key, *(_cell(row.get(key)) for row in rows))
-    Console().print(table)
+    columns = [[_cell(row.get(key)) for key in keys] for row in rows]
+    left = console.width - max(map(len, keys)) - BORDER
+    while columns:
+        widths = itertools.accumulate(max(map(len, column)) + BORDER for column in columns)
+        fitting = max(1, sum(width <= left for width in widths))
+        table = Table(show_header=False)
+        for _ in range(fitting + 1):
+            table.add_column(justify="right")
+        for key, *cells in zip(keys, *columns[:fitting], strict=True):
+            if any(cells):
+                table.add_row(key, *cells)
+        console.print(table)
+        columns = columns[fitting:]
 
 
 def _cell(value: object) -> str:
