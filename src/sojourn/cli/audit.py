@@ -104,6 +104,11 @@ def audit(  # noqa: PLR0913  each is an option of the command
         typer.echo(json.dumps(_as_object(report, details), default=str))
     else:
         _show(report, details)
+    _tell_problems(report, console)
+
+
+def _tell_problems(report: AuditReport, console: Console) -> None:
+    """Say what was wrong with the trace; a run that could not be audited is a failure."""
     for problem in report.problems:
         refused = " It was not audited." if problem.refused else ""
         console.print(f"{problem.run_id}: {problem.sentence}{refused}", markup=False, soft_wrap=True)
