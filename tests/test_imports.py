@@ -19,13 +19,14 @@ RANKS = {
     "edge": 2,
     "adhoc": 2,
     "mqtt": 2,
-    "sim": 3,
-    "live": 3,
-    "trace": 4,
-    "pipeline": 5,
-    "studies": 6,
-    "report": 6,
-    "cli": 7,
+    "broker": 3,
+    "sim": 4,
+    "live": 4,
+    "trace": 5,
+    "pipeline": 6,
+    "studies": 7,
+    "report": 7,
+    "cli": 8,
 }
 """A package imports from lower ranks and from itself; those of one rank that may meet stand below."""
 NEIGHBOURS = {
@@ -36,7 +37,7 @@ NEIGHBOURS = {
     ("sim", "trace"),  # both worlds write the trace
     ("live", "trace"),
 }
-PURE = {"interest", "routing", "mobility", "edge", "adhoc", "mqtt"}
+PURE = {"interest", "routing", "mobility", "edge", "adhoc", "mqtt", "broker"}
 IMPURE_MODULES = {
     "asyncio", "concurrent", "ctypes", "datetime", "fcntl", "io", "logging", "multiprocessing", "os",
     "pathlib", "pyspark", "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3",

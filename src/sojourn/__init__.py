@@ -8,20 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sojourn.live.client import Client
-    from sojourn.live.client_inbox import Received
-    from sojourn.live.client_link import ClientError, RefusedError
-    from sojourn.live.replicas import ReplicaClient
+    from sojourn.live.client.client import Client
+    from sojourn.live.client.inbox import Received
+    from sojourn.live.client.link import ClientError, RefusedError
+    from sojourn.live.client.replicas import ReplicaClient
 
 __version__ = "0.1.0"
 __all__ = ["Client", "ClientError", "Received", "RefusedError", "ReplicaClient", "__version__"]
 
 _HOMES = {
-    "Client": "sojourn.live.client",
-    "ClientError": "sojourn.live.client_link",
-    "Received": "sojourn.live.client_inbox",
-    "RefusedError": "sojourn.live.client_link",
-    "ReplicaClient": "sojourn.live.replicas",
+    "Client": "sojourn.live.client.client",
+    "ClientError": "sojourn.live.client.link",
+    "Received": "sojourn.live.client.inbox",
+    "RefusedError": "sojourn.live.client.link",
+    "ReplicaClient": "sojourn.live.client.replicas",
 }
 
 

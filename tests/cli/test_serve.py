@@ -23,7 +23,7 @@ from sojourn.cli.logs import JsonLines, TextLines
 from sojourn.cli.main import main
 from sojourn.cli.serve_all import RESTARTS_MAX, Keeper, Watched, view, wait_for_links
 from sojourn.live.config import read_config
-from sojourn.live.status import LinkState, Report
+from sojourn.live.page.status import LinkState, Report
 
 SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
 

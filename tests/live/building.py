@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from sojourn.live.config import BrokerConfig, Config, MobilityConfig, RoutingConfig
+from sojourn.broker.settings import MobilityConfig, RoutingConfig
+from sojourn.live.config import BrokerConfig, Config
 
 LINKS = [
     ("B1", "B2"), ("B1", "B6"), ("B2", "B3"), ("B2", "B6"),

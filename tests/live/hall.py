@@ -11,9 +11,10 @@ from typing import Any
 import mqtt5
 from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
 
-from sojourn.live.config import BrokerConfig, Config, MobilityConfig, RoutingConfig
-from sojourn.live.network import Network
-from sojourn.live.recording import FRAME, LINK, LOST, OPENED, OVERFLOWED, RECEIVED, TICK, Recording
+from sojourn.broker.network import Network
+from sojourn.broker.settings import MobilityConfig, RoutingConfig
+from sojourn.live.config import BrokerConfig, Config
+from sojourn.live.store.recording import FRAME, LINK, LOST, OPENED, OVERFLOWED, RECEIVED, TICK, Recording
 from sojourn.mqtt import conventions
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
@@ -314,4 +315,4 @@ class Visitor:
 
 def _fresh(config: Config, name: str) -> tuple[Core, Network]:
     core = Core(name, config.limits, shared_subscriptions=False)
-    return core, Network(config, name, core, "life")
+    return core, Network(config.settings(name), core, "life")

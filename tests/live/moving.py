@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.live.client import Client
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.client import Client
 from sojourn.live.config import Config
-from sojourn.live.server import Server
 from tests.live.building import building, url
 
 START_S = 60

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from sojourn.cli.main import app
 from sojourn.errors import SojournError
-from sojourn.live.admission import hash_password, password_fits
+from sojourn.live.brokers.admission import hash_password, password_fits
 from sojourn.live.config import ConfigError, parse_address, read_config
 from sojourn.live.templates import TEMPLATES, template
 from tests.live.raw_client import BrokerProcess, Raw, running_broker

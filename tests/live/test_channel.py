@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from sojourn.live.channel import Channel, ChannelError, Position
+from sojourn.broker.channel import Channel, ChannelError, Position
 
 
 class End:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sojourn.errors import SojournError
-from sojourn.live.client import Client
-from sojourn.live.client_link import Address, ClientError
+from sojourn.live.client.client import Client
+from sojourn.live.client.link import Address, ClientError
 
 MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
 

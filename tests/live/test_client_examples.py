@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-import sojourn.live.client
+import sojourn.live.client.client
 from sojourn import Client, ClientError
+from sojourn.live.brokers.server import Server
 from sojourn.live.config import Address, BrokerConfig, Config, single_broker
-from sojourn.live.server import Server
 from tests.live.building import free_ports
 
-EXAMPLES = [found for found in doctest.DocTestFinder().find(sojourn.live.client) if found.examples]
+EXAMPLES = [found for found in doctest.DocTestFinder().find(sojourn.live.client.client) if found.examples]
 
 
 def two_brokers() -> Config:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.live.client import Client
-from sojourn.live.client_link import RefusedError
+from sojourn.live.client.client import Client
+from sojourn.live.client.link import RefusedError
 from sojourn.live.config import Config
 from tests.live.building import as_toml, building, url
 from tests.live.raw_client import BrokerProcess

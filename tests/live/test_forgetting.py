@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sojourn.live import forgetting, roamers
-from sojourn.live.roamers import Handoff
+from sojourn.broker import forgetting, roamers
+from sojourn.broker.roamers import Handoff
 from sojourn.mobility.copies import State
 from sojourn.mqtt import conventions
 from sojourn.mqtt import state as session_state

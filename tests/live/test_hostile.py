@@ -12,9 +12,9 @@ from pathlib import Path
 import mqtt5
 import pytest
 
-from sojourn.live.channel import Channel, ChannelError
-from sojourn.live.client import Client
-from sojourn.live.client_link import ClientError
+from sojourn.broker.channel import Channel, ChannelError
+from sojourn.live.client.client import Client
+from sojourn.live.client.link import ClientError
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.live.journal import Journal, JournalError
+from sojourn.live.store.journal import Journal, JournalError
 
 WRITER = """
 import sys
-from sojourn.live.journal import Journal
+from sojourn.live.store.journal import Journal
 
 journal = Journal.open(sys.argv[1], "1")
 number = 0

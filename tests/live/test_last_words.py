@@ -8,7 +8,7 @@ import socket
 import mqtt5
 from mqtt5 import DisconnectPacket, PubAckPacket, PublishPacket
 
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 from tests.live.building import building, url
 from tests.live.raw_client import Raw
 from tests.live.test_roaming import started, stop

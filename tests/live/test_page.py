@@ -16,12 +16,12 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sojourn.live.board import Board
-from sojourn.live.client import Client
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.client import Client
 from sojourn.live.config import Address, Config, single_broker
-from sojourn.live.metrics import BrokerMetrics
-from sojourn.live.server import Server
-from sojourn.live.status import BUCKETS_S, CLIENTS_MAX, NAME_MAX, Move, Report, Tally, some_of
+from sojourn.live.page.board import Board
+from sojourn.live.page.metrics import BrokerMetrics
+from sojourn.live.page.status import BUCKETS_S, CLIENTS_MAX, NAME_MAX, Move, Report, Tally, some_of
 from tests.live.building import building, url
 from tests.live.moving import Moving, moving
 from tests.live.test_roaming import started, stop

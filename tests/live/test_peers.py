@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from sojourn.live.channel import Channel, Position
-from sojourn.live.peers import PeerAddress, PeerError, PeerLinks
+from sojourn.broker.channel import Channel, Position
+from sojourn.live.links.peers import PeerAddress, PeerError, PeerLinks
 
 
 def free_port() -> int:

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 from sojourn.live.config import Config
 from tests.live.building import building, url
 from tests.live.test_roaming import started, stop

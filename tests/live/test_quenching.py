@@ -9,12 +9,13 @@ import msgspec
 import pytest
 
 from sojourn import Client
+from sojourn.broker.quenching import INTERESTS_MAX
+from sojourn.broker.settings import RoutingConfig
 from sojourn.edge.quench import QuenchFilter, QuenchUpdate
 from sojourn.interest import Event
-from sojourn.live.client_quench import BUFFER_EVENTS_MAX
-from sojourn.live.config import BrokerConfig, Config, RoutingConfig
-from sojourn.live.quenching import INTERESTS_MAX
-from sojourn.live.server import Server
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.quench import BUFFER_EVENTS_MAX
+from sojourn.live.config import BrokerConfig, Config
 from sojourn.mqtt.conventions import QUENCH, QUENCH_TOPIC
 from tests.live.building import free_ports, url
 from tests.live.raw_client import Raw

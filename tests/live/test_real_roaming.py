@@ -13,7 +13,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 from sojourn.live.config import Config
 from tests.live.building import building
 from tests.live.test_roaming import started, stop

@@ -9,9 +9,9 @@ import pytest
 
 from sojourn import ReplicaClient
 from sojourn.edge.filters import DisplayerError
-from sojourn.live.client_inbox import Received
-from sojourn.live.client_link import ClientError, RefusedError
-from sojourn.live.replicas import Dropped, Shown
+from sojourn.live.client.inbox import Received
+from sojourn.live.client.link import ClientError, RefusedError
+from sojourn.live.client.replicas import Dropped, Shown
 from tests.live.building import free_ports
 from tests.live.raw_client import BrokerProcess
 

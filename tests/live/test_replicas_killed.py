@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sojourn.cli.check_replicas import Stream, Verdict, try_replicas
-from sojourn.live.replicas import Dropped
+from sojourn.live.client.replicas import Dropped
 
 
 def _check(verdicts: list[Verdict], events: int) -> None:

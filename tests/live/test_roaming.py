@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from sojourn.live.client import Client
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.client import Client
 from sojourn.live.config import Config
-from sojourn.live.server import Server
 from tests.live.building import building, url
 
 

@@ -7,11 +7,11 @@ import pickle
 import random
 from typing import Any
 
+from sojourn.broker.names import LiveInterests
+from sojourn.broker.network import Network
+from sojourn.broker.wire import Carried
 from sojourn.interest import Filter
-from sojourn.live.client import Client
-from sojourn.live.names import LiveInterests
-from sojourn.live.network import Network
-from sojourn.live.wire import Carried
+from sojourn.live.client.client import Client
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.routing.effects import Effects

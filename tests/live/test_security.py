@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from sojourn.live.admission import hash_password
-from sojourn.live.client import Client
-from sojourn.live.client_link import RefusedError
+from sojourn.live.brokers.admission import hash_password
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.client import Client
+from sojourn.live.client.link import RefusedError
 from sojourn.live.config import Config, ConfigError, TlsConfig, read_config
-from sojourn.live.server import Server
-from sojourn.live.tls import TlsError, for_clients
+from sojourn.live.links.tls import TlsError, for_clients
 from tests.live.building import building, free_ports, url
 from tests.live.test_roaming import started, stop
 

@@ -21,7 +21,7 @@ from mqtt5 import (
     Will,
 )
 
-from sojourn.live.network import Network
+from sojourn.broker.network import Network
 from sojourn.mqtt import conventions
 from sojourn.mqtt.core import Core
 from tests.live.hall import Hall, Visitor, line

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
 
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 from sojourn.live.config import Config, TraceConfig
 from tests.live.building import building, url
 from tests.live.raw_client import Raw, running_broker, single_config

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from sojourn.broker.wire import Carried, Wire, WireError
 from sojourn.interest import Advertisement, Filter
-from sojourn.live.wire import Carried, Wire, WireError
 from sojourn.mqtt.content import parse_policy
 from sojourn.mqtt.message import Properties, new_message
 from sojourn.routing import messages

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 from sojourn.pipeline.events_source import EventsSource
 from tests.live.raw_client import running_broker
 

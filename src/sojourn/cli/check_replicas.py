@@ -23,8 +23,8 @@ import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sojourn.live.fleet import Fleet, FleetError, last_line
-from sojourn.live.replicas import Dropped, ReplicaClient
+from sojourn.live.brokers.fleet import Fleet, FleetError, last_line
+from sojourn.live.client.replicas import Dropped, ReplicaClient
 
 EXIT_FAILED = 1
 REPLICAS = ("R1", "R2")

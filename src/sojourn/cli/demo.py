@@ -21,7 +21,7 @@ from sojourn.cli.demo_building import demo_building
 from sojourn.cli.demo_report import write_report
 from sojourn.cli.demo_walkers import Crowd, Plan, walk
 from sojourn.errors import SojournError
-from sojourn.live.fleet import Fleet
+from sojourn.live.brokers.fleet import Fleet
 from sojourn.pipeline.audit_job import AuditOptions, audit_trace
 from sojourn.pipeline.session import spark_session
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sojourn.errors import SojournError
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 from sojourn.sim.roaming import Roaming, Stays, building
 from sojourn.sim.streams import Streams
 

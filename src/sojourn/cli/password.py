@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from sojourn.live.admission import hash_password
+from sojourn.live.brokers.admission import hash_password
 
 
 def password() -> None:

@@ -21,7 +21,7 @@ from sojourn.cli.shell_client import (
     connected,
 )
 from sojourn.interest.values import Scalar
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 from sojourn.mqtt.conventions import value_of
 
 LINES_WAITING_MAX = 100

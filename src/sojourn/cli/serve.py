@@ -15,9 +15,9 @@ from rich.console import Console
 
 from sojourn.cli.logs import LogFormat, set_up_logs
 from sojourn.errors import SojournError
+from sojourn.live.brokers.server import serve as run_broker
 from sojourn.live.config import Address, Config, load_config, single_broker
-from sojourn.live.server import serve as run_broker
-from sojourn.live.status import Report
+from sojourn.live.page.status import Report
 
 PIPE_ATOM = 4_096
 """A pipe takes so many bytes whole or not at all."""

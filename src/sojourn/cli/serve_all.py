@@ -23,9 +23,9 @@ from rich.text import Text
 
 from sojourn.cli.logs import LogFormat
 from sojourn.errors import SojournError
+from sojourn.live.brokers.fleet import Fleet, FleetError, last_line
 from sojourn.live.config import Config
-from sojourn.live.fleet import Fleet, FleetError, last_line
-from sojourn.live.status import Report
+from sojourn.live.page.status import Report
 
 RESTARTS_MAX = 5
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0

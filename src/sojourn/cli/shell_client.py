@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sojourn.errors import SojournError
-from sojourn.live.client import Client
+from sojourn.live.client.client import Client
 
 UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="A broker: mqtt://HOST:PORT or HOST:PORT.")]
 UserOption = Annotated[

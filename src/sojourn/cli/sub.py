@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from sojourn.cli.shell_client import PASSWORD, PATIENCE_S, QosOption, UrlArgument, UserOption, connected
-from sojourn.live.client import Client
-from sojourn.live.client_inbox import Received
+from sojourn.live.client.client import Client
+from sojourn.live.client.inbox import Received
 
 
 def sub(  # noqa: PLR0913 - each is an option of the command

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.errors import SojournError
 from sojourn.mqtt.limits import Limits
 
@@ -59,24 +60,6 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where the page, the metrics and the health check are served, as HOST:PORT."""
     store: str | None = None
     """The file that survives a restart; none keeps everything in memory."""
-
-
-class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens when clients move."""
-
-    subscribers: Literal["proactive", "reactive", "durable"] = "proactive"
-    timeout_s: float = 3_600.0
-    """How long events are stored for a client that is away, at the most."""
-    publishers: str = "standard"
-    """A publisher protocol, or several joined by +."""
-
-
-class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How events find their way between brokers."""
-
-    mode: Literal["content", "flooding"] = "content"
-    covering: bool = True
-    """Whether a subscription that a wider one covers stays at home."""
 
 
 class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,6 +148,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def neighbours(self, name: str) -> list[str]:
         """Return the brokers that a broker is linked to."""
         return [other for link in self.links if name in link for other in link if other != name]
+
+    def settings(self, name: str) -> Settings:
+        """Return what the broker of a name is told about itself and its network."""
+        return Settings(
+            name=self.broker(name).name,
+            brokers=tuple(broker.name for broker in self.brokers),
+            links=tuple(self.links),
+            mobility=self.mobility,
+            routing=self.routing,
+            limits=self.limits,
+            traces=self.trace is not None,
+        )
 
 
 def parse_address(text: str, where: str) -> Address:

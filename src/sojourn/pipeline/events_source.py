@@ -35,8 +35,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import Row, StructType
 
 from sojourn.errors import SojournError
-from sojourn.live.client import Client
-from sojourn.live.client_inbox import Received
+from sojourn.live.client.client import Client
+from sojourn.live.client.inbox import Received
 from sojourn.pipeline.schemas import LIVE_EVENTS
 
 BATCH_MAX = 10_000

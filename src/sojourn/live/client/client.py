@@ -27,11 +27,11 @@ from typing import Any, Self
 import mqtt5
 
 from sojourn.interest import Advertisement, Filter
-from sojourn.live.client_answers import PACKET_IDS, Answers
-from sojourn.live.client_inbox import Inbox, Received
-from sojourn.live.client_link import NO, Address, ClientError, Connection, Link, RefusedError
-from sojourn.live.client_outbox import Outbox
-from sojourn.live.client_packets import (
+from sojourn.live.client.answers import PACKET_IDS, Answers
+from sojourn.live.client.inbox import Inbox, Received
+from sojourn.live.client.link import NO, Address, ClientError, Connection, Link, RefusedError
+from sojourn.live.client.outbox import Outbox
+from sojourn.live.client.packets import (
     UserProperties,
     check_size,
     hello_properties,
@@ -40,7 +40,7 @@ from sojourn.live.client_packets import (
     queue_properties,
     subscribe_packet,
 )
-from sojourn.live.client_quench import Quench
+from sojourn.live.client.quench import Quench
 from sojourn.mqtt import conventions
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0

@@ -20,8 +20,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from sojourn import __version__
-from sojourn.live.observer import Observer
-from sojourn.live.status import (
+from sojourn.live.page.observer import Observer
+from sojourn.live.page.status import (
     BUCKETS_S,
     clients_connected,
     file_bytes,

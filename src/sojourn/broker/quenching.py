@@ -20,10 +20,10 @@ from collections import Counter
 
 import msgspec
 
+from sojourn.broker.network import Network
 from sojourn.edge.quench import UNKNOWN, CombinedInterest, QuenchUpdate
 from sojourn.errors import SojournError
 from sojourn.interest import Filter
-from sojourn.live.network import Network
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.conventions import QUENCH_TOPIC

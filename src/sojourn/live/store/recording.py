@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
+from sojourn.broker.channel import Position
 from sojourn.errors import SojournError
-from sojourn.live.channel import Position
-from sojourn.live.journal import Journal, JournalError
+from sojourn.live.store.journal import Journal, JournalError
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import Admission
 
 if TYPE_CHECKING:
-    from sojourn.live.network import Network
+    from sojourn.broker.network import Network
 
 SNAPSHOT_ENTRIES = 200_000
 SNAPSHOT_BYTES = 64 << 20

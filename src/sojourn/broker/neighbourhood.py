@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sojourn.live.channel import Channel
-from sojourn.live.config import Config
-from sojourn.live.names import LiveInterests, Names
-from sojourn.live.status import Watcher
-from sojourn.live.wire import Retain, Status, Wire
+from sojourn.broker.channel import Channel
+from sojourn.broker.names import LiveInterests, Names
+from sojourn.broker.settings import Settings
+from sojourn.broker.wire import Retain, Status, Wire
+from sojourn.broker.witnesses import Watcher
 from sojourn.mobility.finding import Find, Found
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
@@ -28,18 +28,19 @@ DOWN_S = 10.0
 class Neighbourhood:
     """The brokers around one, seen from it."""
 
-    def __init__(self, config: Config, name: str, life: str) -> None:
-        self.name = name
-        self.names_of = [broker.name for broker in config.brokers]
+    def __init__(self, settings: Settings, life: str) -> None:
+        self.settings = settings
+        name = self.name = settings.name
+        self.names_of = list(settings.brokers)
         self.numbers = {broker: number for number, broker in enumerate(self.names_of)}
         self.number = self.numbers[name]
         graph: list[list[int]] = [[] for _ in self.names_of]
-        for one, other in config.links:
+        for one, other in settings.links:
             graph[self.numbers[one]].append(self.numbers[other])
             graph[self.numbers[other]].append(self.numbers[one])
         self.overlay = Overlay(graph)
         near = self.overlay.neighbours[self.number]
-        self.interests = LiveInterests(covering=config.routing.covering)
+        self.interests = LiveInterests(covering=settings.routing.covering)
         self.names = Names(self.interests)
         self.wire = Wire(self.names, len(self.names_of))
         self.channels = {self.names_of[peer]: Channel(name, self.names_of[peer], life) for peer in near}

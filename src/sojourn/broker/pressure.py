@@ -13,14 +13,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from sojourn.live.channel import Channel, Position
-
-if TYPE_CHECKING:
-    from sojourn.live.connection import ClientConnection
+from sojourn.broker.channel import Channel, Position
 
 Frame = tuple[Position, bytes]
+
+
+class Held(Protocol):
+    """A client that can be kept waiting."""
+
+    def hold(self) -> None:
+        """Read no further."""
+
+    def release(self) -> None:
+        """Read again."""
 
 
 class Pressure:
@@ -29,7 +36,7 @@ class Pressure:
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = channels
         self._held: dict[str, deque[Frame]] = {}
-        self.clients: dict[int, ClientConnection] = {}
+        self.clients: dict[int, Held] = {}
         """By number of their connection: clients that are not read."""
 
     @property
@@ -66,7 +73,7 @@ class Pressure:
         """A connection broke: what it brought and was not taken in comes again."""
         self._held.pop(peer, None)
 
-    def hold_client(self, number: int, client: ClientConnection) -> None:
+    def hold_client(self, number: int, client: Held) -> None:
         """Read no further from a client."""
         if number not in self.clients:
             self.clients[number] = client

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from sojourn.live.config import Config
-from sojourn.live.neighbourhood import Neighbourhood
-from sojourn.live.roamers import Handoff, Roamer, Timers
-from sojourn.live.tracing import Tracer
-from sojourn.live.wire import Carried, Retain
+from sojourn.broker.neighbourhood import Neighbourhood
+from sojourn.broker.roamers import Handoff, Roamer, Timers
+from sojourn.broker.settings import Settings
+from sojourn.broker.wire import Carried, Retain
+from sojourn.broker.witnesses import Tracer
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.keeping import COPY_TIMEOUTS
@@ -45,24 +45,24 @@ CHANGES_NO_INTERESTS = (facts.ClientPublished, facts.Consumed)
 class Serving(Neighbourhood):
     """The clients with sessions at one broker, and the core that routes for them and follows them."""
 
-    def __init__(self, config: Config, name: str, core: Core, life: str) -> None:
-        super().__init__(config, name, life)
+    def __init__(self, settings: Settings, core: Core, life: str) -> None:
+        super().__init__(settings, life)
         self.core = core
         core.effects.collects = True
         self.broker = Broker(
             self.number,
             self.neighbours,
             self.interests,
-            Policy.named(config.mobility.publishers),
+            Policy.named(settings.mobility.publishers),
             self.overlay.next_hop,
             scheme=Scheme.named(
-                config.mobility.subscribers,
-                timeout_s=config.mobility.timeout_s,
+                settings.mobility.subscribers,
+                timeout_s=settings.mobility.timeout_s,
                 # As an active copy that is an orphan; a client that stays for longer costs one more message.
-                passive_s=COPY_TIMEOUTS * config.mobility.timeout_s,
+                passive_s=COPY_TIMEOUTS * settings.mobility.timeout_s,
                 event_bytes=1024,
             ),
-            flooding=config.routing.mode == "flooding",
+            flooding=settings.routing.mode == "flooding",
         )
         self.follows = self.broker.subscribers.scheme.follows
         """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
@@ -78,7 +78,7 @@ class Serving(Neighbourhood):
         self.interests_changed = False
         """Whether the router's subscriptions may have changed since whoever follows them looked."""
         self.timers = Timers()
-        if config.routing.mode == "content":
+        if settings.routing.mode == "content":
             self.broker.router.client_advertises(NOBODY, self.interests.anything)
             self._carry_out(self.broker.effects, 0.0)
 

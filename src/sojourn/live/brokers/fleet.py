@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.live.status import Report
+from sojourn.live.page.status import Report
 
 START_S = 60.0
 STOP_S = 15.0

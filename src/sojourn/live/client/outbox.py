@@ -12,9 +12,9 @@ import time
 
 import mqtt5
 
-from sojourn.live.client_answers import PACKET_IDS, PacketIds
-from sojourn.live.client_link import Link
-from sojourn.live.client_packets import again, with_id
+from sojourn.live.client.answers import PACKET_IDS, PacketIds
+from sojourn.live.client.link import Link
+from sojourn.live.client.packets import again, with_id
 
 
 class Outbox:

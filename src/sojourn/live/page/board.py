@@ -16,7 +16,7 @@ import msgspec
 
 from sojourn import __version__
 from sojourn.live.config import Config
-from sojourn.live.status import REPORT_BYTES_MAX, Move, Report
+from sojourn.live.page.status import REPORT_BYTES_MAX, Move, Report
 from sojourn.routing.overlay import Overlay
 
 FRESH_S = 4.0

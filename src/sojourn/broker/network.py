@@ -20,12 +20,12 @@ from typing import Any
 import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
 
-from sojourn.live.channel import Position
-from sojourn.live.config import Config
-from sojourn.live.forgetting import EPOCHS_A_SECOND, Forgetting
-from sojourn.live.roamers import Roamer, Waiting, read_marks
-from sojourn.live.serving import Serving
-from sojourn.live.wire import RETAIN, STATUS, Carried
+from sojourn.broker.channel import Position
+from sojourn.broker.forgetting import EPOCHS_A_SECOND, Forgetting
+from sojourn.broker.roamers import Roamer, Waiting, read_marks
+from sojourn.broker.serving import Serving
+from sojourn.broker.settings import Settings
+from sojourn.broker.wire import RETAIN, STATUS, Carried
 from sojourn.mobility import facts
 from sojourn.mobility.finding import EVERYBODY, FIND, FOUND, Find, Finder
 from sojourn.mqtt import conventions
@@ -39,11 +39,11 @@ from sojourn.mqtt.session_state import SessionState
 class Network(Serving):
     """One broker's place among its neighbours."""
 
-    def __init__(self, config: Config, name: str, core: Core, life: str) -> None:
-        super().__init__(config, name, core, life)
+    def __init__(self, settings: Settings, core: Core, life: str) -> None:
+        super().__init__(settings, core, life)
         self.finder = Finder(self.number, len(self.names_of))
         self.waiting: dict[int, Waiting] = {}
-        self.forgetting = Forgetting(config.mobility.timeout_s)
+        self.forgetting = Forgetting(settings.mobility.timeout_s)
 
     # Clients that come ---------------------------------------------------------------------------------
 

@@ -20,8 +20,8 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from sojourn.broker.channel import HELLO_BYTES_MAX, Channel, ChannelError, Position, peek_hello
 from sojourn.errors import SojournError
-from sojourn.live.channel import HELLO_BYTES_MAX, Channel, ChannelError, Position, peek_hello
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 CALL_S = 5.0

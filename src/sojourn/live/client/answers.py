@@ -8,7 +8,7 @@ from typing import Any
 
 import mqtt5
 
-from sojourn.live.client_link import ClientError
+from sojourn.live.client.link import ClientError
 
 PACKET_IDS = 65_535
 

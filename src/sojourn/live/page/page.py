@@ -29,9 +29,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from sojourn.errors import SojournError
 from sojourn.live.config import Address
-from sojourn.live.metrics import BrokerMetrics
-from sojourn.live.observer import Observer
-from sojourn.live.status import Report
+from sojourn.live.page.metrics import BrokerMetrics
+from sojourn.live.page.observer import Observer
+from sojourn.live.page.status import Report
 
 REQUEST_BYTES_MAX = 8_192
 REQUEST_S = 5.0
@@ -204,7 +204,7 @@ def _json(body: bytes) -> Answer:
 
 def _document() -> tuple[bytes, str]:
     """The page in one piece, and the policy that lets it run its own script and ask nobody else."""
-    files = resources.files("sojourn.live")
+    files = resources.files("sojourn.live.page")
     html, style, script = (
         files.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
     )

@@ -16,14 +16,12 @@ import heapq
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from sojourn.live.roamers import Handoff
-
 if TYPE_CHECKING:
-    from sojourn.live.node import Node
+    from sojourn.live.brokers.node import Node
 
 CLIENTS_MAX = 200
 """Clients named in a report: those whose names hash lowest, so that every broker names the same ones."""
@@ -35,16 +33,6 @@ REPORT_BYTES_MAX = 256 << 10
 
 BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """The upper ends of the classes that hand-off latencies are counted in; one class lies above them."""
-
-
-class Watcher(Protocol):
-    """Who wants to know what happens between brokers."""
-
-    def heard(self, broker: str, report: bytes, now: float, /) -> None:
-        """Another broker told how it is doing."""
-
-    def handed_off(self, handoff: Handoff, /) -> None:
-        """A client that was at another broker has all its events here."""
 
 
 class LinkState(msgspec.Struct, frozen=True):

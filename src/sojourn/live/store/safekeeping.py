@@ -13,12 +13,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from sojourn.live.journal import JournalError
-from sojourn.live.recording import REFUSING, Recording
+from sojourn.live.store.journal import JournalError
+from sojourn.live.store.recording import REFUSING, Recording
 from sojourn.mqtt.core import Core
 
 if TYPE_CHECKING:
-    from sojourn.live.network import Network
+    from sojourn.broker.network import Network
 
 ROOM_CHECK_S = 2.0
 

@@ -23,13 +23,15 @@ import time
 from typing import TYPE_CHECKING
 
 from sojourn import __version__
-from sojourn.live.admission import Doorkeeper, Question, Refusal, password_fits
-from sojourn.live.channel import Position
+from sojourn.broker.channel import Position
+from sojourn.broker.pressure import Pressure
+from sojourn.live.brokers.admission import Doorkeeper, Question, Refusal, password_fits
+from sojourn.live.brokers.warming import load_index_kernels
 from sojourn.live.config import Config, parse_address
-from sojourn.live.journal import Journal
-from sojourn.live.peers import PeerAddress, PeerLinks
-from sojourn.live.pressure import Pressure
-from sojourn.live.recording import (
+from sojourn.live.links.peers import PeerAddress, PeerLinks
+from sojourn.live.links.tls import for_callers, for_calling
+from sojourn.live.store.journal import Journal
+from sojourn.live.store.recording import (
     BLOCKED,
     DRAINED,
     FRAME,
@@ -43,19 +45,17 @@ from sojourn.live.recording import (
     TICK,
     Recording,
 )
-from sojourn.live.safekeeping import Safekeeping
-from sojourn.live.tls import for_callers, for_calling
+from sojourn.live.store.safekeeping import Safekeeping
 from sojourn.live.tracing import Tracer
-from sojourn.live.warming import load_index_kernels
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.handshake import Admission
 
 if TYPE_CHECKING:
-    from sojourn.live.connection import ClientConnection
-    from sojourn.live.network import Network
-    from sojourn.live.quenching import Quencher
+    from sojourn.broker.network import Network
+    from sojourn.broker.quenching import Quencher
+    from sojourn.live.brokers.connection import ClientConnection
 
 LINGER_S = 5.0
 """How long a connection that is closed may take to read what it was told."""
@@ -89,11 +89,12 @@ class Node:
         self._safekeeping: Safekeeping | None = None
         if routes:
             # Imported here: a single broker does without the kernels that routing brings along.
-            from sojourn.live.network import Network  # noqa: PLC0415
+            from sojourn.broker.network import Network  # noqa: PLC0415
 
-            self.network = Network(config, name, self.core, secrets.token_hex(8))
+            self.network = Network(config.settings(name), self.core, secrets.token_hex(8))
         self._effects = self.core.effects
         self._quencher: Quencher | None = None
+        self._tracer: Tracer | None = None
         self._last_number = 0
         self._flushing = False
         self._indexing = False
@@ -250,10 +251,10 @@ class Node:
         """Write a trace, if the configuration wants one."""
         wanted = self.config.trace
         if wanted is not None:
-            network.tracer = Tracer.open(
+            self._tracer = network.tracer = Tracer.open(
                 wanted.folder, wanted.run, self.broker.name, self.now(), wanted.sample
             )
-            self.loop.call_later(SEAL_S, self._seal, network.tracer)
+            self.loop.call_later(SEAL_S, self._seal, self._tracer)
 
     def _seal(self, tracer: Tracer) -> None:
         tracer.seal()
@@ -340,7 +341,7 @@ class Node:
             if not self._effects.sources:
                 return
             # Imported here: most brokers have no such publishers, and start faster.
-            from sojourn.live.quenching import Quencher  # noqa: PLC0415
+            from sojourn.broker.quenching import Quencher  # noqa: PLC0415
 
             self._quencher = Quencher(self.core, self.network)
         self._quencher.settle()
@@ -478,8 +479,8 @@ class Node:
         if self.recording is not None and self._safekeeping is not None:
             self._safekeeping.commit(self.now())
             self.recording.journal.close()
-        if self.network is not None and self.network.tracer is not None:
-            self.network.tracer.close(self.now(), ends_run=self.network.number == 0)
+        if self.network is not None and self._tracer is not None:
+            self._tracer.close(self.now(), ends_run=self.network.number == 0)
 
 
 def _version(config: Config, name: str) -> str:

@@ -23,7 +23,7 @@ from sojourn.mobility.keeping import COPY_TIMEOUTS
 from sojourn.mobility.references import references
 
 if TYPE_CHECKING:
-    from sojourn.live.network import Network
+    from sojourn.broker.network import Network
 
 SWEEP_S = 60.0
 """How often a broker looks for what it can forget, while its books hold anything."""

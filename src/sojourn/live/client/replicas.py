@@ -32,11 +32,11 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 from sojourn.edge.filters import DuplicateFilter, OrderedFilter, displayer_filter
-from sojourn.live.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, Client
-from sojourn.live.client_inbox import REMEMBERED_PUBLISHERS, Received
-from sojourn.live.client_link import ClientError, RefusedError
-from sojourn.live.client_outbox import Outbox
-from sojourn.live.client_packets import may_pass, queue_properties
+from sojourn.live.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, Client
+from sojourn.live.client.inbox import REMEMBERED_PUBLISHERS, Received
+from sojourn.live.client.link import ClientError, RefusedError
+from sojourn.live.client.outbox import Outbox
+from sojourn.live.client.packets import may_pass, queue_properties
 
 FOR_EVER_S = 10 * 365 * 86_400.0
 REMEMBERED_NUMBERS = 20_000

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from sojourn.errors import SojournError
+from sojourn.live.brokers.connection import ClientConnection
+from sojourn.live.brokers.node import Node
 from sojourn.live.config import Address, Config, parse_address
-from sojourn.live.connection import ClientConnection
-from sojourn.live.node import Node
-from sojourn.live.observer import Observer
-from sojourn.live.peers import PeerAddress
-from sojourn.live.status import Report
-from sojourn.live.tls import for_clients
+from sojourn.live.links.peers import PeerAddress
+from sojourn.live.links.tls import for_clients
+from sojourn.live.page.observer import Observer
+from sojourn.live.page.status import Report
 
 if TYPE_CHECKING:
-    from sojourn.live.page import PageServer
+    from sojourn.live.page.page import PageServer
 
 BACKLOG = 1_024
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
@@ -75,7 +75,7 @@ class Server:
         self.observer = Observer(node, keeps_board=place is not None)
         self.observer.start()
         if place is not None:
-            from sojourn.live.page import PageError, PageServer  # noqa: PLC0415 - others start faster
+            from sojourn.live.page.page import PageError, PageServer  # noqa: PLC0415 - others start faster
 
             self._page_server = PageServer(self.observer, parse_address(place, "page"))
             try:

@@ -10,7 +10,7 @@ import socket
 import termios
 from collections.abc import Callable
 
-from sojourn.live.node import LINGER_S, Node
+from sojourn.live.brokers.node import LINGER_S, Node
 
 TURN_BYTES = 131_072
 """What one client may send in a loop turn before the others are looked at."""

@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from sojourn.live.board import Board
-from sojourn.live.node import Node
-from sojourn.live.roamers import Handoff
-from sojourn.live.status import (
+from sojourn.broker.roamers import Handoff
+from sojourn.live.brokers.node import Node
+from sojourn.live.page.board import Board
+from sojourn.live.page.status import (
     HANDOFFS_MAX,
     NAME_MAX,
     Move,

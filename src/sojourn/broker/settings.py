@@ -1,0 +1,57 @@
+"""What one broker is told about itself and its network: the part of a configuration that decides anything.
+
+A driver makes this from its configuration file; a simulated world makes it from a seed. Two brokers of one
+network have the same settings but for `name`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from sojourn.mqtt.limits import Limits
+
+
+class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens when clients move."""
+
+    subscribers: Literal["proactive", "reactive", "durable"] = "proactive"
+    timeout_s: float = 3_600.0
+    """How long events are stored for a client that is away, at the most."""
+    publishers: str = "standard"
+    """A publisher protocol, or several joined by +."""
+
+
+class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How events find their way between brokers."""
+
+    mode: Literal["content", "flooding"] = "content"
+    covering: bool = True
+    """Whether a subscription that a wider one covers stays at home."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """One broker's place in its network, and what it allows."""
+
+    name: str
+    brokers: tuple[str, ...]
+    """The names of all brokers of the network; a broker's number is its place among them."""
+    links: tuple[tuple[str, str], ...] = ()
+    mobility: MobilityConfig = MobilityConfig()
+    routing: RoutingConfig = RoutingConfig()
+    limits: Limits = Limits()
+    traces: bool = False
+    """Whether somebody records what happened (`Effects.notes`)."""
+
+    @property
+    def neighbours(self) -> tuple[str, ...]:
+        """The brokers that this one is linked to."""
+        return tuple(
+            other for link in self.links if self.name in link for other in link if other != self.name
+        )
+
+    @property
+    def routes(self) -> bool:
+        """Whether subscribers are known one by one: to route to them, or to account for what each got."""
+        return bool(self.neighbours) or self.traces

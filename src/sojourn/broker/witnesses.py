@@ -1,0 +1,48 @@
+"""Who may watch a broker at work: a trace that is audited later, a page that people look at now.
+
+A witness is told and changes nothing; a broker without any does the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from sojourn.broker.roamers import Handoff
+from sojourn.mqtt.message import Message
+
+
+class Watcher(Protocol):
+    """Who wants to know what happens between brokers."""
+
+    def heard(self, broker: str, report: bytes, now: float, /) -> None:
+        """Another broker told how it is doing."""
+
+    def handed_off(self, handoff: Handoff, /) -> None:
+        """A client that was at another broker has all its events here."""
+
+
+class Tracer(Protocol):
+    """Who records what happened to events and clients."""
+
+    def published(self, message: Message, now: float, /) -> None:
+        """A local client published an event."""
+
+    def delivered(self, client: str, message: Message, now: float, /) -> None:
+        """A client has an event."""
+
+    def dropped(self, client: str, message: Message, reason: str, now: float, /) -> None:
+        """A client will not get an event from this broker."""
+
+    def came(self, client: str, attributes: dict[str, Any], now: float, /) -> None:
+        """A client connected."""
+
+    def went(self, client: str, now: float, /) -> None:
+        """Its connection is gone."""
+
+    def moved(
+        self, client: str, origin: str, left_s: float | None, arrived_s: float, ready_s: float, how: str, /
+    ) -> None:
+        """A client that was at another broker has all its events here."""
+
+    def wants(self, client: str, interest: str, since: float, until: float | None, /) -> None:
+        """An interest was made, or has ended."""

@@ -1,0 +1,1 @@
+"""Broker processes: sockets, signals, who is let in."""
