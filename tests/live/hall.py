@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import mqtt5
 from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
 
+from sojourn.broker import facts
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.network import Network
 from sojourn.broker.settings import MobilityConfig, RoutingConfig
 from sojourn.live.config import BrokerConfig, Config
-from sojourn.live.store.recording import FRAME, LINK, LOST, OPENED, OVERFLOWED, RECEIVED, TICK, Recording
 from sojourn.mqtt import conventions
-from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.handshake import Admission
 
 START_S = 1_700_000_000.0
 
@@ -37,23 +36,11 @@ def line(
 
 
 class Memory:
-    """A journal that is a list."""
+    """A store that is a list."""
 
     def __init__(self) -> None:
         self.state: bytes | None = None
         self.written: list[bytes] = []
-
-    def append(self, entry: bytes) -> None:
-        """Note a fact."""
-        self.written.append(entry)
-
-    def keep(self, state: bytes) -> None:
-        """Let a snapshot take the place of all facts."""
-        self.state, self.written = state, []
-
-    def replay(self) -> tuple[bytes | None, Iterator[bytes]]:
-        """The last snapshot, and all facts since."""
-        return self.state, iter(self.written)
 
 
 class Desk:
@@ -62,93 +49,67 @@ class Desk:
     def __init__(self, hall: Hall, name: str) -> None:
         self.hall = hall
         self.name = name
-        self.core, self.network = _fresh(hall.config, name)
-        self.core.kept = []
-        self.journal = Memory()
-        self.recording = Recording(self.journal)  # type: ignore[arg-type]  # a list will do
+        self.settings = hall.config.settings(name)
+        self.store = Memory()
         self.visitors: dict[int, Visitor] = {}
         self.opened = self.lives = 0
+        self.broker = self.revived("life")
+        self.peer_writes: dict[str, bytearray] = {}
+        """What the broker wrote to each neighbour and no link has carried yet."""
+        self.carry_out()
 
-    def replayed(self) -> tuple[Core, Network]:
-        """Another broker that was told the same facts."""
-        core, network, _ = self.recording.revive(*_fresh(self.hall.config, self.name))
-        assert network is not None
-        return core, network
+    @property
+    def core(self) -> Core:
+        """The broker's sessions."""
+        return self.broker.core
+
+    @property
+    def network(self) -> Network:
+        """The broker's links and moving clients."""
+        assert self.broker.network is not None
+        return self.broker.network
+
+    def revived(self, life: str) -> LiveBroker:
+        """The broker that the store leaves."""
+        return LiveBroker.revived(
+            self.settings, life, self.hall.now, self.store.state, list(self.store.written)
+        )
 
     def restart(self) -> None:
-        """Die without a word, and come back from the journal."""
+        """Die without a word, and come back from the store."""
         self.lives += 1
         for visitor in list(self.visitors.values()):
             visitor.is_over = True
         self.visitors.clear()
-        self.core, self.network = self.replayed()
-        self.network.restarted(f"life {self.lives}", self.hall.now)
-        self.core.effects.touched.clear()
-        self.core.take_kept()
-        self.recording.keep(self.core, self.network)
-
-    def received(self, number: int, data: bytes) -> None:
-        """Bytes of a client came."""
-        self._read(number, data)
+        self.peer_writes.clear()
+        self.broker = self.revived(f"life {self.lives}")
         self.carry_out()
 
-    def frame(self, peer: str, data: bytes) -> None:
-        """Bytes of a neighbour came."""
-        for position, body in self.network.channels[peer].arrived(data):
-            if self.network.frame_arrived(peer, position, body, self.hall.now):
-                self.recording.note(FRAME, self.hall.now, peer, position.number, body)
-            self.carry_out()
+    def keep(self) -> None:
+        """Let a snapshot take the place of all facts."""
+        self.store.state, self.store.written = self.broker.snapshot(), []
 
-    def linked(self, peer: str, *, up: bool) -> None:
-        """A link is there, or gone."""
-        self.network.linked(peer, self.hall.now, up=up)
-        self.recording.note(LINK, self.hall.now, peer, up)
+    def tell(self, fact: facts.Fact) -> None:
+        """Tell the broker what happened, and do what it wants."""
+        self.broker.handle(fact, self.hall.now)
         self.carry_out()
-
-    def tick(self) -> None:
-        """Time passed."""
-        silent = self.core.time_passed(self.hall.now)
-        self.network.time_passed(self.hall.now)
-        self.recording.note(TICK, self.hall.now, silent)
-        self.carry_out()
-
-    def next_moment(self) -> float:
-        """When something may be due."""
-        moments = (self.core.next_moment(), self.network.next_moment())
-        return min((moment for moment in moments if moment is not None), default=float("inf"))
 
     def carry_out(self) -> None:
-        """Do what the core asks for, and hand out what was written."""
-        now, effects = self.hall.now, self.core.effects
-        self.network.report(now)
-        while effects.knocks or effects.unread or effects.overflowing:
-            if effects.knocks:
-                number = effects.knocks.pop(0).number
-                self.recording.admitted(number, Admission(), now)
-                self.network.admit(number, Admission(), now)
-            elif effects.unread:
-                self._read(effects.unread.pop(0), b"")
-            else:
-                number, _ = effects.overflowing.popitem()
-                self.core.overflowed(number, now)
-                self.recording.note(OVERFLOWED, now, number)
-            self.network.report(now)
-        touched = effects.touched
-        for connection in touched[:]:
-            data = b"".join(connection.output)
-            connection.output.clear()
-            visitor = self.visitors.get(connection.number)
+        """Do what the broker asks for, and hand out what was written."""
+        broker, now = self.broker, self.hall.now
+        while broker.knocks:
+            broker.handle(facts.ClientAdmitted(broker.knocks.pop(0).number), now)
+        turn = broker.turn(now)
+        self.store.written += turn.entries
+        for peer, data in turn.peer_writes:
+            self.peer_writes.setdefault(peer, bytearray()).extend(data)
+        written = dict(turn.writes)
+        for number in dict.fromkeys([*written, *turn.closes]):
+            visitor = self.visitors.get(number)
             if visitor is not None:
-                visitor.take(data, is_over=connection.state is State.CLOSED)
-        touched.clear()
-
-    def _read(self, number: int, data: bytes) -> None:
-        self.core.received(number, data, self.hall.now)
-        self.network.report(self.hall.now)
-        kept = self.core.take_kept(self.network.stored_unsure)
-        self.network.stored_unsure = []
-        if kept:
-            self.recording.note(RECEIVED, self.hall.now, number, kept)
+                visitor.take(written.get(number, b""), is_over=number in turn.closes)
+        if broker.has_more:
+            self.carry_out()
 
 
 class Hall:
@@ -169,10 +130,8 @@ class Hall:
         """Let a link begin."""
         ends = self.by_name[one], self.by_name[other]
         for end, far in (ends, ends[::-1]):
-            end.network.channels[far.name].opened()
-        for end, far in (ends, ends[::-1]):
-            far.frame(end.name, end.network.channels[far.name].greet())
-            far.linked(end.name, up=True)
+            end.peer_writes.pop(far.name, None)
+            end.tell(facts.PeerConnected(far.name))
         self.cut -= {one, other}
 
     def unlink(self, name: str) -> None:
@@ -181,8 +140,8 @@ class Hall:
         for one, other in self.config.links:
             if name in (one, other):
                 for end, far in ((one, other), (other, one)):
-                    self.by_name[end].network.channels[far].closed()
-                    self.by_name[end].linked(far, up=False)
+                    self.by_name[end].tell(facts.PeerLost(far))
+                    self.by_name[end].peer_writes.pop(far, None)
 
     def restart(self, name: str) -> None:
         """Kill a broker and start it again; its links break and begin anew."""
@@ -197,9 +156,9 @@ class Hall:
 
     def carry(self, end: str, far: str) -> bool:
         """Let a link carry what waits at one end; say whether there was anything."""
-        data = self.by_name[end].network.channels[far].outgoing()
+        data = self.by_name[end].peer_writes.pop(far, None)
         if data:
-            self.by_name[far].frame(end, data)
+            self.by_name[far].tell(facts.PeerSent(end, bytes(data)))
         return bool(data)
 
     def step(self, draw: random.Random) -> None:
@@ -218,14 +177,14 @@ class Hall:
     def tick(self) -> None:
         """Let every broker do what is due."""
         for desk in self.desks:
-            if desk.next_moment() <= self.now:
-                desk.tick()
+            if (desk.broker.next_moment() or math.inf) <= self.now:
+                desk.tell(facts.TimePassed())
 
     def wait(self, seconds: float) -> None:
         """Let time pass, in steps as small as the brokers ask for."""
         until = self.now + seconds
         while self.now < until:
-            moment = min(desk.next_moment() for desk in self.desks)
+            moment = min(desk.broker.next_moment() or math.inf for desk in self.desks)
             self.now = min(until, max(moment, self.now + 1e-3))
             self.tick()
             self.settle()
@@ -253,10 +212,7 @@ class Visitor:
         """The payloads of the events it was sent."""
         self.is_over = False
         desk.visitors[self.number] = self
-        now = desk.hall.now
-        desk.core.opened(self.number, "here", f"fresh-{desk.name}-{self.number}", now)
-        desk.recording.note(OPENED, now, self.number, "here", f"fresh-{desk.name}-{self.number}")
-        desk.carry_out()
+        desk.tell(facts.ClientOpened(self.number, "here", f"fresh-{desk.name}-{self.number}"))
 
     def take(self, data: bytes, *, is_over: bool) -> None:
         """Read what the broker wrote, and answer events."""
@@ -279,13 +235,15 @@ class Visitor:
 
     def send(self, packet: Any) -> None:
         """Send a packet."""
-        self.desk.received(self.number, packet.write())
+        self.desk.tell(facts.ClientSent(self.number, packet.write()))
 
     def subscribe(self, topic: str, condition: str = "") -> None:
         """Ask for events."""
         properties = [(conventions.FILTER, condition)] if condition else []
         wanted = TopicFilter(topic, max_qos=QoS.AT_LEAST_ONCE)
         self.send(SubscribePacket(1, [wanted], user_properties=properties))
+        if not (self.inbox and isinstance(self.inbox[-1], mqtt5.SubAckPacket)):
+            self.desk.hall.settle()  # every broker in reach confirms it first
         assert int(self.inbox.pop().reason_codes[0]) < 0x80
 
     def unsubscribe(self, topic: str) -> None:
@@ -307,12 +265,4 @@ class Visitor:
     def lose(self) -> None:
         """Lose the connection."""
         if self.desk.visitors.pop(self.number, None) is not None:
-            now = self.desk.hall.now
-            self.desk.core.lost(self.number, now)
-            self.desk.recording.note(LOST, now, self.number)
-            self.desk.carry_out()
-
-
-def _fresh(config: Config, name: str) -> tuple[Core, Network]:
-    core = Core(name, config.limits, shared_subscriptions=False)
-    return core, Network(config.settings(name), core, "life")
+            self.desk.tell(facts.ClientLost(self.number))

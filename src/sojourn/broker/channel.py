@@ -15,15 +15,23 @@ The rules:
   its journal holds it, so a frame that was acknowledged survives the death of its receiver, and one that was
   not is still with its sender.
 - At most `window_bytes` are under way unacknowledged. A receiver that cannot go on simply takes nothing in;
-  acknowledgements are read all the same. In an acyclic network of brokers no two can then wait for one
-  another, since what comes from one neighbour never waits for room towards the same one.
+  acknowledgements are read all the same.
 - `full` says that the queue holds more than `queue_bytes`: whoever fills it should pause.
 - A *volatile* frame need not survive the death of its sender (an event of QoS 0). It has no number of its own
   but a rank after the last number, so that a broken connection repeats neither kind, while a sender that was
   restarted from its journal, where volatile frames are not, agrees with the receiver about the numbers.
 
-Everything here is plain state: no socket, no clock. A channel can be pickled with the broker it belongs to.
+Memory can be lost: a store that was deleted, or whose last lines were not yet on the disk when power failed.
+Frames belong to a *stream*, which has a name, and a broker tells in its hello at which number of the stream
+each of its lives began (`births`) and from which number on it still has all frames (`kept`). From the two
+hellos of a connection both sides conclude alike (`is_broken`) whether anything between them was forgotten. If
+so both begin a new stream (`reset`) and tell each other everything anew on the next connection; what was not
+acknowledged goes into the new stream.
+
+Everything here is plain state: no socket, no clock.
 """
+
+from __future__ import annotations
 
 import struct
 from collections import deque
@@ -36,9 +44,13 @@ from sojourn.errors import SojournError
 
 WINDOW_BYTES = 4 << 20
 QUEUE_BYTES = 64 << 20
+OVERFULL = 2
+"""By how much a queue may be over its limit before neighbours are kept waiting."""
 FRAME_BYTES_MAX = 32 << 20
 HELLO_BYTES_MAX = 65_536
-PROTOCOL = 2
+BIRTHS_MAX = 64
+"""Lives that a hello tells of; a peer that was last met before them is told everything anew."""
+PROTOCOL = 3
 
 _HEAD = struct.Struct(">IBQI")
 """Length of the body, kind, number, rank."""
@@ -63,12 +75,38 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker: str
     life: str
     """Which life of the broker this is: another one after each start."""
+    stream: str
+    """The name of the stream of frames that this side sends."""
+    births: list[tuple[str, int]]
+    """The last lives of this side, and the number of the stream's last frame when each began."""
+    kept: int
+    """This side still has all its frames after this number."""
+    seen_stream: str
+    """The stream of the other side that was last taken in; empty if none ever was."""
     number: int
+    """Up to which number it was taken in."""
     rank: int
     seen_life: str
-    """The life of the other side that `rank` counts volatile frames of."""
+    """The life of the other side that the last frame was taken in from, and `rank` counts frames of."""
+    epoch: int = 0
+    """The latest date of a connection that this side has seen, so that clocks catch up."""
     proof: str = ""
     """What proves who is speaking, where the transport does not."""
+
+
+def is_broken(sender: Hello, receiver: Hello) -> bool:
+    """Whether the frames from one side to the other cannot go on where they were, judged by both hellos."""
+    if receiver.seen_stream != sender.stream:
+        # A receiver that never took in anything can begin with the first frame, if that is still there.
+        return bool(receiver.seen_stream) or sender.kept > 0
+    if receiver.number < sender.kept:
+        return True  # the receiver has forgotten frames that it had acknowledged
+    lives = [life for life, _ in sender.births]
+    if receiver.seen_life not in lives:
+        return receiver.number > 0 or bool(receiver.seen_life)
+    later = sender.births[lives.index(receiver.seen_life) + 1 :]
+    # A later life that began with fewer frames than were taken in has forgotten the difference.
+    return any(number < receiver.number for _, number in later)
 
 
 def peek_hello(data: bytes) -> Hello | None:
@@ -80,12 +118,7 @@ def peek_hello(data: bytes) -> Hello | None:
         raise ChannelError("A connection to the port for brokers did not begin with a hello.")
     if len(data) < _HEAD.size + length:
         return None
-    try:
-        return msgspec.json.decode(data[_HEAD.size : _HEAD.size + length], type=Hello)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ChannelError(
-            "A connection to the port for brokers began with a hello that cannot be read."
-        ) from None
+    return _read_hello(data[_HEAD.size : _HEAD.size + length], "A caller")
 
 
 class _Waiting(NamedTuple):
@@ -100,21 +133,25 @@ class Channel:
         "_acknowledged_to",
         "_arrived",
         "_buffer",
-        "_greeted",
+        "_greeting",
         "_hello",
         "_in_flight",
         "_out",
         "_pending",
         "_sent",
+        "_streams",
         "_taken",
+        "births",
         "broker",
         "life",
         "open",
         "peer",
         "peer_life",
+        "peer_stream",
         "queue_bytes",
         "queued",
         "refused",
+        "stream",
         "window_bytes",
     )
 
@@ -130,8 +167,15 @@ class Channel:
         self.broker, self.peer, self.life = broker, peer, life
         self.window_bytes, self.queue_bytes = window_bytes, queue_bytes
         self.open = False
-        """Whether a connection is there and both sides have said hello on it."""
+        """Whether a connection is there on which frames may be sent."""
+        self.stream = life
+        """The name of the stream of frames that are sent."""
+        self._streams = 0
+        """How many streams were begun before this one."""
+        self.births: list[tuple[str, int]] = [(life, 0)]
+        """The lives in which the stream was sent, and its last number when each began."""
         self.peer_life = ""
+        self.peer_stream = ""
         self.queued = 0
         """Bytes that the peer has not acknowledged."""
         self.refused = 0
@@ -147,8 +191,10 @@ class Channel:
         self._arrived = Position()
         """The last frame that this connection brought; what was not taken in comes again on the next one."""
         self._acknowledged_to = Position()
-        self._greeted = False
+        self._greeting: Hello | None = None
+        """What this side said first on this connection."""
         self._hello: Hello | None = None
+        """What the other side said first on this connection."""
         self._buffer = b""
 
     # Out -------------------------------------------------------------------------------------------------
@@ -159,6 +205,11 @@ class Channel:
         return self.queued >= self.queue_bytes
 
     @property
+    def overfull(self) -> bool:
+        """Whether those who fill the queue were asked to pause and did not, or are too many."""
+        return self.queued >= OVERFULL * self.queue_bytes
+
+    @property
     def waiting(self) -> int:
         """Frames that the peer has not acknowledged."""
         return len(self._out)
@@ -166,6 +217,14 @@ class Channel:
     @property
     def last(self) -> int:
         """The number of the last frame that was queued; a restart must not find another."""
+        return self._pending.number
+
+    @property
+    def kept(self) -> int:
+        """The number after which all frames are still here."""
+        for frame in self._out:
+            position = frame.position
+            return position.number if position.rank else position.number - 1
         return self._pending.number
 
     def put(self, body: bytes, *, volatile: bool = False) -> bool:
@@ -184,12 +243,25 @@ class Channel:
         self.queued += len(data)
         return True
 
-    def greet(self, proof: str = "") -> bytes:
+    def greet(self, epoch: int = 0, proof: str = "") -> bytes:
         """The hello to write first on a new connection."""
         # Not what was taken in since the last write: that may not be safe yet, and would be forgotten.
         safe = self._acknowledged_to
-        hello = Hello(PROTOCOL, self.broker, self.life, safe.number, safe.rank, self.peer_life, proof)
-        body = msgspec.json.encode(hello)
+        self._greeting = Hello(
+            PROTOCOL,
+            self.broker,
+            self.life,
+            self.stream,
+            self.births[-BIRTHS_MAX:],
+            self.kept,
+            self.peer_stream,
+            safe.number,
+            safe.rank,
+            self.peer_life,
+            epoch,
+            proof,
+        )
+        body = msgspec.json.encode(self._greeting)
         return _HEAD.pack(len(body), _HELLO, 0, 0) + body
 
     def outgoing(self) -> bytes:
@@ -216,8 +288,7 @@ class Channel:
     def closed(self) -> None:
         """The connection is gone; what was under way on it goes back to waiting."""
         self.open = False
-        self._greeted = False
-        self._hello = None
+        self._greeting = self._hello = None
         self._arrived = self._taken
         self._sent = self._in_flight = 0
         self._buffer = b""
@@ -230,36 +301,68 @@ class Channel:
         self._out = deque(frame for frame in self._out if not frame.position.rank)
         self.queued = sum(len(frame.data) for frame in self._out)
         self._pending = Position(self._pending.number)
+        if life != self.births[-1][0]:
+            self.births = [*self.births[-BIRTHS_MAX:], (life, self._pending.number)]
+
+    def greeted(self, life: str, stream: str) -> None:
+        """The other side goes on with a stream, perhaps in another life, or begins its first one."""
+        if stream != self.peer_stream:
+            self.peer_stream = stream
+            self._taken = self._arrived = self._acknowledged_to = Position()
+        if life != self.peer_life:
+            # Its volatile frames start anew; the numbered ones go on, for they are in its journal.
+            self.peer_life = life
+            self._taken = self._arrived = Position(self._taken.number)
+            self._acknowledged_to = Position(self._acknowledged_to.number)
+
+    def reset(self) -> list[bytes]:
+        """Begin a new stream and forget the other side's; return the frames that were not acknowledged."""
+        self.closed()
+        left = [frame.data[_HEAD.size :] for frame in self._out if not frame.position.rank]
+        self._out.clear()
+        self.queued = 0
+        self._pending = self._taken = self._arrived = self._acknowledged_to = Position()
+        self.peer_stream = self.peer_life = ""
+        self._streams += 1
+        self.stream = f"{self.life}.{self._streams}"
+        self.births = [(self.life, 0)]
+        return left
 
     # In --------------------------------------------------------------------------------------------------
 
     def arrived(self, data: bytes) -> Iterator[tuple[Position, bytes]]:
-        """The new frames in what the connection brought, each with its position; to be taken in, in order."""
+        """The new frames in what the connection brought, each with its position; to be taken in, in order.
+
+        It stops after a hello: whoever reads decides then whether to go on (`peer_hello`), and calls again.
+        """
         self._buffer = self._buffer + data if self._buffer else data
         start, available = 0, len(self._buffer)
-        while available - start >= _HEAD.size:
-            length, kind, number, rank = _HEAD.unpack_from(self._buffer, start)
-            if length > FRAME_BYTES_MAX:
-                raise ChannelError(f"{self.peer} sent a frame of {length} bytes, over {FRAME_BYTES_MAX}.")
-            end = start + _HEAD.size + length
-            if end > available:
-                break
-            body = self._buffer[start + _HEAD.size : end]
-            start = end
-            if kind == _HELLO:
-                self._on_hello(body)
-            elif not self._greeted:
-                raise ChannelError(f"{self.peer} sent a frame before its hello.")
-            elif kind == _ACKNOWLEDGE:
-                self._on_acknowledged(Position(number, rank))
-            elif kind == _FRAME:
-                position = Position(number, rank)
-                if self._is_new(position):
-                    self._arrived = position
-                    yield position, body
-            else:
-                raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
-        self._buffer = self._buffer[start:]
+        try:
+            while available - start >= _HEAD.size:
+                length, kind, number, rank = _HEAD.unpack_from(self._buffer, start)
+                if length > FRAME_BYTES_MAX:
+                    raise ChannelError(f"{self.peer} sent a frame of {length} bytes, over {FRAME_BYTES_MAX}.")
+                end = start + _HEAD.size + length
+                if end > available:
+                    break
+                body = self._buffer[start + _HEAD.size : end]
+                start = end
+                if kind == _HELLO:
+                    self._on_hello(body)
+                    return
+                if self._hello is None:
+                    raise ChannelError(f"{self.peer} sent a frame before its hello.")
+                if kind == _ACKNOWLEDGE:
+                    self._on_acknowledged(Position(number, rank))
+                elif kind == _FRAME:
+                    position = Position(number, rank)
+                    if self._is_new(position):
+                        self._arrived = position
+                        yield position, body
+                else:
+                    raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
+        finally:
+            self._buffer = self._buffer[start:]
 
     def _is_new(self, position: Position) -> bool:
         taken = self._arrived
@@ -277,17 +380,36 @@ class Channel:
         self._taken = position
 
     @property
+    def is_connected(self) -> bool:
+        """Whether a connection is there, and this side's hello was written to it."""
+        return self._greeting is not None
+
+    @property
     def peer_hello(self) -> Hello | None:
         """What the other side said first on this connection, once it has."""
         return self._hello
 
+    @property
+    def has_forgotten(self) -> bool:
+        """Whether the two hellos of this connection say that either side has forgotten something."""
+        assert self._greeting is not None, "a hello is only read on a connection that began with ours"
+        assert self._hello is not None, "the other side has said hello"
+        return is_broken(self._greeting, self._hello) or is_broken(self._hello, self._greeting)
+
+    def agreed(self) -> None:
+        """Both sides go on: send what the other one lacks."""
+        hello = self._hello
+        assert hello is not None, "the other side has said hello"
+        self.open = True
+        if hello.seen_stream == self.stream:
+            self._on_acknowledged(Position(hello.number, hello.rank if hello.seen_life == self.life else 0))
+        if hello.seen_life == self.life:
+            self.births = [birth for birth in self.births if birth[0] == self.life]
+
     def _on_hello(self, body: bytes) -> None:
-        if self._greeted:
+        if self._hello is not None:
             raise ChannelError(f"{self.peer} said hello twice on one connection.")
-        try:
-            hello = msgspec.json.decode(body, type=Hello)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ChannelError(f"{self.peer} sent a hello that cannot be read: {error}.") from None
+        hello = _read_hello(body, self.peer)
         if hello.protocol != PROTOCOL:
             raise ChannelError(
                 f"{self.peer} speaks version {hello.protocol} of the link protocol, this broker {PROTOCOL}; "
@@ -295,20 +417,7 @@ class Channel:
             )
         if hello.broker != self.peer:
             raise ChannelError(f"The broker at the other end is {hello.broker!r}, not {self.peer!r}.")
-        if hello.life != self.peer_life:
-            # Its volatile frames start anew; the numbered ones go on, for they are in its journal.
-            self.peer_life = hello.life
-            self._taken = self._arrived = Position(self._taken.number)
-            self._acknowledged_to = Position(self._acknowledged_to.number)
-        self._hello, self._greeted, self.open = hello, True, True
-        rank = hello.rank if hello.seen_life == self.life else 0
-        reached = Position(hello.number, rank)
-        if hello.number > self._pending.number:
-            raise ChannelError(
-                f"{self.peer} has frames up to {hello.number} and this broker sent {self._pending.number}: "
-                "the store is older than that; restore it, or remove the link's state on both sides."
-            )
-        self._on_acknowledged(reached)
+        self._hello = hello
 
     def _on_acknowledged(self, reached: Position) -> None:
         while self._out and self._out[0].position <= reached:
@@ -317,3 +426,10 @@ class Channel:
             if self._sent:
                 self._sent -= 1
                 self._in_flight -= len(frame.data)
+
+
+def _read_hello(body: bytes, who: str) -> Hello:
+    try:
+        return msgspec.json.decode(body, type=Hello)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ChannelError(f"{who} sent a hello that cannot be read: {error}.") from None

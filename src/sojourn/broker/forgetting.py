@@ -56,37 +56,38 @@ class Forgetting:
 
     def next_moment(self, network: Network) -> float | None:
         """When to look again; None while there is nothing to forget."""
-        if not network.names.size:
+        if not network.links.names.size:
             return None
         return 0.0 if self._has_grown(network) else self._due_s
 
     def _has_grown(self, network: Network) -> bool:
-        return network.names.entered - self._entered > max(GROWTH_MAX, self._needed)
+        return network.links.names.entered - self._entered > max(GROWTH_MAX, self._needed)
 
     def time_passed(self, network: Network, now: float) -> None:
         """Look, if it is time."""
         if now < self._due_s and not self._has_grown(network):
             return
-        if network.names.size:
+        if network.links.names.size:
             self._forget_old(network, now - self._memory_s)
             self._forget_unused(network)
-        self._entered = network.names.entered
-        self._needed = network.names.size
+        self._entered = network.links.names.entered
+        self._needed = network.links.names.size
         self._due_s = now + SWEEP_S * (1 + self._needed // MANY)
 
     def _forget_old(self, network: Network, moment_s: float) -> None:
         """Let go of what is remembered only in case that somebody is very late."""
         if moment_s <= 0:  # for ever, or the clock has hardly begun
             return
-        subscribers = network.broker.subscribers
+        subscribers = network.clients.broker.subscribers
         subscribers.forget_until(moment_s)
         subscribers.forget_marks(int(moment_s * SEQUENCES_A_SECOND))
-        network.finder.forget_before(int(moment_s * EPOCHS_A_SECOND))
+        network.forget_seen(int(moment_s * SEQUENCES_A_SECOND))
+        network.arrivals.finder.forget_before(int(moment_s * EPOCHS_A_SECOND))
 
     def _forget_unused(self, network: Network) -> None:
         """Forget every name that nothing speaks of."""
-        clients, advertisements, subscriptions = references(network.broker)
-        for roamer in network.roamers.values():
+        clients, advertisements, subscriptions = references(network.clients.broker)
+        for roamer in network.clients.roamers.values():
             subscriptions.update(roamer.held)
-        clients.update(network.roamers, network.waiting, network.finder.clients())
-        network.names.keep(clients, advertisements, subscriptions)
+        clients.update(network.clients.roamers, network.arrivals.waiting, network.arrivals.finder.clients())
+        network.links.names.keep(clients, advertisements, subscriptions)

@@ -1,86 +1,131 @@
-"""Back-pressure: what waits when a link to a neighbour is full, so that no queue grows without bound.
+"""Back-pressure: who waits when a link to a neighbour is full, so that no queue grows without bound.
 
-- A client that publishes while some link is full is not read any further until there is room: it feels it,
-  and nobody else does.
-- A frame of a neighbour is not taken in while the link to another neighbour is full; it is not acknowledged
-  either, so that the neighbour's window closes and it waits in its turn. Frames that were held when their
-  connection broke are forgotten, since they come again.
+A link that is down, or slower than what is sent over it, fills its queue. The rules:
 
-In an acyclic network what comes from one neighbour only ever waits for others, so nobody waits in a circle.
+- The publisher of an event that meets a full link is not read any further: by its broker, if that is this one,
+  or else that broker is asked (`Slow`). Publishers whose events go elsewhere notice nothing.
+- A publisher of this broker is read again when no link is full; one that another broker spoke of after
+  `SLOW_S`, unless it is spoken of again. Nothing of this has to be taken back, so nothing can be left over.
+- Publishers may be many and messages late, so a queue may be over its limit for a while. At twice the limit the
+  frames of other neighbours wait too; they are not acknowledged, and their senders wait in their turn. In an
+  acyclic network what comes from one neighbour only ever waits for others, so nobody waits in a circle.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import Protocol
 
-from sojourn.broker.channel import Channel, Position
+from sojourn.broker.channel import Position
+from sojourn.broker.links import Links
+from sojourn.broker.wire import Slow
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.message import Message
+
+SLOW_S = 1.0
+"""How long a publisher is not read that another broker spoke of, and how often it is spoken of at most."""
+SPOKEN_OF_MAX = 10_000
+"""Publishers of other brokers that it is remembered of when they were last spoken of."""
 
 Frame = tuple[Position, bytes]
-
-
-class Held(Protocol):
-    """A client that can be kept waiting."""
-
-    def hold(self) -> None:
-        """Read no further."""
-
-    def release(self) -> None:
-        """Read again."""
 
 
 class Pressure:
     """Which frames and clients of one broker wait."""
 
-    def __init__(self, channels: Mapping[str, Channel]) -> None:
-        self._channels = channels
-        self._held: dict[str, deque[Frame]] = {}
-        self.clients: dict[int, Held] = {}
-        """By number of their connection: clients that are not read."""
+    def __init__(self, core: Core, links: Links) -> None:
+        self._core, self._links = core, links
+        self._frames: dict[str, deque[Frame]] = {}
+        """By neighbour: its frames that wait."""
+        self._held: dict[int, float] = {}
+        """By connection of a client that is not read: until when at least; 0 while a link here is full."""
+        self._spoken_of: dict[tuple[int, str], float] = {}
+        """By broker and publisher: when it was last asked to wait."""
+        self.holds: list[int] = []
+        """Connections to be read no further."""
+        self.releases: list[int] = []
+        """Connections to be read again."""
 
-    @property
-    def is_on(self) -> bool:
-        """Whether some link is full."""
-        return any(channel.full for channel in self._channels.values())
-
-    @property
-    def waits(self) -> bool:
-        """Whether anything is held back."""
-        return bool(self._held or self.clients)
+    # Frames --------------------------------------------------------------------------------------------
 
     def _is_open_for(self, peer: str) -> bool:
-        return not any(channel.full for name, channel in self._channels.items() if name != peer)
+        return not any(channel.overfull for name, channel in self._links.channels.items() if name != peer)
 
     def hold_frame(self, peer: str, frame: Frame) -> bool:
         """Hold a frame back if it must wait; say whether it must."""
-        if peer in self._held or not self._is_open_for(peer):
-            self._held.setdefault(peer, deque()).append(frame)
+        if peer in self._frames or not self._is_open_for(peer):
+            self._frames.setdefault(peer, deque()).append(frame)
             return True
         return False
 
     def next_frame(self) -> tuple[str, Frame] | None:
         """A frame that need not wait any longer, or None."""
-        for peer, frames in self._held.items():
+        for peer, frames in self._frames.items():
             if self._is_open_for(peer):
                 frame = frames.popleft()
                 if not frames:
-                    del self._held[peer]
+                    del self._frames[peer]
                 return peer, frame
         return None
 
     def forget(self, peer: str) -> None:
         """A connection broke: what it brought and was not taken in comes again."""
-        self._held.pop(peer, None)
+        self._frames.pop(peer, None)
 
-    def hold_client(self, number: int, client: Held) -> None:
-        """Read no further from a client."""
-        if number not in self.clients:
-            self.clients[number] = client
-            client.hold()
+    # Clients -------------------------------------------------------------------------------------------
 
-    def release_clients(self) -> None:
-        """Read all clients again."""
-        for client in self.clients.values():
-            client.release()
-        self.clients.clear()
+    def settle(self, now: float) -> None:
+        """Let publishers wait whose events met a full link, and let others go on."""
+        congested, self._links.congested = self._links.congested, []
+        for message in congested:
+            self._slow_down(message, now)
+        if self._held:
+            self._let_go(now)
+
+    def on_slow(self, slow: Slow, client_id: str, now: float) -> None:
+        """Another broker asks to read no more of a publisher for now."""
+        if slow.destination != self._links.number:
+            hop = self._links.overlay.next_hop(self._links.number, slow.destination)
+            self._links.send_volatile(hop, slow, now)
+            return
+        self._hold(client_id, now + SLOW_S)
+
+    def lost(self, connection: int) -> None:
+        """A client's connection is gone."""
+        self._held.pop(connection, None)
+
+    def next_moment(self) -> float | None:
+        """When to look again at clients that wait."""
+        return min((until_s for until_s in self._held.values() if until_s), default=None)
+
+    def _slow_down(self, message: Message, now: float) -> None:
+        publisher, _, origin = message.source.rpartition("@")
+        broker = self._links.numbers.get(origin.partition("~")[0])
+        if broker == self._links.number:
+            self._hold(publisher, 0.0)
+        elif broker is not None and now - self._spoken_of.get((broker, publisher), 0.0) >= SLOW_S:
+            self._spoken_of[broker, publisher] = now
+            if len(self._spoken_of) > SPOKEN_OF_MAX:
+                del self._spoken_of[next(iter(self._spoken_of))]
+            hop = self._links.overlay.next_hop(self._links.number, broker)
+            slow = Slow(broker, self._links.names.client_number(publisher))
+            self._links.send_volatile(hop, slow, now)
+
+    def _hold(self, client_id: str, until_s: float) -> None:
+        session = self._core.state.sessions.get(client_id)
+        connection = session.connection if session is not None else None
+        if connection is None:
+            return
+        if connection.number not in self._held:
+            self.holds.append(connection.number)
+        before = self._held.get(connection.number, until_s)
+        self._held[connection.number] = 0.0 if not before or not until_s else max(before, until_s)
+
+    def _let_go(self, now: float) -> None:
+        is_full = any(channel.full for channel in self._links.channels.values())
+        for number, until_s in list(self._held.items()):
+            connection = self._core.state.connections.get(number)
+            if connection is not None:
+                connection.seen_s = now  # it is silent because it is not read
+            if (until_s and until_s <= now) or (not until_s and not is_full):
+                del self._held[number]
+                self.releases.append(number)

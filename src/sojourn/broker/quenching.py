@@ -101,7 +101,7 @@ class Quencher:
         self._wanted.clear()
         if self._network is not None:
             self._heard.clear()
-            self._network.interests_changed = True
+            self._network.clients.interests_changed = True
         else:
             self._core.effects.interests = []
             for session in self._core.state.sessions.values():
@@ -154,11 +154,11 @@ class Quencher:
             for subscription, by in interests:
                 found[interest_of(subscription.pattern, subscription.filter)] += by
             interests.clear()
-        elif network.interests_changed:
-            network.interests_changed = False
-            present = network.broker.router.subs.keys()
+        elif network.clients.interests_changed:
+            network.clients.interests_changed = False
+            present = network.clients.broker.router.subs.keys()
             for number in present - self._heard.keys():
-                wanted = self._heard[number] = network.interests.subs[number]
+                wanted = self._heard[number] = network.links.interests.subs[number]
                 found[wanted] += 1
             for number in self._heard.keys() - present:
                 found[self._heard.pop(number)] -= 1

@@ -29,14 +29,12 @@ from sojourn.mqtt.message import Properties, new_message
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN = 34
-"""The kind of `Retain`, beyond those of the cores."""
-STATUS = 35
-"""The kind of `Status`."""
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW = range(34, 40)
+"""The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
+"""As long as MQTT's message expiry interval may be."""
 SEQUENCE_MAX = (1 << 63) - 1
 """More than any sequence: they are dates in microseconds."""
-"""As long as MQTT's message expiry interval may be."""
 
 
 class WireError(SojournError):
@@ -68,6 +66,40 @@ class Status:
     kind: ClassVar[int] = STATUS
     sender: int
     report: bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SyncEnd:
+    """The sender has told everything anew (`reconciling.py`)."""
+
+    kind: ClassVar[int] = SYNC_END
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wave:
+    """Answer this when everybody behind you has (`confirming.py`)."""
+
+    kind: ClassVar[int] = WAVE
+    origin: int
+    number: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Echo:
+    """The answer to a `Wave`."""
+
+    kind: ClassVar[int] = ECHO
+    origin: int
+    number: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slow:
+    """To `destination`: read no more of this publisher for now, its events meet a full link (`pressure.py`)."""
+
+    kind: ClassVar[int] = SLOW
+    destination: int
+    client: int
 
 
 class Translator(Protocol):
@@ -127,6 +159,10 @@ _CLASSES: tuple[type, ...] = (
     Found,
     Retain,
     Status,
+    SyncEnd,
+    Wave,
+    Echo,
+    Slow,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -232,7 +268,7 @@ class Wire:
     def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
         names = self._names
         lowest = EVERYBODY if name == "destination" else 0
-        if name in {"destination", "sender", "holder"} and not lowest <= value < self._brokers:
+        if name in {"destination", "sender", "holder", "origin"} and not lowest <= value < self._brokers:
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
         if name == "client":
             return names.client_number(value)
@@ -251,6 +287,11 @@ class Wire:
                 raise WireError(f"A peer named brokers {value}; there are {self._brokers}.")
             return tuple(value)
         return value
+
+
+def kind_of(body: bytes) -> int:
+    """The kind of message that a frame carries: the first thing in its array."""
+    return body[1]
 
 
 def _event_frame(publication: Carried, now: float) -> EventFrame:

@@ -59,7 +59,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     page: str | None = None
     """Where the page, the metrics and the health check are served, as HOST:PORT."""
     store: str | None = None
-    """The file that survives a restart; none keeps everything in memory."""
+    """The folder that survives a restart; none keeps everything in memory."""
+    power_safe: bool = False
+    """Whether what is promised also survives the loss of power: every commit then waits for the disk."""
 
 
 class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

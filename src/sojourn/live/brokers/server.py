@@ -71,7 +71,7 @@ class Server:
 
     async def _show(self, node: Node) -> None:
         """Let others see how the broker is doing."""
-        place = node.broker.page
+        place = node.place.page
         self.observer = Observer(node, keeps_board=place is not None)
         self.observer.start()
         if place is not None:

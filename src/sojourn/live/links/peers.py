@@ -1,15 +1,15 @@
-"""The links of one broker to its neighbours: TCP connections made, accepted, lost and made again.
+"""The connections of one broker to its neighbours: made, accepted, lost and made again.
 
-Of two neighbours the one that comes first in the configuration calls the other. What travels, and what makes
-it travel exactly once, is in `channel.py`; this file only moves bytes:
+Of two neighbours the one that comes first in the configuration calls the other. What travels, and what makes it
+travel exactly once, is the broker's business (`broker/channel.py`); this file only moves bytes:
 
-    links = PeerLinks("B1", channels, calls={"B2": Address(…)}, on_frame=node.frame_arrived)
+    links = PeerLinks("B1", ("B2", "B3"), node.tell, calls={"B2": PeerAddress(…)})
     await links.start(listen)
-    links.flush()              # once a loop turn: write what the channels have to say
+    links.write(peer, data); links.close(peer, why)
 
 A caller is believed to be who it says when the transport proves it (a certificate with that name); without
 TLS both ends must be on this machine. A neighbour that is not connected costs nothing but the room of its
-queue; the pauses between calls grow to a few seconds.
+queue; the pauses between calls grow to a second.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from sojourn.broker.channel import HELLO_BYTES_MAX, Channel, ChannelError, Position, peek_hello
+from sojourn.broker import facts
+from sojourn.broker.channel import HELLO_BYTES_MAX, ChannelError, peek_hello
 from sojourn.errors import SojournError
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 CALL_S = 5.0
 GREETING_S = 5.0
 """How long a caller may take to say who it is."""
 STRANGERS_MAX = 64
 """Connections that have not said yet who they are."""
 WRITE_BUFFER_BYTES = 8 << 20
+QUIET_S = 10.0
+"""The same complaint about the same neighbour is logged once in this time."""
 
 _log = logging.getLogger("sojourn.peers")
 
@@ -45,36 +48,30 @@ class PeerAddress(NamedTuple):
     port: int
 
 
-OnFrame = Callable[[str, Position, bytes], None]
-OnChange = Callable[[str, bool], None]
-
-
 class PeerLinks:
     """All links of one broker."""
 
     def __init__(
         self,
         broker: str,
-        channels: Mapping[str, Channel],
+        peers: Sequence[str],
+        tell: Callable[[facts.Fact], None],
         *,
         calls: Mapping[str, PeerAddress],
-        on_frame: OnFrame,
-        on_change: OnChange | None = None,
-        on_read: Callable[[], None] = lambda: None,
         server_tls: ssl.SSLContext | None = None,
         client_tls: ssl.SSLContext | None = None,
     ) -> None:
         self.broker = broker
-        self.channels = channels
+        self.peers = frozenset(peers)
+        self.tell = tell
         self._calls = dict(calls)
-        self._on_frame = on_frame
-        self._on_change = on_change or (lambda _peer, _up: None)
-        self._on_read = on_read
         self._server_tls, self._client_tls = server_tls, client_tls
         self._connections: dict[str, _Connection] = {}
         self._strangers: set[_Connection] = set()
         self._callers: list[asyncio.Task[None]] = []
         self._server: asyncio.Server | None = None
+        self._complained: dict[tuple[str, str], float] = {}
+        """By neighbour and complaint: when it was last logged."""
 
     async def start(self, listen: PeerAddress | None) -> None:
         """Listen for neighbours and begin to call the others."""
@@ -94,23 +91,37 @@ class PeerLinks:
         ]
 
     async def stop(self) -> None:
-        """End all connections; the channels keep what was not acknowledged."""
+        """End all connections; the broker keeps what was not acknowledged."""
         for caller in self._callers:
             caller.cancel()
         if self._server is not None:
             self._server.close()
         for connection in [*self._connections.values(), *self._strangers]:
-            connection.abort()
+            connection.finish()
         await asyncio.gather(*self._callers, return_exceptions=True)
 
-    def connected(self, peer: str) -> bool:
-        """Whether there is a connection to a neighbour on which both sides have said hello."""
-        return self.channels[peer].open
+    def write(self, peer: str, data: bytes) -> None:
+        """Write to a neighbour, if it is there."""
+        connection = self._connections.get(peer)
+        if connection is not None:
+            connection.write(data)
 
-    def flush(self) -> None:
-        """Write what the channels may say now."""
-        for peer, connection in self._connections.items():
-            connection.write(self.channels[peer].outgoing())
+    def close(self, peer: str, why: str) -> None:
+        """End the connection to a neighbour; it is made anew."""
+        self.complain(peer, why)
+        connection = self._connections.get(peer)
+        if connection is not None:
+            connection.finish()
+
+    def complain(self, peer: str, why: str) -> None:
+        """Log what is wrong with a connection, but not all the time."""
+        now = asyncio.get_running_loop().time()
+        last = self._complained.get((peer, why))
+        if last is None or now - last >= QUIET_S:
+            if len(self._complained) >= STRANGERS_MAX:
+                self._complained.clear()
+            self._complained[peer, why] = now
+            _log.warning("%s ends a connection to %s: %s", self.broker, peer, why)
 
     async def _keep_calling(self, peer: str, address: PeerAddress) -> None:
         loop = asyncio.get_running_loop()
@@ -137,13 +148,13 @@ class PeerLinks:
     def admit(self, connection: _Connection, peer: str) -> None:
         """A connection is to this neighbour; an older one, half dead perhaps, makes way."""
         before = self._connections.get(peer)
-        if before is not None and before is not connection:
-            before.abort()
         self._strangers.discard(connection)
+        if before is not None and before is not connection:
+            self._connections.pop(peer)
+            before.abort()
+            self.tell(facts.PeerLost(peer))
         self._connections[peer] = connection
-        channel = self.channels[peer]
-        channel.opened()
-        connection.write(channel.greet())
+        self.tell(facts.PeerConnected(peer))
 
     def stranger(self, connection: _Connection) -> None:
         """Somebody called who has not said yet who it is."""
@@ -158,20 +169,12 @@ class PeerLinks:
         peer = connection.peer
         if peer is not None and self._connections.get(peer) is connection:
             del self._connections[peer]
-            was_open = self.channels[peer].open
-            self.channels[peer].closed()
-            if was_open:
-                self._on_change(peer, False)  # noqa: FBT003 - up or down
+            self.tell(facts.PeerLost(peer))
 
-    def arrived(self, peer: str, data: bytes) -> None:
+    def arrived(self, connection: _Connection, peer: str, data: bytes) -> None:
         """Bytes came from a neighbour."""
-        channel = self.channels[peer]
-        was_open = channel.open
-        for position, body in channel.arrived(data):
-            self._on_frame(peer, position, body)
-        if channel.open and not was_open:
-            self._on_change(peer, True)  # noqa: FBT003 - up or down
-        self._on_read()
+        if self._connections.get(peer) is connection:
+            self.tell(facts.PeerSent(peer, data))
 
 
 class _Connection(asyncio.Protocol):
@@ -185,7 +188,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._greeting = b""
         self._deadline: asyncio.TimerHandle | None = None
-        self._paused = False
+        self._has_heard = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
         """Say hello, or wait for one."""
@@ -198,17 +201,16 @@ class _Connection(asyncio.Protocol):
             self._links.stranger(self)
 
     def data_received(self, data: bytes) -> None:
-        """Hand bytes to the channel, once it is known which one."""
+        """Hand bytes on, once it is known whose they are."""
+        self._has_heard = self._has_heard or self.peer is not None
         try:
             if self.peer is None:
                 data = self._learn(self._greeting + data)
                 if self.peer is None:
                     return
-            self._links.arrived(self.peer, data)
+            self._links.arrived(self, self.peer, data)
         except SojournError as error:
-            _log.warning(
-                "%s ends a connection to %s: %s", self._links.broker, self.peer or "a stranger", error
-            )
+            self._links.complain(self.peer or "a stranger", str(error))
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
@@ -225,6 +227,12 @@ class _Connection(asyncio.Protocol):
         if data and self._transport is not None:
             self._transport.write(data)
 
+    def finish(self) -> None:
+        """End the connection after what was written."""
+        if self._transport is not None:
+            self._transport.close()
+            asyncio.get_running_loop().call_later(CALL_S, self._transport.abort)
+
     def abort(self) -> None:
         """End the connection without further words."""
         if self._transport is not None:
@@ -237,7 +245,7 @@ class _Connection(asyncio.Protocol):
                 raise ChannelError("A caller sends more than a hello before it says who it is.")
             self._greeting = data
             return b""
-        if hello.broker not in self._links.channels:
+        if hello.broker not in self._links.peers:
             raise ChannelError(f"A caller says it is {hello.broker!r}, which is no neighbour.")
         proven = self._certified_name()
         if proven is not None and proven != hello.broker:
@@ -258,6 +266,6 @@ class _Connection(asyncio.Protocol):
         return ""
 
     def _check_greeting(self) -> None:
-        if self.peer is None or not self._links.channels[self.peer].open:
-            _log.warning("%s ends a connection on which nobody said hello.", self._links.broker)
+        if not self._has_heard:
+            self._links.complain(self.peer or "a stranger", "nobody said hello on it.")
             self.abort()

@@ -52,7 +52,7 @@ class BrokerMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Look at the broker now."""
         about = InfoMetricFamily("sojourn_build", "The broker and its release.")
-        broker = self._observer.node.broker.name
+        broker = self._observer.node.place.name
         about.add_metric([], {"broker": broker, "version": __version__, "python": platform.python_version()})
         yield about
         yield from self._clients()
@@ -135,9 +135,9 @@ class BrokerMetrics(Collector):
         yield GaugeMetricFamily(
             "sojourn_refusing", "Whether QoS 1 and 2 publishes are refused at present.", float(refusing)
         )
-        if node.recording is None:
+        if node.keeper is None:
             return
-        journal = node.recording.journal
+        journal = node.keeper.journal
         yield GaugeMetricFamily(
             "sojourn_journal_bytes", "Journal written since its last snapshot.", journal.bytes
         )
@@ -145,5 +145,5 @@ class BrokerMetrics(Collector):
             "sojourn_journal_entries", "Entries in the journal since its last snapshot.", journal.entries
         )
         yield GaugeMetricFamily(
-            "sojourn_store_bytes", "The store's files on disk.", file_bytes(node.broker.store)
+            "sojourn_store_bytes", "The store's files on disk.", file_bytes(node.place.store)
         )

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from sojourn.broker.facts import StatusMade
 from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.node import Node
 from sojourn.live.page.board import Board
@@ -45,7 +46,7 @@ class Observer:
 
     def __init__(self, node: Node, *, keeps_board: bool) -> None:
         self.node = node
-        self.board = Board(node.config, node.broker.name) if keeps_board else None
+        self.board = Board(node.config, node.place.name) if keeps_board else None
         self.tally = Tally()
         self.by_origin: dict[tuple[str, str, bool], int] = {}
         """Hand-offs by origin, by how they went, and whether nothing was missing."""
@@ -56,8 +57,7 @@ class Observer:
         self._before = (self.started_s, *self._counts())
         self._timer: asyncio.TimerHandle | None = None
         self._encode = msgspec.msgpack.Encoder().encode
-        if node.network is not None:
-            node.network.watcher = self
+        node.watcher = self
         self.last = self._report()
 
     def start(self) -> None:
@@ -68,8 +68,7 @@ class Observer:
         """Look no more."""
         if self._timer is not None:
             self._timer.cancel()
-        if self.node.network is not None:
-            self.node.network.watcher = None
+        self.node.watcher = None
 
     def _tick(self) -> None:
         self.start()
@@ -79,12 +78,10 @@ class Observer:
         """Make a report and tell it."""
         node = self.node
         report = self.last = self._report()
-        if node.network is not None and node.network.channels:
-            now = node.now()
-            node.network.tell_status(self._encode(report), now)
-            node.carry_out(now)
+        if node.links is not None:
+            node.tell(StatusMade(self._encode(report)))
         if self.board is not None:
-            self.board.take(node.broker.name, report, report.at_s)
+            self.board.take(node.place.name, report, report.at_s)
             self.board.tick(report.at_s)
         for listener in self.listeners:
             listener(report)
@@ -150,7 +147,7 @@ class Observer:
             handoff_buckets=list(self.tally.buckets),
             links=link_states(node),
             store=store_state(node),
-            store_bytes=file_bytes(node.broker.store),
+            store_bytes=file_bytes(node.place.store),
             refusing=state.refusing,
             moves=[move for move in self._moves if move.at_s > now - TOLD_FOR_S],
             present=some_of(node, names),

@@ -177,12 +177,12 @@ class PageServer:
         node = self._observer.node
         links = {peer: link.up for peer, link in report.links.items()}
         if node.network is not None:
-            links = {peer: channel.open for peer, channel in node.network.channels.items()}
+            links = {peer: channel.open for peer, channel in node.network.links.channels.items()}
         refusing = node.core.state.refusing
         return msgspec.json.encode(
             {
                 "status": "ok" if refusing is None and all(links.values()) else "degraded",
-                "broker": node.broker.name,
+                "broker": node.place.name,
                 "links": links,
                 "store": report.store if refusing is None else "full",
                 "refusing": refusing,

@@ -107,8 +107,8 @@ def lost_by_reason(node: Node) -> dict[str, int]:
     """What subscribers did not get from this broker, by reason, whichever part let it go."""
     found = Counter(node.core.state.counters.dropped)
     if node.network is not None:
-        found.update(node.network.drops)
-        unsent = sum(channel.refused for channel in node.network.channels.values())
+        found.update(node.network.clients.drops)
+        unsent = sum(channel.refused for channel in node.network.links.channels.values())
         found["link queue full"] += unsent
     return {reason: count for reason, count in sorted(found.items()) if count}
 
@@ -124,7 +124,7 @@ def link_states(node: Node) -> dict[str, LinkState]:
         return {}
     return {
         peer: LinkState(channel.open, channel.queued, channel.waiting, channel.refused)
-        for peer, channel in node.network.channels.items()
+        for peer, channel in node.network.links.channels.items()
     }
 
 
@@ -132,13 +132,13 @@ def stored(node: Node) -> tuple[int, int]:
     """Bytes and number of the events stored for clients that move, each once however many want it."""
     if node.network is None:
         return 0, 0
-    store = node.network.broker.subscribers.store
+    store = node.network.clients.broker.subscribers.store
     return store.bytes, store.events
 
 
 def store_state(node: Node) -> str:
     """Whether there is a store, and whether it can be written."""
-    if node.recording is None:
+    if node.keeper is None:
         return "none"
     return "ok" if node.core.state.refusing is None else "full"
 
@@ -155,7 +155,7 @@ def some_of(node: Node, names: list[str]) -> list[tuple[str, float]]:
     network = node.network
     if network is None:
         return [(name[:NAME_MAX], 0.0) for name in names]
-    since = ((name, network.roamers.get(network.names.client_number(name))) for name in names)
+    since = ((name, network.clients.roamers.get(network.links.names.client_number(name))) for name in names)
     return [(name[:NAME_MAX], roamer.since if roamer is not None else 0.0) for name, roamer in since]
 
 

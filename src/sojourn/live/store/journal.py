@@ -62,7 +62,9 @@ class Journal:
         """Their size."""
 
     @classmethod
-    def open(cls, path: str | Path, version: str, *, power_safe: bool = False) -> Journal:
+    def open(
+        cls, path: str | Path, version: str = "x", *, broker: str = "", power_safe: bool = False
+    ) -> Journal:
         """Open the journal at a path, or begin one; `version` names the release whose states it holds."""
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@
 A session that ends with its connection does not roam: its subscriptions are made and withdrawn, no more. One
 that is resumed for the last time does: there may be events stored for it.
 
-Not here: where a session is that is not here (`network.py`), and how messages travel (`neighbourhood.py`).
+Not here: where a session is that is not here (`arrivals.py`), and how messages travel (`links.py`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from sojourn.broker.neighbourhood import Neighbourhood
+from sojourn.broker.effects import Note
+from sojourn.broker.links import Links
 from sojourn.broker.roamers import Handoff, Roamer, Timers
 from sojourn.broker.settings import Settings
 from sojourn.broker.wire import Carried, Retain
-from sojourn.broker.witnesses import Tracer
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.keeping import COPY_TIMEOUTS
@@ -42,31 +42,29 @@ CHANGES_NO_INTERESTS = (facts.ClientPublished, facts.Consumed)
 """The commonest facts, which leave all subscriptions as they are."""
 
 
-class Serving(Neighbourhood):
+class Clients:
     """The clients with sessions at one broker, and the core that routes for them and follows them."""
 
-    def __init__(self, settings: Settings, core: Core, life: str) -> None:
-        super().__init__(settings, life)
+    def __init__(self, settings: Settings, core: Core, links: Links) -> None:
         self.core = core
+        self.links = links
+        self.names = links.names
         core.effects.collects = True
+        mobility = settings.mobility
         self.broker = Broker(
-            self.number,
-            self.neighbours,
-            self.interests,
-            Policy.named(settings.mobility.publishers),
-            self.overlay.next_hop,
-            scheme=Scheme.named(
-                settings.mobility.subscribers,
-                timeout_s=settings.mobility.timeout_s,
-                # As an active copy that is an orphan; a client that stays for longer costs one more message.
-                passive_s=COPY_TIMEOUTS * settings.mobility.timeout_s,
-                event_bytes=1024,
-            ),
+            links.number,
+            links.neighbours,
+            links.interests,
+            Policy.named(mobility.publishers),
+            links.overlay.next_hop,
+            scheme=scheme_of(settings),
             flooding=settings.routing.mode == "flooding",
         )
         self.follows = self.broker.subscribers.scheme.follows
         """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
-        self.tracer: Tracer | None = None
+        self.traces = settings.traces
+        self.notes: list[Note] = []
+        """What a trace or a page wants to know, for the end of the turn."""
         self.roamers: dict[int, Roamer] = {}
         self.giving: set[int] = set()
         """Clients whose session is leaving for another broker at this moment."""
@@ -79,12 +77,11 @@ class Serving(Neighbourhood):
         """Whether the router's subscriptions may have changed since whoever follows them looked."""
         self.timers = Timers()
         if settings.routing.mode == "content":
-            self.broker.router.client_advertises(NOBODY, self.interests.anything)
-            self._carry_out(self.broker.effects, 0.0)
+            self.broker.router.client_advertises(NOBODY, links.interests.anything)
+            self.carry_out(self.broker.effects, 0.0)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the tracer and the watcher, which belong to one life of the process."""
-        return super().__getstate__() | {"tracer": None}
+    def _note(self, kind: str, *what: Any) -> None:
+        self.notes.append(Note(kind, what))
 
     # Clients -------------------------------------------------------------------------------------------
 
@@ -116,7 +113,7 @@ class Serving(Neighbourhood):
             return
         match change.turn:
             case Turn.ARRIVED:
-                self._arrive(client, session, roamer, now)
+                self.arrive(client, session, roamer, now)
             case Turn.SUBSCRIBED | Turn.UNSUBSCRIBED:
                 self._trace_interest(change, roamer, client, now)
                 if roamer.arrived and client not in self.giving:
@@ -127,16 +124,17 @@ class Serving(Neighbourhood):
                 self.core.forget_queue(session)
                 if roamer.arrived:
                     session.left_s = now
-                    self._lost(client, roamer, now)
+                    self.lost(client, roamer, now)
             case Turn.ENDED:
                 self._ended(client, roamer, now)
 
-    def _arrive(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
+    def arrive(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
+        """Tell the core that a client is here."""
         roamer.roams = session.expiry > 0 or roamer.resumes
         roamer.arrived = True
         roamer.since = now
-        if self.tracer is not None:
-            self.tracer.came(session.client_id, dict(session.stated), now)
+        if self.traces:
+            self._note("came", session.client_id, dict(session.stated), now)
         wanted = self._interests_of(session)
         if not roamer.roams:
             self._wants(client, session, roamer, now)
@@ -146,7 +144,7 @@ class Serving(Neighbourhood):
         for delivery in session.inflight.values():
             if delivery is not None:
                 roamer.note(delivery.message, settled=False)
-        self._tell(
+        self.tell(
             facts.SubscriberArrived(
                 client, roamer.epoch, wanted, roamer.previous, roamer.marks, stays_here=True
             ),
@@ -157,45 +155,46 @@ class Serving(Neighbourhood):
         wanted = self._interests_of(session)
         if roamer.roams:
             roamer.held = wanted
-            self._tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
+            self.tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
             return
         before, roamer.held = roamer.held, wanted
         for interest in wanted:
             if interest not in before:
-                self._tell(facts.ClientSubscribed(client, interest), now)
+                self.tell(facts.ClientSubscribed(client, interest), now)
         for interest in before:
             if interest not in wanted:
-                self._tell(facts.ClientUnsubscribed(client, interest), now)
+                self.tell(facts.ClientUnsubscribed(client, interest), now)
 
     def _trace_interest(self, change: Change, roamer: Roamer, client: int, now: float) -> None:
         """Note that an interest began or ended; not that it came from, or went to, another broker."""
         one = change.subscription
         is_over = change.turn is Turn.UNSUBSCRIBED
         is_news = client not in self.giving and (is_over or roamer.arrived)
-        if self.tracer is not None and one is not None and is_news:
+        if self.traces and one is not None and is_news:
             text = str(interest_of(one.pattern, one.filter))
-            self.tracer.wants(change.session.client_id, text, one.since_s, now if is_over else None)
+            self._note("wants", change.session.client_id, text, one.since_s, now if is_over else None)
 
     def _interests_of(self, session: Session) -> tuple[int, ...]:
         found = {
-            self.interests.subscription(interest_of(one.pattern, one.filter)): None
+            self.links.interests.subscription(interest_of(one.pattern, one.filter)): None
             for one in session.subscriptions.values()
         }
         return tuple(found)
 
     def _advertise(self, client: int, session: Session, now: float) -> None:
         numbers = tuple(self.names.advertisement_number(text) for text in session.advertisements)
-        self._tell(facts.ClientArrived(client, numbers), now)
+        self.tell(facts.ClientArrived(client, numbers), now)
 
-    def _lost(self, client: int, roamer: Roamer, now: float) -> None:
+    def lost(self, client: int, roamer: Roamer, now: float) -> None:
+        """Tell the core that a client's connection is gone."""
         roamer.arrived = False
         roamer.outstanding.clear()
-        if self.tracer is not None:
-            self.tracer.went(self.names.client_name(client), now)
+        if self.traces:
+            self._note("went", self.names.client_name(client), now)
         if roamer.roams:
-            self._tell(facts.SubscriberLost(client, roamer.epoch), now)
+            self.tell(facts.SubscriberLost(client, roamer.epoch), now)
         if self._advertises(client):
-            self._tell(facts.ClientLeft(client), now)
+            self.tell(facts.ClientLeft(client), now)
 
     def _advertises(self, client: int) -> bool:
         """Whether a client is here as a publisher; a tree that outlives its connection has its own time."""
@@ -206,24 +205,24 @@ class Serving(Neighbourhood):
         if client in self.giving:
             return
         del self.roamers[client]
-        if self.tracer is not None:
-            self.tracer.went(self.names.client_name(client), now)
+        if self.traces:
+            self._note("went", self.names.client_name(client), now)
         if roamer.roams:
-            self._tell(facts.SubscriberGone(client, roamer.epoch), now)
+            self.tell(facts.SubscriberGone(client, roamer.epoch), now)
         for interest in () if roamer.roams else roamer.held:
-            self._tell(facts.ClientUnsubscribed(client, interest), now)
+            self.tell(facts.ClientUnsubscribed(client, interest), now)
         if self._advertises(client):
-            self._tell(facts.ClientGone(client), now)
+            self.tell(facts.ClientGone(client), now)
 
     # Events --------------------------------------------------------------------------------------------
 
     def _publish(self, message: Message, now: float) -> None:
         publication = Carried(message)
-        if self.tracer is not None:
-            self.tracer.published(message, now)
+        if self.traces:
+            self._note("published", message, now)
         if message.retain:
-            self._flood(Retain((publication,)), None, now)
-        self._tell(facts.ClientPublished(publication), now)
+            self.links.flood(Retain((publication,)), None, now)
+        self.tell(facts.ClientPublished(publication), now)
         if not message.qos and publication in self.broker.subscribers.store:
             self.stored_unsure.append(message.sequence)
 
@@ -235,8 +234,8 @@ class Serving(Neighbourhood):
             return  # it is in flight, and the session core sends it again
         name = self.names.client_name(client)
         qos = self.core.deliver_to(name, message, now)
-        if qos == 0 and self.tracer is not None:
-            self.tracer.delivered(name, message, now)
+        if qos == 0 and self.traces:
+            self._note("delivered", name, message, now)
         if not roamer.roams:
             return
         # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
@@ -245,10 +244,10 @@ class Serving(Neighbourhood):
             self._advance(client, roamer, message.source, now)
 
     def _settled(self, session: Session, message: Message, why_not: str, now: float) -> None:
-        if self.tracer is not None and why_not:
-            self.tracer.dropped(session.client_id, message, why_not, now)
-        elif self.tracer is not None:
-            self.tracer.delivered(session.client_id, message, now)
+        if self.traces and why_not:
+            self._note("dropped", session.client_id, message, why_not, now)
+        elif self.traces:
+            self._note("delivered", session.client_id, message, now)
         client = self.names.client_number(session.client_id)
         roamer = self.roamers.get(client)
         if roamer is not None:
@@ -259,16 +258,18 @@ class Serving(Neighbourhood):
         """Report as consumed what was acknowledged without a gap."""
         last = roamer.consumed(source)
         if last is not None and roamer.arrived:
-            self._tell(facts.Consumed(client, source, last), now)
+            self.tell(facts.Consumed(client, source, last), now)
 
     # Facts in, effects out -----------------------------------------------------------------------------
 
-    def _tell(self, fact: facts.Fact, now: float) -> None:
+    def tell(self, fact: facts.Fact, now: float) -> None:
+        """Tell the core a fact, and do what follows from it."""
         if not isinstance(fact, CHANGES_NO_INTERESTS):
             self.interests_changed = True
-        self._carry_out(self.broker.handle(fact, now), now)
+        self.carry_out(self.broker.handle(fact, now), now)
 
-    def _carry_out(self, effects: Effects, now: float) -> None:
+    def carry_out(self, effects: Effects, now: float) -> None:
+        """Do what the core asks for."""
         sends, deliveries, ready = effects.sends[:], effects.deliveries[:], effects.ready[:]
         drops, closes = effects.drops[:], effects.closes[:]
         for timer in effects.timers:
@@ -277,10 +278,7 @@ class Serving(Neighbourhood):
             self.timers.cancel(cancel)
         effects.clear()
         for mask, message in sends:
-            body = self.wire.encode(message, now)
-            volatile = isinstance(message, Carried) and not message.message.qos
-            for peer in self.neighbours.named(mask):
-                self.channels[self.names_of[peer]].put(body, volatile=volatile)
+            self.links.send(mask, message, now)
         thinned = [one.client for one in ready if self._hold(one.client)]
         for clients, publication in deliveries:
             assert isinstance(publication, Carried), "live brokers carry MQTT messages"
@@ -290,9 +288,9 @@ class Serving(Neighbourhood):
             self._thin(client, now)
         for drop in drops:
             self.drops[drop.reason] += 1
-            if self.tracer is not None and isinstance(drop.publication, Carried):
+            if self.traces and isinstance(drop.publication, Carried):
                 name = self.names.client_name(drop.client)
-                self.tracer.dropped(name, drop.publication.message, drop.reason, now)
+                self._note("dropped", name, drop.publication.message, drop.reason, now)
         for one in ready:
             self._ready(one, now)
         for close in closes:
@@ -311,8 +309,8 @@ class Serving(Neighbourhood):
         """Send of what was held back what the client's subscriptions keep; the rest is done with."""
         name, roamer = self.names.client_name(client), self.roamers.get(client)
         for message, reason in self.core.thin(name, now):
-            if self.tracer is not None:
-                self.tracer.dropped(name, message, reason, now)
+            if self.traces:
+                self._note("dropped", name, message, reason, now)
             if roamer is not None:
                 roamer.acknowledge(message)
                 self._advance(client, roamer, message.source, now)
@@ -322,17 +320,16 @@ class Serving(Neighbourhood):
         roamer = self.roamers.get(one.client)
         if roamer is None or roamer.epoch != one.epoch:
             return
-        if roamer.previous is None or roamer.previous == self.number:
+        if roamer.previous is None or roamer.previous == self.links.number:
             return
         self.handoff_count += 1
         how = facts.How(one.how).name.lower()
-        client, origin = self.names.client_name(one.client), self.names_of[roamer.previous]
-        if self.tracer is not None:
+        client, origin = self.names.client_name(one.client), self.links.names_of[roamer.previous]
+        if self.traces:
             session = self.core.state.sessions.get(client)
             left_s = session.left_s if session is not None else None
-            self.tracer.moved(client, origin, left_s, roamer.since, now, how)
-        if self.watcher is not None:
-            self.watcher.handed_off(Handoff(client, origin, roamer.since, now, how, one.complete))
+            self._note("moved", client, origin, left_s, roamer.since, now, how)
+        self._note("handed_off", Handoff(client, origin, roamer.since, now, how, one.complete))
 
     def _close(self, client: int, epoch: int, now: float) -> None:
         """The client is with another broker; its session went there or will not be asked for."""
@@ -343,3 +340,15 @@ class Serving(Neighbourhood):
             self.report(now)
             self.giving.discard(client)
             self.roamers.pop(client, None)
+
+
+def scheme_of(settings: Settings) -> Scheme:
+    """How a broker with these settings serves subscribers that move."""
+    mobility = settings.mobility
+    return Scheme.named(
+        mobility.subscribers,
+        timeout_s=mobility.timeout_s,
+        # As an active copy that is an orphan; a client that stays for longer costs one more message.
+        passive_s=COPY_TIMEOUTS * mobility.timeout_s,
+        event_bytes=1024,
+    )

@@ -1,0 +1,221 @@
+"""Clients that come: where the session of each one is, and how it changes hands between brokers.
+
+| what happens | what the cores are told |
+| --- | --- |
+| a client is admitted | its session is found (here, elsewhere, nowhere), then it enters |
+| another broker asks for a session | it is given away, and forgotten here |
+
+The questions and answers between brokers are the finder's (`mobility/finding.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from mqtt5 import ConnAckReasonCode as ConnectCode
+
+from sojourn.broker.clients import Clients
+from sojourn.broker.forgetting import EPOCHS_A_SECOND
+from sojourn.broker.links import Links
+from sojourn.broker.roamers import Roamer, Waiting, read_marks
+from sojourn.mobility.finding import EVERYBODY, Find, Finder, Found
+from sojourn.mqtt import conventions
+from sojourn.mqtt.content import property_values
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.packets import decode
+from sojourn.mqtt.session_state import SessionState
+
+DOWN_S = 10.0
+"""Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
+
+
+class Arrivals:
+    """The clients that wait for their sessions at one broker, and the sessions that leave it."""
+
+    def __init__(self, core: Core, links: Links, clients: Clients) -> None:
+        self.core = core
+        self.links = links
+        self.clients = clients
+        self.finder = Finder(links.number, len(links.names_of))
+        self.waiting: dict[int, Waiting] = {}
+
+    def admit(self, number: int, admission: Admission, now: float) -> None:
+        """Let in a client whose name and password are in order, once its session is found."""
+        connection = self.core.state.connections.get(number)
+        if connection is None or connection.connect is None:
+            return
+        packet: Any = decode(connection.connect)
+        client_id = packet.client_id or connection.fresh_id
+        client = self.clients.names.client_number(client_id)
+        known = self.clients.roamers.get(client)
+        epoch = max(int(now * EPOCHS_A_SECOND), known.epoch + 1 if known is not None else 0)
+        marks = read_marks(property_values(packet.user_properties, conventions.MARKS))
+        named = property_values(packet.user_properties, conventions.PREVIOUS)
+        previous = self.links.numbers.get(named[0]) if named else None
+        waiting = Waiting(number, admission, epoch, previous, marks)
+        self.finder.absent = self._absent(now)
+        session = self.core.state.sessions.get(client_id)
+        is_over = session is not None and (packet.clean_start or not session.expiry)
+        if is_over:
+            # It ends under its own epoch: cleared, or with its connection, which this one takes over.
+            self.core.end_session(client_id, now)
+            self.clients.report(now)
+        if client_id in self.core.state.sessions:
+            self._enter(client, waiting, self.links.number, None, now)
+        elif not packet.client_id or not self.clients.follows or (is_over and not packet.clean_start):
+            self._enter(client, waiting, None, None, now)
+        elif packet.clean_start:
+            # Wherever there is a session, it ends; nobody waits for that.
+            self.finder.seek(client, epoch, None, now)
+            self._enter(client, waiting, None, None, now)
+        else:
+            self.waiting[client] = waiting
+            self.finder.seek(client, epoch, previous, now)
+        self.follow_finder(now)
+
+    def _enter(
+        self, client: int, waiting: Waiting, previous: int | None, state: SessionState | None, now: float
+    ) -> None:
+        if waiting.connection not in self.core.state.connections:
+            if state is not None:
+                self._adopt(client, waiting.epoch, previous, state, now)
+            return
+        self._expect(
+            client, waiting, previous, now, resumes=state is not None or previous == self.links.number
+        )
+        admission = waiting.admission
+        if state is not None:
+            admission = Admission(
+                username=admission.username,
+                attributes=admission.attributes,
+                may_state=admission.may_state,
+                permissions=admission.permissions,
+                state=state,
+            )
+        self.core.admit(waiting.connection, admission, now)
+        self.clients.report(now)
+
+    def _expect(
+        self, client: int, waiting: Waiting, previous: int | None, now: float, *, resumes: bool
+    ) -> None:
+        """Note under which epoch the client that is about to be admitted comes."""
+        old = self.clients.roamers.get(client)
+        fresh = Roamer(waiting.epoch, previous, waiting.marks, now)
+        fresh.resumes = resumes
+        if old is not None and previous == self.links.number:
+            # The session is here; the old connection, if there still is one, ends first under its own epoch.
+            if old.arrived:
+                self.clients.lost(client, old, now)
+            fresh.held = old.held
+        elif old is not None and old.arrived:
+            self.clients.lost(client, old, now)
+        self.clients.roamers[client] = fresh
+
+    def _adopt(self, client: int, epoch: int, previous: int | None, state: SessionState, now: float) -> None:
+        """Keep a session whose client has gone again before its session came."""
+        session = self.core.adopt(state, now)
+        if session is None:
+            self.clients.report(now)
+            return
+        roamer = self.clients.roamers[client] = Roamer(epoch, previous, None, now)
+        self.clients.report(now)
+        self.clients.arrive(client, session, roamer, now)
+        self.clients.lost(client, roamer, now)
+
+    # Other brokers -------------------------------------------------------------------------------------
+
+    def received(self, message: Find | Found, sender: int, now: float) -> None:
+        """Take a question or an answer of another broker."""
+        if isinstance(message, Find):
+            self._on_find(message, sender, now)
+        elif message.destination == self.links.number:
+            self.finder.answered(message, now)
+        else:
+            self.links.forward(message, now)
+        self.follow_finder(now)
+
+    def _on_find(self, message: Find, sender: int, now: float) -> None:
+        if message.destination == EVERYBODY:
+            self.links.flood(message, sender, now)
+        elif message.destination != self.links.number:
+            self.links.forward(message, now)
+            return
+        client = message.client
+        roamer = self.clients.roamers.get(client)
+        is_here = roamer is not None and self.clients.names.client_name(client) in self.core.state.sessions
+        self.finder.asked(message, roamer.epoch if roamer is not None and is_here else None)
+
+    def follow_finder(self, now: float) -> None:
+        """Do what the finder asks for."""
+        finder = self.finder
+        while finder.gives or finder.sends or finder.results:
+            gives, finder.gives = finder.gives, []
+            for give in gives:
+                self._give(give.client, give.epoch, give.to, now)
+            sends, finder.sends = finder.sends, []
+            for message in sends:
+                if message.destination == EVERYBODY:
+                    self.links.flood(message, None, now)
+                else:
+                    self.links.forward(message, now)
+            results, finder.results = finder.results, []
+            for result in results:
+                self._found(result, now)
+
+    def _give(self, client: int, epoch: int, to: int, now: float) -> None:
+        """Hand a session to the broker that its client is with now."""
+        client_id = self.clients.names.client_name(client)
+        roamer = self.clients.roamers[client]
+        session = self.core.state.sessions[client_id]
+        if not session.expiry:  # it ends with its connection, which the other one takes over
+            self.core.end_session(client_id, now)
+            self.clients.report(now)
+            self.finder.give(client, epoch, to, None, roamer.epoch)
+            return
+        self.core.forget_queue(session)  # the mobility core has those events, and brings them along
+        if roamer.arrived:
+            session.left_s = now
+        state = self.core.export_session(client_id, now)
+        self.clients.giving.add(client)
+        if roamer.arrived:
+            self.clients.lost(client, roamer, now)
+        self.core.end_session(client_id, now)
+        self.clients.report(now)
+        self.clients.giving.discard(client)
+        del self.clients.roamers[client]
+        self.finder.give(client, epoch, to, msgspec.msgpack.encode(state), roamer.epoch)
+
+    def _found(self, result: Any, now: float) -> None:
+        waiting = self.waiting.get(result.client)
+        state = None
+        if result.state is not None:
+            try:
+                state = msgspec.msgpack.decode(result.state, type=SessionState)
+            except msgspec.MsgspecError:
+                self.clients.drops["unreadable session"] += 1
+        if waiting is None or waiting.epoch != result.epoch:
+            if state is not None:
+                self._adopt(result.client, result.epoch, result.holder, state, now)
+            return
+        del self.waiting[result.client]
+        if result.superseded:
+            self.core.refuse(
+                waiting.connection, ConnectCode.SERVER_BUSY, "The same client is connected to another broker."
+            )
+            return
+        previous = result.holder if state is not None else waiting.previous
+        self._enter(result.client, waiting, previous, state, now)
+
+    # Time ----------------------------------------------------------------------------------------------
+
+    def time_passed(self, now: float) -> None:
+        """Give up on brokers that do not answer."""
+        self.finder.absent = self._absent(now)
+        self.finder.time_passed(now)
+        self.follow_finder(now)
+
+    def _absent(self, now: float) -> frozenset[int]:
+        since = self.links.out_of_reach()
+        return frozenset(broker for broker, since_s in since.items() if now - since_s >= DOWN_S)

@@ -1,0 +1,273 @@
+"""What happens to a live broker, as past-tense facts; those it must remember are also what its journal holds.
+
+A driver tells a broker these, each with the time:
+
+| about | facts |
+| --- | --- |
+| clients | `ClientOpened`, `ClientSent`, `ClientBlocked`, `ClientDrained`, `ClientLost` |
+| admission | `ClientAdmitted`, `ClientRefused`: the answers to `LiveBroker.knocks` |
+| neighbours | `PeerConnected`, `PeerSent`, `PeerLost` |
+| itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade` |
+
+A journal does not hold bytes as they came but what was made of them: `PacketsTaken`, `FrameTaken`,
+`PeerGreeted`, `LinkReset`, `LinkChanged`, `Overflowed`. A broker that is told those again, and the others that
+it noted, at the same times, ends in the same state. `Entry` is a fact with its time, as one line of a journal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from sojourn.broker.settings import Settings
+from sojourn.interest import Filter, TopicPattern
+from sojourn.interest.values import Scalar
+from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.session import Permissions
+
+
+class Remembered(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
+    """A fact that a journal may hold."""
+
+
+# Clients ---------------------------------------------------------------------------------------------------
+
+
+class ClientOpened(Remembered, frozen=True, array_like=True, tag=1):
+    """A client's connection was accepted."""
+
+    connection: int
+    peer: str
+    """The address it comes from."""
+    fresh_id: str
+    """The client identifier that it gets if it brings none."""
+
+
+class ClientSent(NamedTuple):
+    """Bytes came on a client's connection."""
+
+    connection: int
+    data: bytes
+
+
+class PacketsTaken(Remembered, frozen=True, array_like=True, tag=2):
+    """Packets of a client were taken in, each with the number of the last message before it."""
+
+    connection: int
+    packets: list[tuple[int, bytes]]
+
+
+class ClientBlocked(Remembered, frozen=True, array_like=True, tag=3):
+    """A client does not read."""
+
+    connection: int
+
+
+class ClientDrained(Remembered, frozen=True, array_like=True, tag=4):
+    """A client reads again."""
+
+    connection: int
+
+
+class ClientLost(Remembered, frozen=True, array_like=True, tag=5):
+    """A client's connection is gone."""
+
+    connection: int
+
+
+class Overflowed(Remembered, frozen=True, array_like=True, tag=6):
+    """A client's connection was closed because more waited for it than may."""
+
+    connection: int
+
+
+class ClientAdmitted(Remembered, frozen=True, array_like=True, tag=7):
+    """A client that knocked may come in; its permissions are given as texts."""
+
+    connection: int
+    username: str = ""
+    attributes: dict[str, Scalar] = {}
+    may_state: bool = True
+    publish: list[str] | None = None
+    subscribe: list[str] | None = None
+    publish_if: str | None = None
+    subscribe_if: str | None = None
+
+    @classmethod
+    def of(cls, connection: int, admission: Admission) -> ClientAdmitted:
+        """Return the fact that a doorkeeper let a client in."""
+        given = admission.permissions or Permissions()
+        return cls(
+            connection,
+            admission.username,
+            dict(admission.attributes),
+            admission.may_state,
+            _texts(given.publish),
+            _texts(given.subscribe),
+            None if given.publish_if is None else str(given.publish_if),
+            None if given.subscribe_if is None else str(given.subscribe_if),
+        )
+
+    def admission(self) -> Admission:
+        """Return what the session core is told."""
+        permissions = Permissions(
+            _patterns(self.publish),
+            _patterns(self.subscribe),
+            None if self.publish_if is None else Filter.parse(self.publish_if),
+            None if self.subscribe_if is None else Filter.parse(self.subscribe_if),
+        )
+        return Admission(
+            username=self.username,
+            attributes=self.attributes,
+            may_state=self.may_state,
+            permissions=permissions if any(part is not None for part in permissions) else None,
+        )
+
+
+class ClientRefused(Remembered, frozen=True, array_like=True, tag=8):
+    """A client that knocked may not come in."""
+
+    connection: int
+    code: int
+    text: str
+
+
+# Neighbours ------------------------------------------------------------------------------------------------
+
+
+class PeerConnected(NamedTuple):
+    """There is a connection to a neighbour; nothing was said on it yet."""
+
+    peer: str
+
+
+class PeerSent(NamedTuple):
+    """Bytes came on the connection to a neighbour."""
+
+    peer: str
+    data: bytes
+
+
+class PeerLost(NamedTuple):
+    """The connection to a neighbour is gone."""
+
+    peer: str
+
+
+class PeerGreeted(Remembered, frozen=True, array_like=True, tag=10):
+    """A neighbour said which life and which stream of frames this is; both sides go on where they were."""
+
+    peer: str
+    life: str
+    stream: str
+
+
+class LinkReset(Remembered, frozen=True, array_like=True, tag=11):
+    """One of two neighbours has forgotten something: both begin anew and tell each other everything."""
+
+    peer: str
+
+
+class LinkChanged(Remembered, frozen=True, array_like=True, tag=12):
+    """A link is in use, or no longer."""
+
+    peer: str
+    up: bool
+
+
+class FrameTaken(Remembered, frozen=True, array_like=True, tag=13):
+    """A frame of a neighbour was taken in."""
+
+    peer: str
+    number: int
+    rank: int
+    body: bytes
+
+
+# The broker itself -----------------------------------------------------------------------------------------
+
+
+class Started(Remembered, frozen=True, array_like=True, tag=20):
+    """The process began a new life, with these settings and whatever its store held; no connection is left."""
+
+    life: str
+    settings: Settings
+
+
+class TimePassed(Remembered, frozen=True, array_like=True, tag=21):
+    """Something may be due."""
+
+    silent: list[int] | None = None
+    """Connections found silent; given when this is told again, since a journal holds no pings."""
+
+
+class StoreFilled(Remembered, frozen=True, array_like=True, tag=22):
+    """The store cannot be written: whatever would have to be promised is refused."""
+
+    why: str
+
+
+class StoreMended(Remembered, frozen=True, array_like=True, tag=23):
+    """The store can be written again."""
+
+
+class Stopping(Remembered, frozen=True, array_like=True, tag=24):
+    """The process is about to end; clients are sent to another server if one is named."""
+
+    reference: str | None = None
+
+
+class StatusMade(NamedTuple):
+    """The broker's own report is to be told to all others."""
+
+    report: bytes
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One line of a journal."""
+
+    now: float
+    fact: (
+        ClientOpened
+        | PacketsTaken
+        | ClientBlocked
+        | ClientDrained
+        | ClientLost
+        | Overflowed
+        | ClientAdmitted
+        | ClientRefused
+        | PeerGreeted
+        | LinkReset
+        | LinkChanged
+        | FrameTaken
+        | Started
+        | TimePassed
+        | StoreFilled
+        | StoreMended
+        | Stopping
+    )
+
+
+Fact = Remembered | ClientSent | PeerConnected | PeerSent | PeerLost | StatusMade
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Entry).decode
+
+
+def write_entry(fact: Remembered, now: float) -> bytes:
+    """Return a fact as a line of a journal."""
+    return _encode((now, fact))
+
+
+def read_entry(data: bytes) -> Entry:
+    """Return the fact that a line of a journal holds."""
+    return _decode(data)
+
+
+def _texts(patterns: tuple[TopicPattern, ...] | None) -> list[str] | None:
+    return None if patterns is None else [str(pattern) for pattern in patterns]
+
+
+def _patterns(texts: list[str] | None) -> tuple[TopicPattern, ...] | None:
+    return None if texts is None else tuple(TopicPattern.parse(text) for text in texts)

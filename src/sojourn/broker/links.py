@@ -1,0 +1,101 @@
+"""A broker's links: which brokers there are, the channels to those next to it, and how messages go out.
+
+A broker's number is its place in the settings. Messages with a destination go hop by hop along the overlay
+that all brokers compute alike; questions, retained events and reports are flooded over it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sojourn.broker.channel import Channel
+from sojourn.broker.names import LiveInterests, Names
+from sojourn.broker.settings import Settings
+from sojourn.broker.wire import Carried, Wire
+from sojourn.mqtt.message import Message
+from sojourn.routing.neighbours import Neighbours
+from sojourn.routing.overlay import Overlay
+
+VOLATILE_QUEUE_BYTES = 1 << 20
+"""A link with more than that waiting is spared what is of no use later."""
+
+
+class Links:
+    """The brokers around one, seen from it."""
+
+    def __init__(self, settings: Settings, life: str) -> None:
+        self.name = settings.name
+        self.names_of = list(settings.brokers)
+        self.numbers = {broker: number for number, broker in enumerate(self.names_of)}
+        self.number = self.numbers[self.name]
+        graph: list[list[int]] = [[] for _ in self.names_of]
+        for one, other in settings.links:
+            graph[self.numbers[one]].append(self.numbers[other])
+            graph[self.numbers[other]].append(self.numbers[one])
+        self.overlay = Overlay(graph)
+        near = self.overlay.neighbours[self.number]
+        self.interests = LiveInterests(covering=settings.routing.covering)
+        self.names = Names(self.interests)
+        self.wire = Wire(self.names, len(self.names_of))
+        self.channels = {self.names_of[peer]: Channel(self.name, self.names_of[peer], life) for peer in near}
+        self.neighbours = Neighbours(near)
+        self.down_since: dict[str, float] = {}
+        """By neighbour that there is no connection to: since when."""
+        self.congested: list[Message] = []
+        """Events that were put into the queue of a link that is full, for whoever asks publishers to wait."""
+
+    def changed(self, peer: str, now: float, *, up: bool) -> None:
+        """A link is in use, or no longer."""
+        if up:
+            self.down_since.pop(peer, None)
+        else:
+            self.down_since.setdefault(peer, now)
+
+    def out_of_reach(self) -> dict[int, float]:
+        """The brokers on the far side of links that are down, and since when each is."""
+        if not self.down_since:
+            return {}
+        since = {self.numbers[peer]: since_s for peer, since_s in self.down_since.items()}
+        others = (number for number in range(len(self.names_of)) if number != self.number)
+        hops = ((one, self.overlay.next_hop(self.number, one)) for one in others)
+        return {one: since[hop] for one, hop in hops if hop in since}
+
+    def send(self, mask: int, message: Any, now: float) -> None:
+        """Send a message to every neighbour of a mask."""
+        body = self.wire.encode(message, now)
+        volatile = isinstance(message, Carried) and not message.message.qos
+        for peer in self.neighbours.named(mask):
+            channel = self.channels[self.names_of[peer]]
+            channel.put(body, volatile=volatile)
+            if channel.full and isinstance(message, Carried):
+                self.congested.append(message.message)
+
+    def forward(self, message: Any, now: float) -> None:
+        """Send a message one hop towards its destination."""
+        hop = self.overlay.next_hop(self.number, message.destination)
+        self.channels[self.names_of[hop]].put(self.wire.encode(message, now))
+
+    def flood(self, message: Any, sender: int | None, now: float) -> None:
+        """Send a message to every neighbour but the one it came from."""
+        body = self.wire.encode(message, now)
+        for peer in self.neighbours.brokers:
+            if peer != sender:
+                self.channels[self.names_of[peer]].put(body)
+
+    def flood_volatile(self, message: Any, sender: int | None, now: float) -> list[int]:
+        """Send what is of no use later to the neighbours that can be told now; return which these are."""
+        body = self.wire.encode(message, now)
+        told = []
+        for peer in self.neighbours.brokers:
+            channel = self.channels[self.names_of[peer]]
+            if peer != sender and channel.open and channel.queued < VOLATILE_QUEUE_BYTES:
+                channel.put(body, volatile=True)
+                told.append(peer)
+        return told
+
+    def send_volatile(self, peer: int, message: Any, now: float) -> bool:
+        """Send what is of no use later to one neighbour, if it can be told now."""
+        channel = self.channels[self.names_of[peer]]
+        if not channel.open:
+            return False
+        return channel.put(self.wire.encode(message, now), volatile=True)

@@ -1,0 +1,449 @@
+"""One whole live broker behind one call: facts and time in, effects out.
+
+    broker = LiveBroker(settings, life)             # or LiveBroker.revived(…) from what a store holds
+    broker.handle(fact, now)                        # as often as something happens
+    broker.knocks                                   # clients to be let in or refused, by further facts
+    turn = broker.turn(now)                         # once a loop turn: what to do, in order
+    broker.next_moment()                            # when to say `TimePassed` at the latest
+
+The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact that
+matters after its death; what it notes stands in `turn.entries` and is to be safe before anything else of the
+turn leaves. Replay feeds the same call: since nothing here waits, draws or looks at a clock, a broker that is
+told again what it noted, at the same times, ends in the same state.
+
+Pings and events of QoS 0 are not noted: nobody was promised anything about them. But one that is stored for a
+client that may come is, for what brokers hand one another follows from what they have stored. What was decided
+by those too is noted as a fact of its own: who was silent, who broke the protocol, for whom too much waited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import msgspec
+from mqtt5 import ConnAckReasonCode
+
+from sojourn.broker import facts
+from sojourn.broker.channel import ChannelError, Position
+from sojourn.broker.confirming import Answer
+from sojourn.broker.effects import Note, Turn
+from sojourn.broker.network import Network
+from sojourn.broker.quenching import Quencher
+from sojourn.broker.settings import Settings
+from sojourn.broker.state_codec import dump_state, load_state
+from sojourn.errors import SojournError
+from sojourn.mqtt.connection import State as Phase
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.effects import Knock
+
+
+class Snapshot(msgspec.Struct, frozen=True, array_like=True):
+    """The whole state of a broker, and the settings that it had."""
+
+    settings: Settings
+    now: float
+    state: bytes
+
+
+class LiveBroker:
+    """One broker: sessions, routing, moving clients and links."""
+
+    def __init__(self, settings: Settings, life: str, *, remembers: bool = False) -> None:
+        self.settings = settings
+        self.life = life
+        self.remembers = remembers
+        # Who routes, or accounts for what each subscriber got, knows subscribers one by one and no shares.
+        self.core = Core(settings.name, settings.limits, shared_subscriptions=not settings.routes)
+        self.network = Network(settings, self.core, life) if settings.routes else None
+        self.core.state.quenches = settings.routing.mode == "content" or not settings.neighbours
+        self.core.kept = [] if remembers else None
+        self.knocks: list[Knock] = self.core.effects.knocks
+        """Clients that want to be let in: each is answered by `ClientAdmitted` or `ClientRefused`."""
+        self.now_s = 0.0
+        """The time of the last fact."""
+        self._quencher: Quencher | None = None
+        self._turn = Turn()
+        self._to_pump: list[int] = []
+        self._is_replaying = False
+
+    # The door ------------------------------------------------------------------------------------------
+
+    def handle(self, fact: facts.Fact, now: float) -> None:
+        """Take one fact; what it leads to is in `knocks` at once and in the next `turn`."""
+        self.now_s = now
+        self._HANDLERS[type(fact)](self, fact, now)
+        network = self.network
+        if network is not None:
+            network.clients.report(now)
+            network.clients.stored_unsure.clear()
+        if self._is_replaying:
+            self._forget_effects()
+        else:
+            self._follow_up(now)
+
+    def turn(self, now: float) -> Turn:
+        """End a loop turn: return everything that is to be done, in order."""
+        network = self.network
+        self._pump(now)
+        if network is not None:
+            for answer in network.settle(now):
+                self.core.answer(answer.connection, answer.packet)
+        self._quench()
+        turn, self._turn = self._turn, Turn()
+        self._collect_writes(turn)
+        if network is not None:
+            turn.holds, network.pressure.holds = network.pressure.holds, []
+            turn.releases, network.pressure.releases = network.pressure.releases, []
+            turn.notes, network.clients.notes = network.clients.notes, []
+            for peer, channel in network.links.channels.items():
+                data = channel.outgoing()
+                if data:
+                    turn.peer_writes.append((peer, data))
+        return turn
+
+    def next_moment(self) -> float | None:
+        """When `TimePassed` is to be said at the latest."""
+        moment_s = self.core.next_moment()
+        also_s = self.network.next_moment() if self.network is not None else None
+        if moment_s is None or also_s is None:
+            return also_s if moment_s is None else moment_s
+        return min(moment_s, also_s)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a turn left something for the next one, which should come soon."""
+        return bool(self._to_pump)
+
+    # Life ----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def revived(
+        cls, settings: Settings, life: str, now: float, snapshot: bytes | None, entries: Iterable[bytes]
+    ) -> LiveBroker:
+        """Return the broker that a store leaves, begun a new life with these settings."""
+        broker: LiveBroker | None = None
+        if snapshot is not None:
+            found = msgspec.msgpack.decode(snapshot, type=Snapshot)
+            broker = cls(found.settings, life, remembers=True)
+            load_state(found.state, broker.core, broker.network)
+            broker.now_s = found.now
+        for data in entries:
+            entry = facts.read_entry(data)
+            if broker is None:
+                first = entry.fact
+                assert isinstance(first, facts.Started), "a journal begins with the start of its broker"
+                broker = cls(first.settings, first.life, remembers=True)
+            broker.replay(entry)
+        if broker is None:
+            broker = cls(settings, life, remembers=True)
+        # Time does not go back over a restart, whatever the clock says.
+        broker.handle(facts.Started(life, settings), max(now, broker.now_s))
+        return broker
+
+    def replay(self, entry: facts.Entry) -> None:
+        """Tell a fact again that was noted in an earlier life."""
+        self._is_replaying = True
+        try:
+            self.handle(entry.fact, entry.now)
+        except SojournError:
+            self._forget_effects()  # what is refused now was refused then
+        finally:
+            self._is_replaying = False
+
+    def snapshot(self) -> bytes:
+        """Return the whole state as bytes; to be taken between two turns."""
+        state = dump_state(self.core, self.network)
+        return msgspec.msgpack.encode(Snapshot(self.settings, self.now_s, state))
+
+    def _on_started(self, fact: facts.Started, now: float) -> None:
+        self.life = fact.life
+        if self.network is not None:
+            self.network.restarted(fact.life, now)
+        for number in list(self.core.state.connections):
+            self.core.lost(number, now)
+        self.core.state.refusing = None
+        self._note(fact, now)
+        if fact.settings != self.settings:
+            self._reconfigure(fact.settings)
+        if self.network is not None:
+            for peer in self.network.links.channels:
+                self.network.link_changed(peer, now, up=False)
+
+    def _reconfigure(self, settings: Settings) -> None:
+        """Take in settings that have changed since the last life."""
+        self.settings = settings
+        self.core.state.limits = settings.limits
+
+    # Clients -------------------------------------------------------------------------------------------
+
+    def _on_opened(self, fact: facts.ClientOpened, now: float) -> None:
+        self.core.opened(fact.connection, fact.peer, fact.fresh_id, now)
+        self._note(fact, now)
+
+    def _on_sent(self, fact: facts.ClientSent, now: float) -> None:
+        self.core.received(fact.connection, fact.data, now)
+        self._note_packets(fact.connection, now)
+
+    def _on_packets(self, fact: facts.PacketsTaken, now: float) -> None:
+        self.core.received_again(fact.connection, fact.packets, now)
+
+    def _on_blocked(self, fact: facts.ClientBlocked, now: float) -> None:
+        self.core.blocked(fact.connection)
+        self._note(fact, now)
+
+    def _on_drained(self, fact: facts.ClientDrained, now: float) -> None:
+        self.core.drained(fact.connection, now)
+        self._note(fact, now)
+
+    def _on_lost(self, fact: facts.ClientLost, now: float) -> None:
+        self.core.lost(fact.connection, now)
+        if self.network is not None:
+            self.network.pressure.lost(fact.connection)
+        self._note(fact, now)
+
+    def _on_overflowed(self, fact: facts.Overflowed, now: float) -> None:
+        self.core.overflowed(fact.connection, now)
+        self._note(fact, now)
+
+    def _on_admitted(self, fact: facts.ClientAdmitted, now: float) -> None:
+        self._note(fact, now)
+        if self.network is not None:
+            self.network.arrivals.admit(fact.connection, fact.admission(), now)
+        else:
+            self.core.admit(fact.connection, fact.admission(), now)
+
+    def _on_refused(self, fact: facts.ClientRefused, now: float) -> None:
+        self.core.refuse(fact.connection, ConnAckReasonCode(fact.code), fact.text)
+        self._note(fact, now)
+
+    def _note_packets(self, connection: int, now: float) -> None:
+        """Note the packets that the last call took in, once it is known which events are stored."""
+        if not self.core.kept:
+            return
+        stored: list[int] = []
+        if self.network is not None:
+            self.network.clients.report(now)
+            stored = self.network.clients.stored_unsure[:]
+        kept = self.core.take_kept(stored)
+        if kept:
+            self._note(facts.PacketsTaken(connection, kept), now)
+
+    # Neighbours ----------------------------------------------------------------------------------------
+
+    def _on_peer_connected(self, fact: facts.PeerConnected, _now: float) -> None:
+        channel = self._network.links.channels[fact.peer]
+        channel.opened()
+        self._turn.peer_writes.append((fact.peer, channel.greet()))
+
+    def _on_peer_sent(self, fact: facts.PeerSent, now: float) -> None:
+        try:
+            self._read_peer(fact.peer, fact.data, now)
+        except SojournError as error:
+            self._turn.peer_closes.append((fact.peer, str(error)))
+            self._on_peer_lost(facts.PeerLost(fact.peer), now)
+
+    def _read_peer(self, peer: str, data: bytes, now: float) -> None:
+        network = self._network
+        channel = network.links.channels[peer]
+        if not channel.is_connected:
+            return  # the connection was given up, and what it brings comes again on the next one
+        if channel.peer_hello is None:
+            if not self._meet(peer, data, now):
+                return
+            data = b""
+        for position, body in channel.arrived(data):
+            if not network.pressure.hold_frame(peer, (position, body)):
+                self._take_frame(peer, position, body, now)
+        while (found := network.pressure.next_frame()) is not None:
+            waited, (position, body) = found
+            self._take_frame(waited, position, body, now)
+
+    def _meet(self, peer: str, data: bytes, now: float) -> bool:
+        """Read a neighbour's hello; return whether both go on where they were."""
+        channel = self._network.links.channels[peer]
+        for _ in channel.arrived(data):
+            raise ChannelError(f"{peer} sent a frame before its hello.")
+        hello = channel.peer_hello
+        if hello is None:
+            return False
+        if channel.has_forgotten:
+            self._reset(peer, now)
+            return False
+        if (hello.life, hello.stream) != (channel.peer_life, channel.peer_stream):
+            greeted = facts.PeerGreeted(peer, hello.life, hello.stream)
+            self._on_peer_greeted(greeted, now)
+        channel.agreed()
+        self._on_link_changed(facts.LinkChanged(peer, up=True), now)
+        return True
+
+    def _reset(self, peer: str, now: float) -> None:
+        """Begin anew with a neighbour; the next connection carries it."""
+        text = f"{peer} or this broker has forgotten what was said between them: both tell it anew."
+        self._turn.peer_closes.append((peer, text))
+        self._on_link_reset(facts.LinkReset(peer), now)
+
+    def _on_peer_greeted(self, fact: facts.PeerGreeted, now: float) -> None:
+        self._network.links.channels[fact.peer].greeted(fact.life, fact.stream)
+        self._note(fact, now)
+
+    def _on_link_reset(self, fact: facts.LinkReset, now: float) -> None:
+        self._network.reconciling.reset(fact.peer, now)
+        self._note(fact, now)
+
+    def _take_frame(self, peer: str, position: Position, body: bytes, now: float) -> None:
+        if self._network.take_frame(peer, position, body, now):
+            self._note(facts.FrameTaken(peer, position.number, position.rank, body), now)
+        self._network.clients.report(now)
+
+    def _on_frame(self, fact: facts.FrameTaken, now: float) -> None:
+        self._network.take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)
+
+    def _on_peer_lost(self, fact: facts.PeerLost, now: float) -> None:
+        channel = self._network.links.channels[fact.peer]
+        was_open = channel.open
+        channel.closed()
+        self._network.pressure.forget(fact.peer)
+        if was_open:
+            self._on_link_changed(facts.LinkChanged(fact.peer, up=False), now)
+
+    def _on_link_changed(self, fact: facts.LinkChanged, now: float) -> None:
+        self._network.link_changed(fact.peer, now, up=fact.up)
+        if self._network.clients.traces or not self._is_replaying:
+            self._network.clients.notes.append(Note("link", (fact.peer, fact.up, now)))
+        self._note(fact, now)
+
+    def _on_status(self, fact: facts.StatusMade, now: float) -> None:
+        if self.network is not None:
+            self.network.tell_status(fact.report, now)
+
+    # The broker itself ---------------------------------------------------------------------------------
+
+    def _on_time(self, fact: facts.TimePassed, now: float) -> None:
+        silent = self.core.time_passed(now, fact.silent)
+        if self.network is not None:
+            self.network.time_passed(now)
+        self._note(facts.TimePassed(silent), now)
+
+    def _on_store_filled(self, fact: facts.StoreFilled, now: float) -> None:
+        self.core.state.refusing = fact.why
+        self._note(fact, now)
+
+    def _on_store_mended(self, fact: facts.StoreMended, now: float) -> None:
+        self.core.state.refusing = None
+        self._note(fact, now)
+
+    def _on_stopping(self, fact: facts.Stopping, now: float) -> None:
+        self.core.stop(fact.reference, now)
+        self._note(fact, now)
+
+    # What follows --------------------------------------------------------------------------------------
+
+    @property
+    def _network(self) -> Network:
+        assert self.network is not None, "only a broker with neighbours has links"
+        return self.network
+
+    def _note(self, fact: facts.Remembered, now: float) -> None:
+        if self.remembers and not self._is_replaying:
+            self._turn.entries.append(facts.write_entry(fact, now))
+
+    def _follow_up(self, now: float) -> None:
+        """Do what the session core leaves to its driver, and would do at once if nobody took notes."""
+        effects = self.core.effects
+        while effects.unread or effects.overflowing:
+            if effects.unread:
+                self._on_sent(facts.ClientSent(effects.unread.pop(0), b""), now)
+            else:
+                number = next(iter(effects.overflowing))
+                del effects.overflowing[number]
+                self._on_overflowed(facts.Overflowed(number), now)
+            if self.network is not None:
+                self.network.clients.report(now)
+                self.network.clients.stored_unsure.clear()
+        if effects.subacks:
+            self._answer_subscribers()
+
+    def _answer_subscribers(self) -> None:
+        """Answer SUBSCRIBEs when all brokers in reach know of them."""
+        effects = self.core.effects
+        due = effects.subacks[:]
+        effects.subacks.clear()
+        for one in due:
+            if self.network is not None and self.network.confirms:
+                self.network.confirming.ask(Answer(one.number, one.packet))
+            else:
+                self.core.answer(one.number, one.packet)
+
+    def _forget_effects(self) -> None:
+        """Let go of what was done in an earlier life."""
+        effects = self.core.effects
+        for connection in effects.touched:
+            connection.output.clear()
+        effects.touched.clear()
+        effects.knocks.clear()
+        effects.unread.clear()
+        effects.overflowing.clear()
+        effects.sources.clear()
+        effects.subacks.clear()
+        self.core.take_kept()
+        if self.network is not None:
+            self.network.clients.notes.clear()
+            self.network.links.congested.clear()
+
+    def _collect_writes(self, turn: Turn) -> None:
+        """Take what is for clients, each connection once."""
+        touched = self.core.effects.touched
+        for connection in touched:
+            output = connection.output
+            if output:
+                turn.writes.append((connection.number, output[0] if len(output) == 1 else b"".join(output)))
+                output.clear()
+            if connection.state is Phase.CLOSED:
+                turn.closes.append(connection.number)
+            elif not connection.direct and not connection.blocked:
+                session = connection.session
+                if session is not None and (session.queue or session.unsent):
+                    self._to_pump.append(connection.number)
+        touched.clear()
+
+    def _pump(self, now: float) -> None:
+        """Go on with queues that were cut off because a connection had been given enough for a turn."""
+        numbers, self._to_pump = self._to_pump, []
+        for number in numbers:
+            connection = self.core.state.connections.get(number)
+            if connection is not None and not connection.blocked:
+                self.handle(facts.ClientDrained(number), now)
+
+    def _quench(self) -> None:
+        """Tell publishers that asked for it what is wanted."""
+        if self._quencher is None:
+            if not self.core.effects.sources:
+                return
+            self._quencher = Quencher(self.core, self.network)
+        self._quencher.settle()
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
+        facts.ClientOpened: _on_opened,
+        facts.ClientSent: _on_sent,
+        facts.PacketsTaken: _on_packets,
+        facts.ClientBlocked: _on_blocked,
+        facts.ClientDrained: _on_drained,
+        facts.ClientLost: _on_lost,
+        facts.Overflowed: _on_overflowed,
+        facts.ClientAdmitted: _on_admitted,
+        facts.ClientRefused: _on_refused,
+        facts.PeerConnected: _on_peer_connected,
+        facts.PeerSent: _on_peer_sent,
+        facts.PeerLost: _on_peer_lost,
+        facts.PeerGreeted: _on_peer_greeted,
+        facts.LinkReset: _on_link_reset,
+        facts.LinkChanged: _on_link_changed,
+        facts.FrameTaken: _on_frame,
+        facts.Started: _on_started,
+        facts.TimePassed: _on_time,
+        facts.StoreFilled: _on_store_filled,
+        facts.StoreMended: _on_store_mended,
+        facts.Stopping: _on_stopping,
+        facts.StatusMade: _on_status,
+    }

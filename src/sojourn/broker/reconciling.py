@@ -1,0 +1,83 @@
+"""Two neighbours, one of which has forgotten something, come to terms again.
+
+Both begin a new stream of frames (`channel.py`), and each tells the other everything that follows from its
+tables: advertisements, subscriptions, retained values; then `SyncEnd`. What a neighbour had said before stays
+in force until its `SyncEnd`, so that events flow all the time; what it has not repeated by then is withdrawn.
+Of what was queued for it before, events and messages about clients go into the new stream; interests and
+retained values do not, since the tables say the same and more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sojourn.broker.clients import Clients
+from sojourn.broker.links import Links
+from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Retain, SyncEnd, kind_of
+from sojourn.mobility import facts
+from sojourn.mqtt.core import Core
+from sojourn.routing.messages import Advertise, Kind, Subscribe, Unadvertise, Unsubscribe
+
+RETAIN_BATCH_BYTES = 1 << 18
+"""Retained values in one frame."""
+_TOLD_ANEW = (Kind.ADVERTISE, Kind.UNADVERTISE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, RETAIN, SYNC_END)
+
+
+class Reconciling:
+    """What one broker has to hear again from neighbours."""
+
+    def __init__(self, core: Core, links: Links, clients: Clients) -> None:
+        self._core, self._links, self._clients = core, links, clients
+        self.stale_ads: dict[int, set[int]] = {}
+        """By neighbour: the advertisements that it has not repeated yet."""
+        self.stale_subs: dict[int, set[int]] = {}
+        self.resets: Counter[str] = Counter()
+        """By neighbour: how often something had been forgotten."""
+
+    def reset(self, peer: str, now: float) -> None:
+        """Begin anew with a neighbour: tell it everything, and wait to be told everything."""
+        links = self._links
+        number = links.numbers[peer]
+        bit = links.neighbours.bit(number)
+        router = self._clients.broker.router
+        self.resets[peer] += 1
+        self.stale_ads[number] = {ad for ad, sources in router.ads.items() if sources & bit}
+        self.stale_subs[number] = {sub for sub, sources in router.subs.items() if sources & bit}
+        left = links.channels[peer].reset()
+        for ad, to, sent in router.out_ads():
+            if to == bit and sent:
+                links.send(bit, Advertise(ad), now)
+        for sub, to, sent in router.out_subs():
+            if to == bit and sent:
+                links.send(bit, Subscribe(sub), now)
+        self._tell_retained(bit, now)
+        links.send(bit, SyncEnd(), now)
+        for body in left:
+            if kind_of(body) not in _TOLD_ANEW:
+                links.channels[peer].put(body)
+
+    def _tell_retained(self, bit: int, now: float) -> None:
+        batch: list[Carried] = []
+        size = 0
+        for message in self._core.retained_values(now):
+            batch.append(Carried(message))
+            size += message.size
+            if size >= RETAIN_BATCH_BYTES:
+                self._links.send(bit, Retain(tuple(batch)), now)
+                batch, size = [], 0
+        if batch:
+            self._links.send(bit, Retain(tuple(batch)), now)
+
+    def heard(self, message: Advertise | Unadvertise | Subscribe | Unsubscribe, sender: int) -> None:
+        """A neighbour speaks of an interest: what it had said of that before no longer counts."""
+        is_about_ads = message.kind in (Kind.ADVERTISE, Kind.UNADVERTISE)
+        stale = (self.stale_ads if is_about_ads else self.stale_subs).get(sender)
+        if stale:
+            stale.discard(message.interest)
+
+    def on_end(self, sender: int, now: float) -> None:
+        """A neighbour has repeated everything: the rest is withdrawn."""
+        for sub in sorted(self.stale_subs.pop(sender, ())):
+            self._clients.tell(facts.Received(Unsubscribe(sub), sender), now)
+        for ad in sorted(self.stale_ads.pop(sender, ())):
+            self._clients.tell(facts.Received(Unadvertise(ad), sender), now)

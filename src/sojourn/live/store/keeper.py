@@ -1,0 +1,104 @@
+"""Keeps a broker's journal: commits what a turn noted, takes snapshots, and says what a full disk means.
+
+A broker whose store cannot be written refuses whatever it would have to promise, and goes on serving the rest
+(`StoreFilled`). What it had taken in already is made safe in the room that was set aside (`Journal.reserve`);
+where even that is not enough the journal is torn, and only the snapshot that is taken once there is room mends
+it (`StoreMended`).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from sojourn.broker import facts
+from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.settings import Settings
+from sojourn.live.store.journal import Journal, JournalError
+
+ROOM_CHECK_S = 2.0
+SNAPSHOT_ENTRIES = 200_000
+SNAPSHOT_BYTES = 64 << 20
+"""A snapshot takes the place of the entries when there are so many, or so large."""
+FULL = "The broker's store is full; try again later."
+
+_log = logging.getLogger("sojourn.store")
+
+
+class Keeper:
+    """Makes safe what one broker notes."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.look_again_s: float | None = None
+        """When to look whether there is room again; None while there is."""
+
+    @classmethod
+    def open(
+        cls, path: str, settings: Settings, life: str, now: float, *, power_safe: bool = False
+    ) -> tuple[Keeper, LiveBroker]:
+        """Open a store, or begin one; return its keeper and the broker that it leaves."""
+        journal = Journal.open(path, broker=settings.name, power_safe=power_safe)
+        snapshot, entries = journal.replay()
+        try:
+            broker = LiveBroker.revived(settings, life, now, snapshot, entries)
+        except JournalError:
+            raise
+        except Exception as error:
+            raise JournalError(
+                f"The store {path} holds what this release cannot read ({error}); "
+                f"`sojourn store check {path}` says more."
+            ) from error
+        journal.reserve()
+        _log.info("revived", extra={"entries": journal.entries, "sessions": len(broker.core.state.sessions)})
+        return cls(journal), broker
+
+    def commit(self, broker: LiveBroker, entries: list[bytes]) -> facts.Remembered | None:
+        """Make entries safe before anybody hears of what they led to; return what the broker is to be told."""
+        journal = self.journal
+        for entry in entries:
+            journal.append(entry)
+        try:
+            journal.commit()
+            if journal.entries > SNAPSHOT_ENTRIES or journal.bytes > SNAPSHOT_BYTES:
+                journal.keep(broker.snapshot())
+        except JournalError as error:
+            return self._short_of_room(str(error), broker.now_s)
+        return None
+
+    def _short_of_room(self, why: str, now: float) -> facts.Remembered | None:
+        """Make safe what was taken in already; nothing more is promised until there is room."""
+        is_news = self.look_again_s is None
+        self.look_again_s = now + ROOM_CHECK_S
+        self.journal.spend_reserve()
+        try:
+            self.journal.commit()
+        except JournalError:
+            self.journal.skip_pending()
+        if not is_news:
+            return None
+        _log.error("store", extra={"error": why})
+        return facts.StoreFilled(FULL)
+
+    def look_for_room(self, broker: LiveBroker, now: float) -> facts.Remembered | None:
+        """Look whether there is room again, if it is time; return what the broker is to be told."""
+        if self.look_again_s is None or now < self.look_again_s:
+            return None
+        self.look_again_s = now + ROOM_CHECK_S
+        if not self.journal.reserve():
+            return None
+        try:
+            self.journal.keep(broker.snapshot())
+        except JournalError:
+            return None
+        self.look_again_s = None
+        _log.info("store", extra={"room": True})
+        return facts.StoreMended()
+
+    def close(self, broker: LiveBroker) -> None:
+        """Leave a snapshot, so that the next start has nothing to tell again, and close the files."""
+        try:
+            self.journal.commit()
+            self.journal.keep(broker.snapshot())
+        except JournalError as error:
+            _log.warning("%s The next start reads the journal instead.", error)
+        self.journal.close()
