@@ -6,14 +6,15 @@
     turn = broker.turn(now)                         # once a loop turn: what to do, in order
     broker.next_moment()                            # when to say `TimePassed` at the latest
 
-The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact that
-matters after its death; what it notes stands in `turn.entries` and is to be safe before anything else of the
-turn leaves. Replay feeds the same call: since nothing here waits, draws or looks at a clock, a broker that is
-told again what it noted, at the same times, ends in the same state.
+The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact
+that matters after its death; what it notes stands in `turn.entries` and is to be safe before anything else of
+the turn leaves. Replay feeds the same call: since nothing here waits, draws or looks at a clock, a broker
+that is told again what it noted, at the same times, ends in the same state.
 
 Pings and events of QoS 0 are not noted: nobody was promised anything about them. But one that is stored for a
-client that may come is, for what brokers hand one another follows from what they have stored. What was decided
-by those too is noted as a fact of its own: who was silent, who broke the protocol, for whom too much waited.
+client that may come is, for what brokers hand one another follows from what they have stored. What was
+decided by those too is noted as a fact of its own: who was silent, who broke the protocol, for whom too much
+waited.
 """
 
 from __future__ import annotations

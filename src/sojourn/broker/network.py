@@ -1,4 +1,4 @@
-"""What a broker with neighbours has beside its sessions: its links, its moving clients, and what neighbours send.
+"""What a broker with neighbours has beside its sessions: links, moving clients, and what neighbours send.
 
 | part | its business |
 | --- | --- |
@@ -50,8 +50,8 @@ class Network:
         self.confirms = settings.routing.mode == "content"
         """Whether subscriptions travel at all; where events are flooded they do not."""
         self.seen: dict[str, int] = {}
-        """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so one
-        that is not later came before: a neighbour that had forgotten it sends it twice."""
+        """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so
+        one that is not later came before: a neighbour that had forgotten it sends it twice."""
 
     # Frames --------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
-"""A broker whose network is another one than in its last life: what its clients have goes over, the rest begins anew.
+"""A broker in another network than in its last life: what its clients have goes over, the rest begins anew.
 
-Sessions are the session core's and stay. Stored events, and how far each client had come, are taken out of the
-old network's mobility core and put into the new one's. Routing tables are not taken over: the links are new, so
-neighbours tell each other everything again (`reconciling.py`). Events that were queued for a neighbour which is
-still one go into the new queue; those for others cannot be saved, and are counted.
+Sessions are the session core's and stay. Stored events, and how far each client had come, are taken out of
+the old network's mobility core and put into the new one's. Routing tables are not taken over: the links are
+new, so neighbours tell each other everything again (`reconciling.py`). Events that were queued for a
+neighbour which is still one go into the new queue; those for others cannot be saved, and are counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Kept(NamedTuple):
 
 
 def is_another_network(old: Settings, new: Settings) -> bool:
-    """Whether two settings differ in what a network of brokers is made of, and not only in limits and times."""
+    """Whether two settings differ in what a network is made of, and not only in limits and times."""
     parts = (
         (one.brokers, one.links, one.routing, one.routes, one.mobility.subscribers, one.mobility.publishers)
         for one in (old, new)

@@ -95,7 +95,7 @@ class Echo:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slow:
-    """To `destination`: read no more of this publisher for now, its events meet a full link (`pressure.py`)."""
+    """To `destination`: do not read this publisher for now, its events meet a full link (`pressure.py`)."""
 
     kind: ClassVar[int] = SLOW
     destination: int
