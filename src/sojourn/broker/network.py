@@ -66,7 +66,7 @@ class Network(Serving):
         is_over = session is not None and (packet.clean_start or not session.expiry)
         if is_over:
             # It ends under its own epoch: cleared, or with its connection, which this one takes over.
-            self.core.end_session(client_id, now, publishes_will=True)
+            self.core.end_session(client_id, now)
             self.report(now)
         if client_id in self.core.state.sessions:
             self._enter(client, waiting, self.number, None, now)
@@ -119,10 +119,11 @@ class Network(Serving):
 
     def _adopt(self, client: int, epoch: int, previous: int | None, state: SessionState, now: float) -> None:
         """Keep a session whose client has gone again before its session came."""
-        if state.client_id in self.core.state.sessions:
+        session = self.core.adopt(state, now)
+        if session is None:
+            self.report(now)
             return
         roamer = self.roamers[client] = Roamer(epoch, previous, None, now)
-        session = self.core.adopt(state, now)
         self.report(now)
         self._arrive(client, session, roamer, now)
         self._lost(client, roamer, now)
@@ -191,7 +192,7 @@ class Network(Serving):
         roamer = self.roamers[client]
         session = self.core.state.sessions[client_id]
         if not session.expiry:  # it ends with its connection, which the other one takes over
-            self.core.end_session(client_id, now, publishes_will=True)
+            self.core.end_session(client_id, now)
             self.report(now)
             self.finder.give(client, epoch, to, None, roamer.epoch)
             return

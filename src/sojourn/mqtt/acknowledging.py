@@ -26,6 +26,7 @@ class Acknowledger:
     """Takes what clients answer, of messages to them and of their own at QoS 2."""
 
     def __init__(self, shared: State, deliverer: Deliverer) -> None:
+        self.shared = shared
         self.effects = shared.effects
         self.deliverer = deliverer
 
@@ -34,6 +35,9 @@ class Acknowledger:
         delivery = session.inflight.get(number)
         if delivery is not None and delivery.qos == 1:
             del session.inflight[number]
+            size = len(delivery.message.frame)  # without the detour by its `size`: this is a hot path
+            session.inflight_bytes -= size
+            self.shared.inflight_bytes -= size
             if self.effects.collects:
                 self.effects.settled.append((session, delivery.message, ""))
         elif number in session.inflight:
@@ -53,8 +57,11 @@ class Acknowledger:
         delivery = session.inflight[number]
         if delivery is not None and delivery.qos != 2:
             raise protocol_error("A message of QoS 1 is answered by PUBACK.")
-        if delivery is not None and self.effects.collects:
-            self.effects.settled.append((session, delivery.message, ""))
+        if delivery is not None:
+            session.inflight_bytes -= delivery.message.size
+            self.shared.inflight_bytes -= delivery.message.size
+            if self.effects.collects:
+                self.effects.settled.append((session, delivery.message, ""))
         if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
             del session.inflight[number]
             return
@@ -73,6 +80,7 @@ class Acknowledger:
         """Forget the identifier of a client's own message of QoS 2."""
         number = packet.packet_id
         _check_id(number)
+        connection.unreleased.discard(number)
         if number in session.received:
             session.received.discard(number)
             self.deliverer.write(connection, b"\x70\x02" + PACKET_ID[number])

@@ -47,6 +47,7 @@ class Connection:
         "seen_s",
         "session",
         "state",
+        "unreleased",
         "window",
     )
 
@@ -85,6 +86,8 @@ class Connection:
         self.aliases_out_max = 0
         self.problem_information = True
         """Whether reason strings are sent in every packet."""
+        self.unreleased: set[int] = set()
+        """Packet identifiers of QoS 2 messages that came on it and were not released yet."""
         self.numbered = False
         """Whether the client asked for the source and number of every event (`conventions.py`)."""
 

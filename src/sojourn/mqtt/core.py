@@ -18,7 +18,7 @@ Reading is arranged for speed: a PUBLISH without properties on a known topic is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mqtt5 import (
     AuthPacket,
@@ -56,7 +56,7 @@ from sojourn.mqtt.packets import (
 )
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.session import Session
-from sojourn.mqtt.session_state import SessionState, session_state
+from sojourn.mqtt.session_state import SessionState
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
 
@@ -72,8 +72,25 @@ FORGETTABLE = (PLAIN_PUBLISH, 0xC0)
 class Core:
     """All MQTT sessions of one broker."""
 
-    def __init__(self, name: str, limits: Limits, *, shared_subscriptions: bool = True) -> None:
-        self.state = State(name, limits, shared_subscriptions=shared_subscriptions)
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        *,
+        shared_subscriptions: bool = True,
+        session_expiry_max_s: float | None = None,
+    ) -> None:
+        """Make the core of a broker; `session_expiry_max_s` limits sessions besides `limits`.
+
+        Where events for absent clients are stored elsewhere, no session must claim to live for longer than
+        they do there.
+        """
+        self.state = State(
+            name,
+            limits,
+            shared_subscriptions=shared_subscriptions,
+            session_expiry_max_s=session_expiry_max_s,
+        )
         self.effects = self.state.effects
         self.deliverer = Deliverer(self.state)
         self.subscriber = Subscriber(self.state, self.deliverer)
@@ -259,7 +276,7 @@ class Core:
         if session is not None and session.connection is not None:
             reason = Reason.SERVER_MOVED if moved else Reason.USE_ANOTHER_SERVER
             self.handshake.close(session.connection, reason, text or "Use another server.", reference)
-            self.handshake.detach(session, now, keeps_will=True)
+            self.handshake.detach(session, now)
             self._settle(now)
 
     def stop(self, reference: str | None, now: float) -> None:
@@ -271,31 +288,59 @@ class Core:
             else:
                 self.handshake.close_silently(connection)
             if connection.session is not None:
-                self.handshake.detach(connection.session, now, keeps_will=True)
+                self.handshake.detach(connection.session, now)
         self._settle(now)
 
     def export_session(self, client_id: str, now: float) -> SessionState | None:
-        """Return a session as plain data, for another broker."""
-        session = self.state.sessions.get(client_id)
-        return session_state(session, now) if session is not None else None
+        """Return a session as plain data, for another broker, which has its client now.
 
-    def adopt(self, state: SessionState, now: float) -> Session:
-        """Keep a session that another broker gave away, although its client is not here."""
+        Its will goes along, or is published if it is due. `end_session` is to follow.
+        """
+        session = self.state.sessions.get(client_id)
+        if session is None:
+            return None
+        state = self.handshake.export(session, now)
+        self._settle(now)
+        return state
+
+    def adopt(self, state: SessionState, now: float) -> Session | None:
+        """Keep a session that another broker gave away, although its client is not here.
+
+        What is left of its will's delay goes on. Return None if the client has another session here: the one
+        that came has ended then, and its will is published.
+        """
         session = self.handshake.adopt(state, now)
         self._settle(now)
         return session
 
-    def retain(self, message: Message) -> None:
-        """Keep an event that another broker retained, or forget its topic if it is empty."""
-        self.publisher.retain(message)
+    def retain(self, message: Message) -> bool:
+        """Keep an event that another broker retained, or forget its topic if it is empty, unless it is old.
 
-    def end_session(self, client_id: str, now: float, *, publishes_will: bool = False) -> None:
-        """Forget a session, for instance because another broker has it now."""
+        Return whether it was news here, so that it is to be passed on.
+        """
+        return self.publisher.retain(message)
+
+    def retained_values(self, now: float) -> Iterator[Message]:
+        """Return what other brokers need in order to agree on retained events, each for their `retain`.
+
+        An empty one says that its topic has none.
+        """
+        return self.state.retained.values(now)
+
+    def answer(self, number: int, packet: bytes) -> None:
+        """Send an answer that was due later (`Effects.subacks`), if its connection is still there."""
+        connection = self.state.connections.get(number)
+        if connection is not None and connection.state is Phase.OPEN:
+            self.deliverer.write(connection, packet)
+
+    def end_session(self, client_id: str, now: float) -> None:
+        """End a session: its client started anew elsewhere, or another broker has it (`export_session`).
+
+        A will that did not go along with it is published, as with every session that ends.
+        """
         session = self.state.sessions.get(client_id)
         if session is None:
             return
-        if not publishes_will:
-            session.will = None
         if session.connection is not None:
             text = "The session has moved to another broker."
             self.handshake.close(session.connection, Reason.SESSION_TAKEN_OVER, text)

@@ -4,8 +4,10 @@
 one append. Everything else goes through `hand`, which knows about absence, full windows, slow readers, topic
 aliases, packet sizes and expiry. Order is kept because whoever has something waiting is not served directly.
 
-A queue that is full drops what comes, and counts it; a client that neither reads nor lets go of QoS 1 and 2
-messages is disconnected then. Nobody else notices.
+What waits for a client and what it was sent and has not acknowledged have a limit together. Beyond it a
+broker drops what comes, and counts it; a client that neither reads nor lets go of QoS 1 and 2 messages is
+disconnected then. Nobody else notices. In a network the limit on QoS 1 and 2 is that of the store that the
+brokers have for clients on the move, and a session drops nothing of that.
 """
 
 from __future__ import annotations
@@ -83,24 +85,41 @@ class Deliverer:
         qos = min(message.qos, group.qos)
         head, tail, _ = message.form(qos, now, retain=retain, identifiers=group.identifiers)
         delivery = Delivery(message, qos, retain, group.identifiers)
-        touched = self.shared.effects.touched
+        shared = self.shared
+        touched = shared.effects.touched
+        size = message.size
+        limits = shared.limits
+        bytes_max = limits.queue_bytes_max
+        all_bytes = shared.queued_bytes + shared.inflight_bytes + size * len(group.sessions)
+        if all_bytes > limits.queue_bytes_max_all:
+            bytes_max = 0  # not so fast: who gets it after all is looked at one by one
+        sent = 0
         for session in group.sessions:
             connection = session.connection
             inflight = session.inflight
-            if connection is not None and connection.direct and len(inflight) < connection.window:
+            inflight_bytes = session.inflight_bytes + size
+            if (
+                connection is not None
+                and connection.direct  # so that nothing waits
+                and len(inflight) < connection.window
+                and inflight_bytes <= bytes_max
+            ):
                 number = session.next_id
                 if number in inflight:
                     number = session.take_id()
                 else:
                     session.next_id = number + 1 if number < 65_535 else 1
                 inflight[number] = delivery
+                session.inflight_bytes = inflight_bytes
+                sent += size
                 output = connection.output
                 if not output:
                     touched.append(connection)
                 output.append(head + PACKET_ID[number] + tail)
             else:
                 self.hand(session, delivery, now)
-        self.shared.counters.delivered += len(group.sessions)
+        shared.inflight_bytes += sent
+        shared.counters.delivered += len(group.sessions)
 
     # The careful way ---------------------------------------------------------------------------------
 
@@ -207,53 +226,76 @@ class Deliverer:
     # One session -------------------------------------------------------------------------------------
 
     def hand_all(self, session: Session, deliveries: Iterable[Delivery], now: float) -> None:
-        """Send many messages to a client, as many at once as it may leave unread; the rest waits."""
+        """Send many messages to a client, as many at once as it may leave unread; the rest waits.
+
+        These are retained ones, which nobody stores for the client: what finds no room is dropped.
+        """
         budget = self.shared.limits.output_bytes_max
         for delivery in deliveries:
             if budget > 0 or session.connection is None:
-                self.hand(session, delivery, now)
+                self.hand(session, delivery, now, is_stored=False)
                 budget -= delivery.message.size
             else:
-                self._enqueue(session, delivery)
+                self._enqueue(session, delivery, is_stored=False)
 
-    def hand(self, session: Session, delivery: Delivery, now: float) -> bool:
+    def hand(self, session: Session, delivery: Delivery, now: float, *, is_stored: bool = True) -> bool:
         """Send a message to a client, or let it wait, or drop it and count that.
 
-        Return False if the client is done with it. One that found no room is not: whoever stores messages
-        for the client elsewhere has it still.
+        Return False if the client is done with it. Whoever routes stores messages of QoS 1 and 2 for the
+        client, within limits of its own, until they are acknowledged: such a message is never dropped for
+        lack of room, or it would come after later ones, if at all. `is_stored` says that it may be one.
         """
         connection = session.connection
         if connection is None:
             if delivery.qos == 0 or session.expiry == 0:
                 self.shared.counters.dropped["absent"] += 1
                 return False
-            self._enqueue(session, delivery)
+            self._enqueue(session, delivery, is_stored=is_stored)
         elif (
             session.queue
             or session.held
             or connection.blocked
-            or (delivery.qos and session.on_their_way >= connection.window)
+            or (delivery.qos and self._must_wait(session, connection, delivery, is_stored=is_stored))
         ):
-            self._enqueue(session, delivery)
+            self._enqueue(session, delivery, is_stored=is_stored)
         else:
             return self._send(session, connection, delivery, now) > 0
         return True
 
-    def _enqueue(self, session: Session, delivery: Delivery) -> None:
-        shared, limits = self.shared, self.shared.limits
+    def _must_wait(
+        self, session: Session, connection: Connection, delivery: Delivery, *, is_stored: bool
+    ) -> bool:
+        """Whether too much is on its way to a client already; one message at a time always may be."""
+        if session.on_their_way >= connection.window:
+            return True
+        is_limited = not (is_stored and self.shared.effects.collects)
+        return is_limited and bool(session.inflight) and self._is_full(session, delivery.message.size)
+
+    def _is_full(self, session: Session, size: int) -> bool:
+        """Whether there is no room for so many bytes beside what waits and what is on its way."""
+        limits = self.shared.limits
+        return (
+            len(session.queue) >= limits.queue_messages_max
+            or session.queued_bytes + session.inflight_bytes + size > limits.queue_bytes_max
+            or self._is_full_for_all(size)
+        )
+
+    def _is_full_for_all(self, size: int) -> bool:
+        shared = self.shared
+        return shared.queued_bytes + shared.inflight_bytes + size > shared.limits.queue_bytes_max_all
+
+    def _enqueue(self, session: Session, delivery: Delivery, *, is_stored: bool) -> None:
+        shared = self.shared
         size = delivery.message.size
         if session.thin_at and session.connection is None and len(session.queue) >= session.thin_at:
             self.thin(session, delivery.message.arrived_s, is_back=False)
-        if (
-            len(session.queue) >= limits.queue_messages_max
-            or session.queued_bytes + size > limits.queue_bytes_max
-            or shared.queued_bytes + size > limits.queue_bytes_max_all
-        ):
-            shared.counters.dropped["queue full"] += 1
+        if self._is_full(session, size):
             connection = session.connection
             if connection is not None and connection.blocked and delivery.qos:
                 shared.effects.overflowing[connection.number] = None
-            return
+            if not (delivery.qos and is_stored and shared.effects.collects):
+                shared.counters.dropped["queue full"] += 1
+                return
         session.queue.append(delivery)
         session.queued_bytes += size
         shared.queued_bytes += size
@@ -284,6 +326,8 @@ class Deliverer:
         if delivery.qos:
             number = session.take_id()
             session.inflight[number] = delivery
+            session.inflight_bytes += message.size
+            self.shared.inflight_bytes += message.size
             self.write(connection, form.head + PACKET_ID[number] + form.tail)
         else:
             self.write(connection, form.head)
@@ -352,6 +396,8 @@ class Deliverer:
         )
         if not connection.takes(form.size):
             del session.inflight[number]
+            session.inflight_bytes -= delivery.message.size
+            self.shared.inflight_bytes -= delivery.message.size
             return self._drop(session, delivery, TOO_LARGE)
         head = bytes((form.head[0] | 0x08,)) + form.head[1:]
         self.write(connection, head + PACKET_ID[number] + form.tail)

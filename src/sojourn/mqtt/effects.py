@@ -43,6 +43,15 @@ class Knock(NamedTuple):
     packet: ConnectPacket
 
 
+class SubAckDue(NamedTuple):
+    """The answer to a SUBSCRIBE, to be sent (`Core.answer`) when the subscriptions are in force."""
+
+    number: int
+    """The connection's number."""
+    client_id: str
+    packet: bytes
+
+
 class Effects:
     """What is to be done; lists to be carried out in order and cleared."""
 
@@ -55,6 +64,7 @@ class Effects:
         "published",
         "settled",
         "sources",
+        "subacks",
         "touched",
         "unread",
     )
@@ -77,6 +87,9 @@ class Effects:
         """What local clients published, to be routed and delivered."""
         self.settled: list[tuple[Session, Message, str]] = []
         """Messages of QoS 1 and 2 that clients have acknowledged, or will never be sent, and why not."""
+        self.subacks: list[SubAckDue] = []
+        """Answers to SUBSCRIBEs where somebody routes, who knows when a subscription is in force elsewhere.
+        Where nobody does they are written at once."""
         self.changes: list[Change] = []
         """What became of sessions and subscriptions."""
         self.sources: list[Connection] = []

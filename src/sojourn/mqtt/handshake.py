@@ -37,7 +37,7 @@ from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message, Properties, new_message
 from sojourn.mqtt.packets import decode, is_reserved, is_topic, protocol_error
 from sojourn.mqtt.session import NEVER, Permissions, Session, Will
-from sojourn.mqtt.session_state import SessionState, fill_session
+from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
 
@@ -160,12 +160,13 @@ class Handshake:
         if session is not None:
             if session.connection is not None:
                 self.close(session.connection, Reason.SESSION_TAKEN_OVER, "The same client connected again.")
-                self.detach(session, now, keeps_will=True)
+                self.detach(session, now)
             if not session.ended and (
                 packet.clean_start or (session.expires_s is not None and session.expires_s <= now)
             ):
                 self.end(session, now)
             if not session.ended:
+                self._discard(state, now)
                 return session, True
         if len(shared.sessions) >= shared.limits.sessions_max:
             return None, False
@@ -173,16 +174,46 @@ class Handshake:
         if state is not None and not packet.clean_start:
             fill_session(session, state, self.subscriber, now)
             return session, True
+        self._discard(state, now)
         return session, False
 
-    def adopt(self, state: SessionState, now: float) -> Session:
-        """Make a session of plain data, without a connection."""
+    def adopt(self, state: SessionState, now: float) -> Session | None:
+        """Make a session of plain data, without a connection; None if the client has another here."""
+        if state.client_id in self.shared.sessions:
+            self._discard(state, now)
+            return None
         session = self.shared.sessions[state.client_id] = Session(state.client_id, now)
         fill_session(session, state, self.subscriber, now)
+        session.expiry = self._expiry(session.expiry)
         if session.expiry != NEVER:
             session.expires_s = now + session.expiry
-            self._remind(session)
+        if session.will is not None:
+            left_s = state.will_left_s
+            session.will_s = now + min(session.will.delay_s if left_s is None else left_s, session.expiry)
+        self._remind(session)
         return session
+
+    def _discard(self, state: SessionState | None, now: float) -> None:
+        """End a session that came from another broker and is not gone on with: its will is due."""
+        if state is not None and state.will is not None:
+            self.wills.append(message_of(state.will.message, now))
+
+    def export(self, session: Session, now: float) -> SessionState:
+        """Return a session as plain data for another broker, which has its client now.
+
+        The will goes along with what is left of its delay, which begins now if the client seemed to be here:
+        its connection is as good as closed. One that is due already is published here (MQTT 5, section
+        3.1.2.5). Either way the session here has none any more.
+        """
+        left_s = None
+        if session.will is not None:
+            until_s = now + min(session.will.delay_s, session.expiry)
+            left_s = (until_s if session.will_s is None else session.will_s) - now
+            if left_s <= 0:
+                self._publish_will(session)
+        state = session_state(session, now, left_s if session.will is not None else None)
+        session.will = session.will_s = None
+        return state
 
     def _settle_connection(self, connection: Connection, packet: ConnectPacket) -> None:
         limits = self.shared.limits
@@ -216,8 +247,7 @@ class Handshake:
             self.shared.effects.changes.append(Change(Turn.ADVERTISED, session))
 
     def _expiry(self, asked: int) -> int:
-        limit = self.shared.limits.session_expiry_max_s
-        return asked if asked <= limit or limit == NEVER else limit
+        return min(asked, self.shared.session_expiry_max)  # `NEVER` is the longest of all
 
     def _keep_alive(self, asked: int) -> int:
         limit = self.shared.limits.keep_alive_max_s
@@ -294,8 +324,8 @@ class Handshake:
             if not connection.output:
                 self.shared.effects.touched.append(connection)
 
-    def detach(self, session: Session, now: float, *, keeps_will: bool = False) -> None:
-        """Part a session from its connection; `keeps_will`: the client is back at once."""
+    def detach(self, session: Session, now: float) -> None:
+        """Part a session from its connection; a client that is back in time cancels its will."""
         connection = session.connection
         if connection is None:
             return
@@ -316,7 +346,7 @@ class Handshake:
             delay = min(session.will.delay_s, session.expiry)
             if delay == 0:
                 self._publish_will(session)
-            elif not keeps_will:
+            else:
                 session.will_s = now + delay
                 self._remind(session)
         if self.shared.effects.collects:
@@ -343,7 +373,9 @@ class Handshake:
         if lost:
             self.shared.counters.dropped["session ended"] += lost
         session.queue.clear()
-        session.queued_bytes = session.expiry = 0
+        self.shared.inflight_bytes -= session.inflight_bytes
+        session.inflight.clear()
+        session.queued_bytes = session.inflight_bytes = session.expiry = 0
         session.ended = True
         del self.shared.sessions[session.client_id]
         if self.shared.effects.collects:

@@ -110,13 +110,12 @@ class Publisher:
         if qos and not number:
             raise protocol_error("A message of QoS 1 or 2 has a packet identifier of at least 1.")
         topic = self._topic(connection, packet)
-        if qos == 2 and number in session.received:
-            self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
-            return
-        if qos == 2 and len(session.received) >= self.shared.limits.receive_max:
-            raise PacketError(
-                Reason.RECEIVE_MAX_EXCEEDED, f"At most {self.shared.limits.receive_max} may be unanswered."
-            )
+        if qos == 2:
+            self._check_quota(connection, number)
+            if number in session.received:
+                connection.unreleased.add(number)
+                self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
+                return
         try:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
@@ -125,9 +124,21 @@ class Publisher:
             return
         if qos == 2:
             session.received.add(number)
+            connection.unreleased.add(number)
         self._answer(connection, qos, number, None)
         if message is not None:
             self._accept(message, self.shared.tree.route(topic), now)
+
+    def _check_quota(self, connection: Connection, number: int) -> None:
+        """Refuse more messages of QoS 2 at once than the client was told it may send.
+
+        Those of QoS 1 are answered as they are read, so that none of them is ever unanswered. What another
+        connection of the session left unreleased does not count (MQTT 5, section 4.9).
+        """
+        receive_max = self.shared.limits.receive_max
+        unreleased = connection.unreleased
+        if len(unreleased) >= receive_max and number not in unreleased:
+            raise PacketError(Reason.RECEIVE_MAX_EXCEEDED, f"At most {receive_max} may be unanswered.")
 
     def _topic(self, connection: Connection, packet: PublishPacket) -> str:
         """Return the topic of a packet, by its alias if it has no other."""
@@ -171,11 +182,23 @@ class Publisher:
         if allowed is not None and not allowed.matches(event_of(message)):
             raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, "You may not publish such attributes.")
         if message.retain:
-            self._retain(message)
+            self._number(message, now)  # first: its number decides which of two messages is retained
+            if not self.shared.retained.keep(message):
+                raise _RefusedError(
+                    PubAckReasonCode.QUOTA_EXCEEDED, "There is no room for retained messages."
+                )
         return message
 
     def _came_before(self, session: Session, packet: PublishPacket) -> bool:
-        """Whether a client sends an event again, perhaps at another broker, that it numbered itself."""
+        """Whether a client sends an event again, perhaps at another broker, that it numbered itself.
+
+        Events that no journal holds are counted by themselves. Otherwise a broker that was killed would judge
+        later events by another number than before, and its sessions would not be what they were; and an
+        event of QoS 1 that could not be sent at once would be taken for old after one of QoS 0. All that is
+        lost with a broker's life is the number of the last event of QoS 0: if that is sent again it counts
+        as new once, and subscribers who look at its number know it.
+        """
+        is_sure = bool(int(packet.qos) or packet.retain)
         for text in property_values(packet.user_properties, NUMBER):
             publisher, _, digits = text.rpartition(":")
             if (
@@ -185,10 +208,13 @@ class Publisher:
                 and len(digits) < 19
             ):
                 number = int(digits)
-                if number <= session.last_number:
+                if number <= session.last_number or (not is_sure and number <= session.last_unsure):
                     self.shared.counters.refused["repeated"] += 1
                     return True
-                session.last_number = number
+                if is_sure:
+                    session.last_number = number
+                else:
+                    session.last_unsure = number
         return False
 
     def _policy(self, packet: PublishPacket) -> Policy | None:
@@ -229,18 +255,17 @@ class Publisher:
         if self.shared.effects.collects:
             self.shared.effects.changes.append(Change(Turn.ADVERTISED, session))
 
-    def _retain(self, message: Message) -> None:
-        if len(message.frame) == message.payload_at:
-            self.shared.retained.forget(message.topic)
-        elif not self.shared.retained.keep(message):
-            raise _RefusedError(PubAckReasonCode.QUOTA_EXCEEDED, "There is no room for retained messages.")
+    def _number(self, message: Message, now: float) -> None:
+        # A source is a publisher at one broker: its events take one way to each subscriber, so that their
+        # numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
+        message.source = f"{message.publisher}@{self.shared.name}"
+        message.sequence = self.shared.number(now)
 
     def _accept(self, message: Message, route: Route, now: float) -> None:
         shared = self.shared
-        # A source is a publisher at one broker: its events take one way to each subscriber, so that their
-        # numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
-        message.source = f"{message.publisher}@{shared.name}"
-        message.sequence = shared.number(now)
+        if not message.retain:  # else it is numbered already; the same as there, on a hot path
+            message.source = f"{message.publisher}@{shared.name}"
+            message.sequence = shared.number(now)
         shared.counters.received += 1
         if shared.effects.collects:
             shared.effects.published.append(message)
@@ -263,21 +288,33 @@ class Publisher:
             policy=message.policy,
         )
         if message.retain:
+            self._number(message, now)
             self.retain(message)
         self._accept(message, self.shared.tree.route(message.topic), now)
 
     def deliver(self, message: Message, now: float) -> None:
         """Hand on an event that another broker published, and retain it if it is to be."""
         if message.retain:
+            if not message.sequence:
+                self._number(message, now)
             self.retain(message)
         self.deliverer.deliver(message, self.shared.tree.route(message.topic), now)
 
-    def retain(self, message: Message) -> None:
-        """Keep an event for later subscribers, or forget its topic if it is empty; refusals are counted."""
-        try:
-            self._retain(message)
-        except _RefusedError:
-            self.shared.counters.refused["publish"] += 1
+    def retain(self, message: Message) -> bool:
+        """Keep an event for later subscribers, or forget its topic if it is empty, unless it is old.
+
+        Return whether it was news: later than what was known of its topic. If there is no room it is counted
+        as refused, and the topic is left without a value rather than with one that is known to be old.
+        """
+        shared = self.shared
+        # What is published here from now on is later for all brokers, also where clocks disagree.
+        shared.sequence = max(shared.sequence, message.sequence)
+        if not shared.retained.is_news(message):
+            return False
+        if not shared.retained.keep(message):
+            shared.retained.forget(message.topic)
+            shared.counters.refused["publish"] += 1
+        return True
 
     def _answer(self, connection: Connection, qos: int, number: int, refusal: _RefusedError | None) -> None:
         if not qos:

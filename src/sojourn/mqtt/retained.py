@@ -1,8 +1,31 @@
-"""The last retained message of each topic, found by topic filter."""
+"""The last retained message of each topic, found by topic filter, and in the end the same at every broker.
+
+Brokers may retain messages of one topic at the same time and hear of one another's in any order. Of two
+messages the one with the greater *key* stays, everywhere: its number, which is a date (`State.number`), and
+where numbers are equal its source. An empty message leaves a *tombstone*, the key without a message, and so
+does one whose time ran out: an older message that comes late is then known to be old. Tombstones take no
+room from messages; they are forgotten when their date is a day ago, or earlier where there are too many.
+
+A tree of levels is as deep as its topics. Nothing here calls itself, and what is pickled is flat.
+"""
 
 from __future__ import annotations
 
-from sojourn.mqtt.message import Message
+import heapq
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from sojourn.mqtt.message import Message, new_message
+
+TOMBSTONES_MAX: Final = 100_000
+TOMBSTONE_BYTES_MAX: Final = 32 * 1_048_576
+"""Bytes of all topics and sources that tombstones name, about."""
+TOMBSTONE_S: Final = 86_400
+"""How long a tombstone is kept, from the date of its key: all brokers forget it at the same time."""
+SPARE_EXPIRIES: Final = 1_000
+"""Times of messages that were replaced in the meantime, which may stay in the heap."""
+
+Key = tuple[int, str]
 
 
 class _Node:
@@ -13,23 +36,96 @@ class _Node:
         self.message: Message | None = None
 
 
+class _Tombstone(NamedTuple):
+    """What is left of a topic's message: its key."""
+
+    sequence: int
+    source: str
+
+    def is_old(self, now: float) -> bool:
+        """Whether it is time to forget it."""
+        return self.sequence < (now - TOMBSTONE_S) * 1e6
+
+
+def key_of(message: Message) -> Key:
+    """What decides which of two messages of a topic stays."""
+    return message.sequence, message.source
+
+
 class Retained:
     """Messages by topic, within limits on their number and bytes."""
 
     def __init__(self, messages_max: int, bytes_max: int) -> None:
-        self._root = _Node()
         self._messages_max = messages_max
         self._bytes_max = bytes_max
-        self.count = 0
+        self._kept: dict[str, Message] = {}
+        self._root = _Node()
+        """The same messages by the levels of their topics."""
+        self._expiring: list[tuple[float, str]] = []
+        """A heap of when messages' times run out; some were replaced since."""
+        self._tombstones: dict[str, _Tombstone] = {}
+        """By topic without a message, the earliest first."""
+        self._tombstone_bytes = 0
         self.bytes = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the tree, which may be too deep and is made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_root"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state, and make the tree again."""
+        self.__dict__.update(state)
+        self._root = _Node()
+        for message in self._kept.values():
+            self._place(message)
+
+    @property
+    def count(self) -> int:
+        """How many messages are kept."""
+        return len(self._kept)
+
+    @property
+    def tombstones(self) -> int:
+        """How many topics without a message are remembered."""
+        return len(self._tombstones)
+
+    def is_news(self, message: Message) -> bool:
+        """Whether a message is later than what is known of its topic."""
+        known = self._kept.get(message.topic)
+        if known is not None:
+            return key_of(message) > key_of(known)
+        tombstone = self._tombstones.get(message.topic)
+        return tombstone is None or key_of(message) > tombstone
+
     def keep(self, message: Message) -> bool:
-        """Keep a message in place of its topic's earlier one; say whether there was room."""
-        previous = self.get(message.topic)
+        """Keep a message in place of its topic's earlier one, or nothing if it is empty.
+
+        Return whether there was room. Those whose time ran out before this one arrived take none.
+        """
+        self._drop_expired(message.arrived_s)
+        if len(message.frame) == message.payload_at:
+            self._bury(message, message.arrived_s)
+            return True
+        previous = self._kept.get(message.topic)
         count = self.count + (previous is None)
-        size = self.bytes + message.size - (previous.size if previous else 0)
+        size = self.bytes + message.size - (previous.size if previous is not None else 0)
         if count > self._messages_max or size > self._bytes_max:
             return False
+        self._forget_tombstone(message.topic)
+        self._kept[message.topic] = message
+        self._place(message)
+        self.bytes = size
+        if message.expiry is not None:
+            heapq.heappush(self._expiring, (message.expires_s, message.topic))
+            if len(self._expiring) > 2 * self.count + SPARE_EXPIRIES:
+                self._expiring = [
+                    (one.expires_s, one.topic) for one in self._kept.values() if one.expiry is not None
+                ]
+                heapq.heapify(self._expiring)
+        return True
+
+    def _place(self, message: Message) -> None:
+        """Enter a message into the tree."""
         node = self._root
         for level in message.topic.split("/"):
             below = node.below.get(level)
@@ -37,42 +133,80 @@ class Retained:
                 below = node.below[level] = _Node()
             node = below
         node.message = message
-        self.count, self.bytes = count, size
-        return True
 
     def forget(self, topic: str) -> None:
-        """Keep nothing for a topic."""
+        """Keep nothing for a topic, and remember nothing of it."""
+        self._forget_tombstone(topic)
+        message = self._kept.pop(topic, None)
+        if message is None:
+            return
+        self.bytes -= message.size
         levels = topic.split("/")
         path = [self._root]
         for level in levels:
-            below = path[-1].below.get(level)
-            if below is None:
-                return
-            path.append(below)
-        message = path[-1].message
-        if message is None:
-            return
+            path.append(path[-1].below[level])
         path[-1].message = None
-        self.count -= 1
-        self.bytes -= message.size
         for depth in range(len(levels), 0, -1):
             node = path[depth]
             if node.below or node.message is not None:
                 break
             del path[depth - 1].below[levels[depth - 1]]
 
+    def _bury(self, message: Message, now: float) -> None:
+        """Keep nothing for a message's topic but the message's key."""
+        self.forget(message.topic)
+        tombstones = self._tombstones
+        tombstones[message.topic] = _Tombstone(*key_of(message))
+        self._tombstone_bytes += len(message.topic) + len(message.source)
+        while tombstones:
+            earliest = next(iter(tombstones))
+            if (
+                len(tombstones) <= TOMBSTONES_MAX
+                and self._tombstone_bytes <= TOMBSTONE_BYTES_MAX
+                and not tombstones[earliest].is_old(now)
+            ):
+                break
+            self._forget_tombstone(earliest)
+
+    def _forget_tombstone(self, topic: str) -> None:
+        tombstone = self._tombstones.pop(topic, None)
+        if tombstone is not None:
+            self._tombstone_bytes -= len(topic) + len(tombstone.source)
+
+    def _drop_expired(self, now: float) -> None:
+        """Bury the messages whose time has run out."""
+        while self._expiring and self._expiring[0][0] <= now:
+            _, topic = heapq.heappop(self._expiring)
+            message = self._kept.get(topic)
+            if message is not None and message.expires_s <= now:
+                self._bury(message, now)
+
     def get(self, topic: str) -> Message | None:
         """Return the message kept for a topic."""
-        node: _Node | None = self._root
-        for level in topic.split("/"):
-            node = node.below.get(level) if node is not None else None
-        return node.message if node is not None else None
+        return self._kept.get(topic)
+
+    def values(self, now: float) -> Iterator[Message]:
+        """Return all messages in the order of their keys, and an empty one for each tombstone."""
+        self._drop_expired(now)
+        keys: list[tuple[Key, str]] = [(key_of(message), topic) for topic, message in self._kept.items()]
+        keys += [(tuple(one), topic) for topic, one in self._tombstones.items() if not one.is_old(now)]
+        for _, topic in sorted(keys):  # what changed since this began is told as it is by then
+            message, tombstone = self._kept.get(topic), self._tombstones.get(topic)
+            if message is None and tombstone is not None:
+                message = new_message(topic, b"", qos=0, now=now, retain=True)
+                message.sequence, message.source = tombstone
+            if message is not None:
+                yield message
 
     def matching(self, pattern: str, now: float) -> list[Message]:
-        """Return the messages whose topics meet a topic filter and whose time has not run out."""
-        levels = pattern.split("/")
+        """Return the messages whose topics meet a topic filter and whose time has not run out.
+
+        They come in the order of their keys, whatever came before: a client's packet identifiers depend on
+        it, and must be the same when the journal is told again.
+        """
+        self._drop_expired(now)
         nodes = [self._root]
-        for depth, level in enumerate(levels):
+        for depth, level in enumerate(pattern.split("/")):
             following: list[_Node] = []
             for node in nodes:
                 if level == "#":
@@ -85,9 +219,7 @@ class Retained:
                     following.append(node.below[level])
             nodes = following
         found = [node.message for node in nodes if node.message is not None]
-        for message in [message for message in found if message.expires_s <= now]:
-            found.remove(message)
-            self.forget(message.topic)
+        found.sort(key=lambda message: (message.sequence, message.source, message.topic))
         return found
 
     def _all_below(self, node: _Node, *, first: bool) -> list[_Node]:

@@ -116,7 +116,9 @@ class Session:
         "filters",
         "held",
         "inflight",
+        "inflight_bytes",
         "last_number",
+        "last_unsure",
         "left_s",
         "next_id",
         "permissions",
@@ -164,6 +166,7 @@ class Session:
         """How many of them carry a filter."""
         self.inflight: dict[int, Delivery | None] = {}
         """By packet identifier, in the order they were sent; None once only the PUBCOMP is missing."""
+        self.inflight_bytes = 0
         self.unsent: deque[int] = deque()
         """Of those, which still have to be sent again on the present connection."""
         self.queue: deque[Delivery] = deque()
@@ -175,6 +178,8 @@ class Session:
         """When its client left, here or at the broker that it came from; for traces."""
         self.last_number = 0
         """The last of the numbers that the client gives its own events (`conventions.py`)."""
+        self.last_unsure = 0
+        """The same of its events of QoS 0, which no journal holds."""
         self.will: Will | None = None
         self.will_s: float | None = None
         """When the will is due, the client being gone."""

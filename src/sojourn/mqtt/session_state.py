@@ -92,6 +92,9 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     last_number: int = 0
     left_s: float | None = None
     will: WillState | None = None
+    will_left_s: float | None = None
+    """What is left of the will's delay."""
+    last_unsure: int = 0
 
 
 def message_state(message: Message, now: float) -> MessageState:
@@ -133,8 +136,8 @@ def message_of(state: MessageState, now: float) -> Message:
     return message
 
 
-def session_state(session: Session, now: float) -> SessionState:
-    """Return a session as plain data."""
+def session_state(session: Session, now: float, will_left_s: float | None) -> SessionState:
+    """Return a session as plain data; its will, if it has one, is due in `will_left_s`."""
     positions: dict[int, int] = {}
     messages: list[MessageState] = []
 
@@ -165,6 +168,8 @@ def session_state(session: Session, now: float) -> SessionState:
         session.last_number,
         session.left_s,
         WillState(message_state(will.message, now), will.delay_s) if will is not None else None,
+        will_left_s,
+        session.last_unsure,
     )
 
 
@@ -218,11 +223,13 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
         )
     messages = [message_of(message, now) for message in state.messages]
     for sent in state.inflight:
-        session.inflight[sent.packet_id] = (
-            None
-            if sent.message < 0
-            else Delivery(messages[sent.message], sent.qos, sent.retain, sent.identifiers)
-        )
+        if sent.message < 0:
+            session.inflight[sent.packet_id] = None
+            continue
+        message = messages[sent.message]
+        session.inflight[sent.packet_id] = Delivery(message, sent.qos, sent.retain, sent.identifiers)
+        session.inflight_bytes += message.size
+        subscriber.shared.inflight_bytes += message.size
     for waiting in state.queue:
         message = messages[waiting.message]
         session.queue.append(Delivery(message, waiting.qos, waiting.retain, waiting.identifiers))
@@ -230,7 +237,7 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
         subscriber.shared.queued_bytes += message.size
     session.received.update(state.received)
     session.next_id = state.next_id
-    session.last_number = state.last_number
+    session.last_number, session.last_unsure = state.last_number, state.last_unsure
     session.left_s = state.left_s
     if state.will is not None:
         session.will = Will(message_of(state.will.message, now), state.will.delay_s)

@@ -46,10 +46,18 @@ class Counters:
 class State:
     """Everything the core knows; plain data that can be pickled."""
 
-    def __init__(self, name: str, limits: Limits, *, shared_subscriptions: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        *,
+        shared_subscriptions: bool = True,
+        session_expiry_max_s: float | None = None,
+    ) -> None:
         self.name = name
         self.limits = limits
         self.shared_subscriptions = shared_subscriptions
+        self._session_expiry_max_s = session_expiry_max_s
         self.effects = Effects()
         self.counters = Counters()
         self.sessions: dict[str, Session] = {}
@@ -59,6 +67,8 @@ class State:
         self.retained = Retained(limits.retained_messages_max, limits.retained_bytes_max)
         self.queued_bytes = 0
         """Bytes waiting for all clients."""
+        self.inflight_bytes = 0
+        """Bytes of what all clients were sent and have not acknowledged."""
         self.input_bytes = 0
         """Bytes of packets that have not come whole yet, of all connections."""
         self.sequence = 0
@@ -71,6 +81,14 @@ class State:
         self._moments: list[tuple[float, int, Due, int | str]] = []
         self._moments_made = 0
         self._moments_max = SPARE_MOMENTS
+
+    @property
+    def session_expiry_max(self) -> int:
+        """The longest interval for which a session is kept, in whole seconds; `NEVER` without a limit."""
+        limit, further_s = self.limits.session_expiry_max_s, self._session_expiry_max_s
+        if further_s is None or further_s >= limit:
+            return limit
+        return max(1, int(further_s))  # 0 would mean that no session outlives its connection
 
     def remind(self, moment_s: float, about: Due, whom: int | str) -> None:
         """Note a moment at which to look at a connection or a session again."""

@@ -15,7 +15,7 @@ from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import ContentError, check_tellable, interest_of, parse_filter, property_values
 from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.delivery import Deliverer
-from sojourn.mqtt.effects import Change, Turn
+from sojourn.mqtt.effects import Change, SubAckDue, Turn
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.session import Delivery, Session, Subscription
@@ -52,7 +52,7 @@ class Subscriber:
     def subscribe(
         self, connection: Connection, session: Session, packet: SubscribePacket, now: float
     ) -> None:
-        """Answer a SUBSCRIBE, and send the retained messages it asks for."""
+        """Answer a SUBSCRIBE, or let whoever routes do so, and send the retained messages it asks for."""
         if not packet.topic_filters or not packet.packet_id:
             raise protocol_error("A SUBSCRIBE has a packet identifier and at least one topic filter.")
         codes: list[SubCode] = []
@@ -75,7 +75,11 @@ class Subscriber:
             greetings.append((subscription, self.enter(subscription)))
         codes += codes_beyond
         reason = " ".join(reasons) if reasons and connection.problem_information else None
-        self.deliverer.write(connection, _suback(connection, packet.packet_id, codes, reason))
+        answer = _suback(connection, packet.packet_id, codes, reason)
+        if self.shared.effects.collects:
+            self.shared.effects.subacks.append(SubAckDue(connection.number, session.client_id, answer))
+        else:
+            self.deliverer.write(connection, answer)
         for subscription, is_new in greetings:
             if not subscription.share and (
                 subscription.retain_handling == 0 or (subscription.retain_handling == 1 and is_new)

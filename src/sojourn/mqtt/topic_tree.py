@@ -84,6 +84,10 @@ class _Node:
         return not (self.below or self.ends or self.rests)
 
 
+_Place = tuple[list[str], dict["Session", "Subscription"], dict["Session", "Subscription"]]
+"""The levels of a node, and what ends there, without and with a #."""
+
+
 class TopicTree:
     """All subscriptions of a broker by topic filter."""
 
@@ -98,8 +102,30 @@ class TopicTree:
         which have to be looked at more closely."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the routes, which are found again."""
-        return self.__dict__ | {"_routes": {}, "by_bytes": {}}
+        """Everything but the routes, which are found again; the tree, which may be deep, as a flat list."""
+        return self.__dict__ | {"_routes": {}, "by_bytes": {}, "_root": self._flat()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state, and make the tree again."""
+        self.__dict__.update(state)
+        places: list[_Place] = state["_root"]
+        self._root = _Node()
+        for levels, ends, rests in places:
+            node = self._node(levels)
+            node.ends, node.rests = ends, rests
+
+    def _flat(self) -> list[_Place]:
+        """The nodes of the tree at which subscriptions end, with their levels."""
+        found: list[_Place] = []
+        levels: list[str] = []
+        waiting = [(0, "", self._root)]
+        while waiting:
+            depth, level, node = waiting.pop()
+            levels[max(0, depth - 1) :] = [level] if depth else []
+            if node.ends or node.rests:
+                found.append((levels[:], node.ends, node.rests))
+            waiting += [(depth + 1, name, below) for name, below in node.below.items()]
+        return found
 
     def add(self, subscription: Subscription) -> None:
         """Enter a subscription, in place of the owner's earlier one for the same topic filter."""
@@ -152,13 +178,18 @@ class TopicTree:
             return self._exact.setdefault(pattern, {})
         levels = pattern.split("/")
         rest = levels[-1] == "#"
+        node = self._node(levels[:-1] if rest else levels)
+        return node.rests if rest else node.ends
+
+    def _node(self, levels: list[str]) -> _Node:
+        """The node at the end of some levels, made if there is none."""
         node = self._root
-        for level in levels[:-1] if rest else levels:
+        for level in levels:
             below = node.below.get(level)
             if below is None:
                 below = node.below[level] = _Node()
             node = below
-        return node.rests if rest else node.ends
+        return node
 
     def _remove_below(self, subscription: Subscription) -> None:
         levels = subscription.pattern.split("/")
