@@ -63,6 +63,7 @@ class LiveBroker:
             session_expiry_max_s=settings.session_expiry_max_s,
         )
         self.network = Network(settings, self.core, life) if settings.routes else None
+        self.core.state.origin = f"{settings.name}~{life[:8]}"
         self.core.state.quenches = settings.quenches
         self.core.kept = [] if remembers else None
         self.knocks: list[Knock] = self.core.effects.knocks
