@@ -294,7 +294,7 @@ class Core:
             else:
                 self.handshake.close_silently(connection)
             if connection.session is not None:
-                self.handshake.detach(connection.session, now)
+                self.handshake.detach(connection.session, now, keeps_will=True)
         self._settle(now)
 
     def export_session(self, client_id: str, now: float) -> SessionState | None:
