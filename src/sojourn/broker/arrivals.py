@@ -94,8 +94,10 @@ class Arrivals:
                 permissions=admission.permissions,
                 state=state,
             )
-        self.core.admit(waiting.connection, admission, now)
+        is_in = self.core.admit(waiting.connection, admission, now)
         self.clients.report(now)
+        if not is_in and state is not None:
+            self._adopt(client, waiting.epoch, previous, state, now)
 
     def _expect(
         self, client: int, waiting: Waiting, previous: int | None, now: float, *, resumes: bool

@@ -110,7 +110,8 @@ class Node:
         broker.handle(fact, now)
         while broker.knocks:
             self._answer(broker.knocks.pop(0), now)
-        self._schedule()
+        if not self._flushing:
+            self._schedule()
 
     def opened(self, client: ClientConnection, peer: str) -> int:
         """Take a new connection, and number it."""
@@ -143,24 +144,23 @@ class Node:
 
     def _schedule(self) -> None:
         """Have the turn end once everything that came together has been told."""
-        if not self._flushing:
-            self._flushing = True
-            self.loop.call_soon(self.flush)
+        self._flushing = True
+        self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
         """End a loop turn: make safe what was promised, then do what the broker wants."""
         self._flushing = False
-        now = self.now()
-        turn = self.broker.turn(now)
-        if self.keeper is not None:
-            fact = self.keeper.commit(self.broker, turn.entries)
+        now = self._epoch_s + self.loop.time()
+        broker = self.broker
+        turn = broker.turn(now)
+        if self.keeper is not None and turn.entries:
+            fact = self.keeper.commit(broker, turn.entries)
             if fact is not None:
-                self.broker.handle(fact, now)
-                self._schedule()
+                self.tell(fact)
         self._carry_out(turn)
-        if self.broker.has_more:
+        if broker.to_pump and not self._flushing:
             self._schedule()
-        if self.core.state.filters.wants_index and not self._indexing:
+        if broker.core.state.filters.wants_index and not self._indexing:
             self._prepare_index()
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
@@ -262,8 +262,10 @@ class Node:
         if moment_s is not None and moment_s <= now:
             self.tell(facts.TimePassed())
             moment_s = self.broker.next_moment()
-        if moment_s is not None:
-            self._look_by(max(moment_s, now + LOOK_S))
+        room_s = self.keeper.look_again_s if self.keeper is not None else None
+        moments = [one for one in (moment_s, room_s) if one is not None]
+        if moments:
+            self._look_by(max(min(moments), now + LOOK_S))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
