@@ -187,6 +187,7 @@ class Clients:
 
     def lost(self, client: int, roamer: Roamer, now: float) -> None:
         """Tell the core that a client's connection is gone."""
+        self._leave_to_session(client, roamer, now)
         roamer.arrived = False
         roamer.outstanding.clear()
         if self.traces:
@@ -195,6 +196,20 @@ class Clients:
             self.tell(facts.SubscriberLost(client, roamer.epoch), now)
         if self._advertises(client):
             self.tell(facts.ClientLeft(client), now)
+
+    def _leave_to_session(self, client: int, roamer: Roamer, now: float) -> None:
+        """Report as consumed what was handed over and is done with, or is in the session to be sent again.
+
+        Otherwise what came after an event without an answer would be handed over a second time at the next
+        broker, although it was acknowledged, or was never to be sent twice.
+        """
+        session = self.core.state.sessions.get(self.names.client_name(client))
+        if session is None or not roamer.roams:
+            return
+        found = [one.message for one in session.inflight.values() if one is not None]
+        taken = {(message.source, message.sequence) for message in found}
+        for source, last in list(roamer.safe_with(taken)):
+            self.tell(facts.Consumed(client, source, last), now)
 
     def _advertises(self, client: int) -> bool:
         """Whether a client is here as a publisher; a tree that outlives its connection has its own time."""

@@ -46,6 +46,7 @@ def _heal(world: World) -> None:
 def _settle_clients(world: World) -> None:
     """Let every client be somewhere, and stay."""
     for walker in world.walkers:
+        walker.ack_s = 0.0
         if walker.goal < 0:
             walker.go(
                 Step(

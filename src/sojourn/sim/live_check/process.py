@@ -182,7 +182,7 @@ class Process:
             if place == fatal and doom is not None:
                 self._die(doom)
                 return
-        if broker.has_more:
+        if broker.to_pump:
             self._schedule()
         self._set_timer()
 

@@ -48,6 +48,7 @@ class Walker:
         self.wire: ClientWire | None = None
         self.abandoned: list[ClientWire] = []
         """Connections that it left open."""
+        self.ack_s = persona.ack_s
         self.tries = 0
         """How often it tried since it was last welcomed."""
         self._last: str | None = None
@@ -205,7 +206,7 @@ class Walker:
 
     def _answer(self, wire: ClientWire, answer: bytes) -> None:
         """Answer in order, after a while."""
-        self._answers_s = max(self._answers_s, self.world.now + self.persona.ack_s * self.draw.random())
+        self._answers_s = max(self._answers_s, self.world.now + self.ack_s * self.draw.random())
         self._answers.append(answer)
         self.world.clock.plan(self._answers_s, self._send_answer, wire)
 
