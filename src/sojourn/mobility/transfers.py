@@ -247,7 +247,10 @@ class Transfers:
             if is_answer:
                 holding.asked = NOBODY
                 if message.outcome == Outcome.SUPERSEDED:
-                    self._supersede(holding, message.cause)
+                    if holding.epoch > holding.began and holding.successor is None:
+                        self._ask_again(holding)
+                    else:
+                        self._supersede(holding, message.cause)
                     return
             if message.epoch in holding.waits:
                 self._end_of_wait(holding, message)
@@ -266,6 +269,17 @@ class Transfers:
             # A copy that was not brought up to date simply stays incomplete. What the subscriber's old broker
             # had to say to the copy that this stay was, it said before this answer, or it has forgotten it.
             self._giving.complete(holding, short=True)
+
+    def _ask_again(self, stay: Holding) -> None:
+        """The client was elsewhere after this stay had asked, but is back: its events are where it was."""
+        for epochs in (stay.waits, stay.late.epochs if stay.late is not None else set()):
+            if stay.began in epochs:
+                epochs.discard(stay.began)
+                epochs.add(stay.epoch)
+        stay.began = stay.epoch
+        stay.heard = True
+        assert stay.origin is not None, "only who came from somewhere asks"
+        self._requests.announce(stay, stay.origin, wants=not stay.complete or stay.late is not None)
 
     def _supersede(self, stay: Holding, cause: int) -> None:
         """The subscriber connected elsewhere before this stay could begin: it leaves no trace."""
