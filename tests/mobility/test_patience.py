@@ -195,23 +195,18 @@ def test_a_late_event_is_known_lost_or_in_time() -> None:
     def event(source: str, number: int) -> Publish:
         return Publish(Event({}, source=source, sequence=number))
 
-    late = Late.given_up(
+    late = Late.of(
         [2], {"a": 3}, forwarded=[event("a", 5), event("b", 1)], own=[event("a", 4), event("a", 9)]
     )
     assert late.first == {"a": 9}
-    assert [late.judge(event("a", number)) for number in (3, 5, 6, 6, 8, 9, 12)] == [
-        Verdict.KNOWN,
-        Verdict.KNOWN,
-        Verdict.LOST,
-        Verdict.KNOWN,
-        Verdict.LOST,
-        Verdict.KNOWN,
-        Verdict.KNOWN,
-    ]
-    assert late.judge(event("b", 2)) is Verdict.IN_TIME
-    late.note([event("b", 4)])
-    assert late.judge(event("b", 3)) is Verdict.LOST
-    assert late.judge(event("b", 4)) is Verdict.KNOWN
+    verdicts = [late.judge(event("a", number), {"a": 20}) for number in (3, 5, 6, 6, 8, 9, 12)]
+    known, lost, in_time = Verdict.KNOWN, Verdict.LOST, Verdict.IN_TIME
+    assert verdicts == [known, known, lost, known, lost, known, known]
+    assert late.judge(event("b", 2), {"b": 2}) is known, "consumed elsewhere, as the client says"
+    assert late.judge(event("b", 3), {"b": 2}) is in_time
+    late.note([event("b", 5)], {"b": 3})
+    assert late.judge(event("b", 4), {"b": 5}) is lost
+    assert late.judge(event("b", 5), {"b": 5}) is known
 
 
 def test_a_stay_that_owes_something_does_not_wait_for_ever_where_absence_may_last() -> None:
@@ -293,8 +288,20 @@ class Chaos:
         """By source: the last event that S has of those that this connection brought, or stated as a mark."""
         self.judged = 0
 
+    def run_impatiently(self) -> None:
+        """Two hundred things, none of which loses a message, but waits end early."""
+        self.come_honestly()
+        self.net.settle()
+        things = [self.say, self.say, self.step, self.step, self.step, self.lose_patience]
+        things += [self.come_honestly, self.leave, self.consume]
+        for _ in range(200):
+            self.draw.choice(things)()
+            self.judge()
+        self.come_honestly()
+        self.net.settle()
+
     def run(self) -> None:
-        """Do two hundred things, then let all time pass."""
+        """Two hundred things, of all kinds."""
         for _ in range(200):
             self.draw.choice(
                 [self.say, self.say, self.step, self.step, self.step, self.fire, self.lose_messages]
@@ -348,6 +355,20 @@ class Chaos:
         for key in [key for key in self.net.timers if key[0] == broker]:
             del self.net.timers[key]
         self.forgot = self.forgot or broker == self.at
+
+    def lose_patience(self) -> None:
+        """Some broker waited for another long enough."""
+        waiting = [key for key, delay_s in self.net.timers.items() if delay_s == self.net.scheme.patience_s]
+        if waiting and self.draw.random() < 0.5:
+            self.net.expire(self.draw.choice(sorted(waiting)))
+
+    def come_honestly(self) -> None:
+        """S connects somewhere, and names what it wants and the broker that took it in last."""
+        self.leave()
+        self.epoch += 1
+        self.at, self.last = self.draw.randrange(self.count), dict(self.marks)
+        self.net.arrive(self.at, self.epoch, self.previous, settles=False, marks=dict(self.marks))
+        self.previous = self.at
 
     def come(self) -> None:
         """S connects somewhere; it may name no subscriptions and a broker that does not know it."""
@@ -404,3 +425,14 @@ def test_every_wait_ends_whatever_is_forgotten_or_lost(seed: int) -> None:
         assert not half.fed
         assert (half.store.events, half.store.bytes, half.present) == (0, 0, 0)
         assert not broker.router.local_subs
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_impatience_costs_is_reported(seed: int) -> None:
+    """Where no link loses anything, each event is given to the client, or some broker says that it is not."""
+    chaos = Chaos(seed)
+    chaos.run_impatiently()
+    told = {*chaos.net.got, *((source, number) for source, number, _ in chaos.net.dropped())}
+    published = {(source, number) for source, last in chaos.net.last.items() for number in range(last + 1)}
+    assert told == published
+    assert {reason for _, _, reason in chaos.net.dropped()} <= {TOO_LATE}

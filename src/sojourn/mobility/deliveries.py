@@ -75,7 +75,7 @@ class Deliveries:
                     continue
             is_full = holding.bytes > bytes_max or len(holding.queue) >= events_max
             if is_full and not self._queues.make_room(holding, message):
-                self._queues.drop(holding, (message,), FULL)
+                self._queues.drop(holding.client, (message,), FULL)
                 continue
             if holding.ready:
                 here.append(holding.client)
@@ -95,7 +95,7 @@ class Deliveries:
                 return False
             del ceiling[source]
         if late is not None:
-            late.note((message,))
+            late.note((message,), holding.marks)
         elif not ceiling:
             holding.checks = False
             if not self._keeps:
@@ -108,7 +108,7 @@ class Deliveries:
             return
         for holding in holdings:
             if not holding.ready:
-                self._queues.drop(holding, (message,), FULL)
+                self._queues.drop(holding.client, (message,), FULL)
 
     def on_consumed(self, fact: Consumed) -> None:
         """A connected client has events: they are stored no longer."""

@@ -56,7 +56,7 @@ class Giving:
 
     def give_up(self, stay: Holding) -> None:
         """Patience has run out: serve with what there is, and be prepared for what comes late."""
-        stay.late = Late.given_up(stay.waits, stay.marks, stay.forwarded, stay.queue)
+        stay.late = Late.of(stay.waits, stay.marks, stay.forwarded, stay.queue)
         self.complete(stay, short=True)
 
     # To the client -----------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class Giving:
             self._effects.deliveries.append(Deliver((client,), publication))
             ceiling[publication.event.source] = publication.event.sequence
         if stay.late is not None:
-            stay.late.note(stay.queue)
+            stay.late.note(stay.queue, stay.marks)
         stay.ceiling = ceiling
         stay.checks = bool(ceiling) or stay.late is not None
         stay.ready = True
@@ -84,17 +84,22 @@ class Giving:
         late = stay.late
         assert late is not None, "only who gave up gets something late"
         if not stay.ready:
-            late.note(stay.queue)
+            late.note(stay.queue, stay.marks)
         for publication in publications:
-            verdict = late.judge(publication)
+            verdict = late.judge(publication, stay.marks)
             if verdict is Verdict.LOST:
-                self._queues.drop(stay, [publication], TOO_LATE)
+                self._queues.drop(stay.client, [publication], TOO_LATE)
             elif verdict is Verdict.IN_TIME:
                 if stay.ready:
                     stay.ceiling[publication.event.source] = publication.event.sequence
                     self._effects.deliveries.append(Deliver((stay.client,), publication))
                 if self._scheme.acknowledged or not stay.ready:
                     self._queues.take_in_late(stay, publication)
+
+    def drop_late(self, client: int, late: Late, publications: Sequence[Publish]) -> None:
+        """The old broker's events came after the stay was over: report those that it did not have."""
+        lost = [one for one in publications if late.judge(one, {}) is not Verdict.KNOWN]
+        self._queues.drop(client, lost, TOO_LATE)
 
     # To a broker -------------------------------------------------------------------------------------
 

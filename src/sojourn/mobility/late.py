@@ -9,6 +9,8 @@ from the *first* event on that came here by itself. An event that comes late fro
 - still in time if nothing of its source came here by itself yet. On a tree whose links are FIFO an event that
   takes both ways is here by itself before it is forwarded, since what forwards it has it from where the ways
   part; so such an event will not come again.
+
+A stay may end before its transfer does, too. What comes then finds nobody, and is reported (`Memory.late`).
 """
 
 from collections.abc import Iterable
@@ -28,7 +30,7 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class Late:
-    """One transfer, or several, that a stay no longer waits for."""
+    """One transfer, or several with the same events, that a stay no longer waits for."""
 
     epochs: set[int]
     """Under which the rest would come."""
@@ -36,31 +38,41 @@ class Late:
     first: dict[str, int]
 
     @classmethod
-    def given_up(
+    def of(
         cls, epochs: Iterable[int], marks: Marks, forwarded: Iterable[Publish], own: Iterable[Publish]
     ) -> "Late":
-        """What is known when patience has run out: what was consumed, forwarded, and came by itself."""
+        """What is known when waiting ends: what was consumed, forwarded, and came by itself."""
         found = cls(set(epochs), dict(marks), {})
         for publication in forwarded:
             event = publication.event
             found.floor[event.source] = max(found.floor.get(event.source, -1), event.sequence)
-        found.note(own)
+        found.note(own, marks)
         return found
 
-    def note(self, publications: Iterable[Publish]) -> None:
-        """These came here by themselves."""
+    def note(self, publications: Iterable[Publish], marks: Marks) -> None:
+        """These came here by themselves, to a client that has consumed what the marks say."""
         for publication in publications:
             event = publication.event
-            if event.sequence > self.floor.get(event.source, -1):
-                self.first.setdefault(event.source, event.sequence)
+            if event.source not in self.first and event.sequence > self._floor(event.source, marks):
+                self.first[event.source] = event.sequence
 
-    def judge(self, publication: Publish) -> Verdict:
+    def judge(self, publication: Publish, marks: Marks) -> Verdict:
         """Say what an event from the old broker is, and remember that it came."""
         event = publication.event
         first = self.first.get(event.source)
-        if event.sequence <= self.floor.get(event.source, -1) or (
-            first is not None and event.sequence >= first
-        ):
+        if event.sequence <= self._floor(event.source, marks):
+            return Verdict.KNOWN
+        if first is not None and event.sequence >= first:
             return Verdict.KNOWN
         self.floor[event.source] = event.sequence
         return Verdict.IN_TIME if first is None else Verdict.LOST
+
+    def _floor(self, source: str, marks: Marks) -> int:
+        """Up to where the client has everything of a source.
+
+        Once events came by themselves, its marks say no more about those before them.
+        """
+        floor = self.floor.get(source, -1)
+        if source not in self.first and marks.get(source, -1) > floor:
+            floor = self.floor[source] = marks[source]
+        return floor

@@ -9,6 +9,8 @@ that comes later than that finds a broker that knows nothing, and is answered so
 from collections.abc import Container
 from typing import NamedTuple
 
+from sojourn.mobility.late import Late
+
 NOBODY = -1
 GIVEN_MAX = 16
 """How many stays of one client a broker remembers after they ended."""
@@ -34,13 +36,15 @@ class Given(NamedTuple):
 class Past:
     """What a broker remembers of one subscriber."""
 
-    __slots__ = ("closed", "given", "touched_s")
+    __slots__ = ("closed", "given", "late", "touched_s")
 
     def __init__(self) -> None:
         self.closed = -1
         """Copies of this epoch and before were deactivated or deleted; whoever says otherwise is late."""
         self.given: list[Given] = []
         """The last stays here, in the order they ended."""
+        self.late: list[Late] = []
+        """What is known of the events that some of them still expected when they ended."""
         self.touched_s = 0.0
         """When there was last something to remember."""
 
@@ -76,6 +80,23 @@ class Memory:
         """A stay that was promised to another broker came to nothing."""
         past = self._touch(client)
         past.given = [one for one in past.given if one.began != began]
+
+    def expect_late(self, client: int, late: Late) -> None:
+        """A stay is over before all came that it expected."""
+        past = self._touch(client)
+        past.late.append(late)
+        if len(past.late) > GIVEN_MAX:
+            del past.late[0]
+
+    def late(self, client: int, epoch: int) -> Late | None:
+        """What is known of events that come under an epoch for a stay that is over."""
+        past = self.pasts.get(client)
+        known = past.late if past is not None else ()
+        return next((late for late in known if epoch in late.epochs), None)
+
+    def late_end(self, client: int, late: Late) -> None:
+        """Nothing more comes for a stay that is over."""
+        self.pasts[client].late.remove(late)
 
     def is_closed(self, client: int, epoch: int) -> bool:
         """Whether a request of that epoch about a copy is late."""

@@ -167,7 +167,7 @@ class Queues:
             else:
                 kept.append(one)
         self._replace(holding, kept[::-1])
-        self.drop(holding, refused[::-1], FULL)
+        self.drop(holding.client, refused[::-1], FULL)
 
     def _replace(self, holding: Holding, publications: list[Publish]) -> None:
         """Make the queue these events, all of which are stored for the holding already."""
@@ -186,9 +186,8 @@ class Queues:
         holding.forwarded.clear()
         holding.bytes = holding.behind = 0
 
-    def drop(self, holding: Holding, publications: Iterable[Publish], reason: str) -> None:
+    def drop(self, client: int, publications: Iterable[Publish], reason: str) -> None:
         """Report that events will not reach a client from here."""
-        client = holding.client
         self._effects.drops.extend(Dropped(client, publication, reason) for publication in publications)
 
     def _admit(self, publication: Publish, holdings: list[Holding], *, promised: bool = False) -> bool:
@@ -219,4 +218,4 @@ class Queues:
                         holding.bytes -= publication.size or self._scheme.event_bytes
                     self.store.release((publication,))
                     if not holding.ready:
-                        self.drop(holding, [publication], FULL)
+                        self.drop(holding.client, [publication], FULL)

@@ -29,6 +29,7 @@ from sojourn.mobility.copies import State, Turn
 from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
+from sojourn.mobility.late import Late
 from sojourn.mobility.memory import NOBODY, Memory
 from sojourn.mobility.post import Post
 from sojourn.mobility.queues import Queues
@@ -105,6 +106,7 @@ class Transfers:
         if stay.complete or not message.wants:
             stay.cause = message.cause
             if message.wants:
+                self.expect_late(stay)
                 marks = message.marks if message.marks is not None else stay.marks
                 self._giving.give(stay, message.sender, message.epoch, marks, Outcome.COMPLETE)
             else:
@@ -239,6 +241,9 @@ class Transfers:
             if holding.late is not None and message.epoch in holding.late.epochs:
                 self._giving.take_late(holding, message.publications)
                 return
+        late = self._memory.late(message.client, message.epoch)
+        if late is not None:
+            self._giving.drop_late(message.client, late, message.publications)
 
     def on_forward_end(self, message: ForwardEnd) -> None:
         """The end of a transfer: whoever waited for it is complete, or knows that it cannot be."""
@@ -259,6 +264,17 @@ class Transfers:
                 holding.late = None  # one transfer has come to its end; another has the same events
             if is_answer:
                 return
+        late = self._memory.late(message.client, message.epoch)
+        if late is not None:
+            self._memory.late_end(message.client, late)
+
+    def expect_late(self, stay: Holding) -> None:
+        """A stay ends before all has come that it asked for: what comes later is to be reported."""
+        late = stay.late
+        if late is None and stay.waits:
+            late = Late.of(stay.waits, stay.marks, stay.forwarded, stay.queue)
+        if late is not None:
+            self._memory.expect_late(stay.client, late)
 
     def _end_of_wait(self, holding: Holding, message: ForwardEnd) -> None:
         holding.waits.discard(message.epoch)

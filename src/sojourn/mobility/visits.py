@@ -216,6 +216,7 @@ class Visits:
             self._shelf.turn(holding, Turn.EXPIRED, holding.cause)
         elif state is State.LEAVING:
             self._requests.abandon(holding)
+            self._transfers.expect_late(holding)
             self._giving.complete(holding, short=True)
         else:
             self._end_storing(holding)
@@ -226,7 +227,8 @@ class Visits:
         if holding.state is State.AWAY:
             for broker in sorted(holding.holders):
                 self._requests.delete(holding, broker, undoing(holding.cause))
-            self._queues.drop(holding, (*holding.queue, *holding.forwarded), "timeout")
+            self._queues.drop(holding.client, (*holding.queue, *holding.forwarded), "timeout")
+            self._transfers.expect_late(holding)
             self._end_stay(holding)
             self._effects.ends.append(Ended(holding.client, holding.epoch))
         self._memory.close(holding.client, holding.epoch)
