@@ -1,12 +1,12 @@
 """What SUBACK promises: every broker in reach knows of the subscription when its client is told.
 
 An event that any broker in reach accepts after a SUBACK is delivered. Links are FIFO, so a question that
-follows a subscription along a link is answered after the subscription was taken in there. The question goes to
-all brokers over the tree and the answers come back along it (`Wave`, `Echo`): each broker answers when all
+follows a subscription along a link is answered after the subscription was taken in there. The question goes
+to all brokers over the tree and the answers come back along it (`Wave`, `Echo`): each broker answers when all
 brokers behind it have. One wave at a time confirms everything that was asked for before it began.
 
-A link that breaks takes its part of the tree out of the wave: those brokers are out of reach, and learn of the
-subscription when they are back. A wave that is not answered in `WAVE_S` is over too, and that is counted.
+A link that breaks takes its part of the tree out of the wave: those brokers are out of reach, and learn of
+the subscription when they are back. A wave that is not answered in `WAVE_S` is over too, and that is counted.
 
 Nothing of this is remembered: a client whose broker dies was told nothing, and asks again.
 """

@@ -10,8 +10,9 @@ A driver tells a broker these, each with the time:
 | itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade` |
 
 A journal does not hold bytes as they came but what was made of them: `PacketsTaken`, `FrameTaken`,
-`PeerGreeted`, `LinkReset`, `LinkChanged`, `Overflowed`. A broker that is told those again, and the others that
-it noted, at the same times, ends in the same state. `Entry` is a fact with its time, as one line of a journal.
+`PeerGreeted`, `LinkReset`, `LinkChanged`, `Overflowed`. A broker that is told those again, and the others
+that it noted, at the same times, ends in the same state. `Entry` is a fact with its time, as one line of a
+journal.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ class FrameTaken(Remembered, frozen=True, array_like=True, tag=13):
 
 
 class Started(Remembered, frozen=True, array_like=True, tag=20):
-    """The process began a new life, with these settings and whatever its store held; no connection is left."""
+    """The process began a new life with these settings and what its store held; no connection is left."""
 
     life: str
     settings: Settings

@@ -6,14 +6,15 @@
     turn = broker.turn(now)                         # once a loop turn: what to do, in order
     broker.next_moment()                            # when to say `TimePassed` at the latest
 
-The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact that
-matters after its death; what it notes stands in `turn.entries` and is to be safe before anything else of the
-turn leaves. Replay feeds the same call: since nothing here waits, draws or looks at a clock, a broker that is
-told again what it noted, at the same times, ends in the same state.
+The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact
+that matters after its death; what it notes stands in `turn.entries` and is to be safe before anything else of
+the turn leaves. Replay feeds the same call: since nothing here waits, draws or looks at a clock, a broker
+that is told again what it noted, at the same times, ends in the same state.
 
 Pings and events of QoS 0 are not noted: nobody was promised anything about them. But one that is stored for a
-client that may come is, for what brokers hand one another follows from what they have stored. What was decided
-by those too is noted as a fact of its own: who was silent, who broke the protocol, for whom too much waited.
+client that may come is, for what brokers hand one another follows from what they have stored. What was
+decided by those too is noted as a fact of its own: who was silent, who broke the protocol, for whom too much
+waited.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import dump_state, load_state
+from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.errors import SojournError
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
@@ -54,9 +56,14 @@ class LiveBroker:
         self.life = life
         self.remembers = remembers
         # Who routes, or accounts for what each subscriber got, knows subscribers one by one and no shares.
-        self.core = Core(settings.name, settings.limits, shared_subscriptions=not settings.routes)
+        self.core = Core(
+            settings.name,
+            settings.limits,
+            shared_subscriptions=not settings.routes,
+            session_expiry_max_s=settings.session_expiry_max_s,
+        )
         self.network = Network(settings, self.core, life) if settings.routes else None
-        self.core.state.quenches = settings.routing.mode == "content" or not settings.neighbours
+        self.core.state.quenches = settings.quenches
         self.core.kept = [] if remembers else None
         self.knocks: list[Knock] = self.core.effects.knocks
         """Clients that want to be let in: each is answered by `ClientAdmitted` or `ClientRefused`."""
@@ -165,15 +172,20 @@ class LiveBroker:
         self.core.state.refusing = None
         self._note(fact, now)
         if fact.settings != self.settings:
-            self._reconfigure(fact.settings)
+            self._reconfigure(fact.settings, now)
         if self.network is not None:
             for peer in self.network.links.channels:
                 self.network.link_changed(peer, now, up=False)
 
-    def _reconfigure(self, settings: Settings) -> None:
+    def _reconfigure(self, settings: Settings, now: float) -> None:
         """Take in settings that have changed since the last life."""
-        self.settings = settings
-        self.core.state.limits = settings.limits
+        before, self.settings = self.settings, settings
+        self.core.reconfigure(settings.limits, settings.session_expiry_max_s)
+        self.core.state.quenches = settings.quenches
+        if is_another_network(before, settings):
+            self.network = transplant(self.core, self.network, settings, self.life, now)
+        elif self.network is not None:
+            self.network.reconfigure(settings)
 
     # Clients -------------------------------------------------------------------------------------------
 

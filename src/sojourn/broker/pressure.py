@@ -2,13 +2,13 @@
 
 A link that is down, or slower than what is sent over it, fills its queue. The rules:
 
-- The publisher of an event that meets a full link is not read any further: by its broker, if that is this one,
-  or else that broker is asked (`Slow`). Publishers whose events go elsewhere notice nothing.
+- The publisher of an event that meets a full link is not read any further: by its broker, if that is this
+  one, or else that broker is asked (`Slow`). Publishers whose events go elsewhere notice nothing.
 - A publisher of this broker is read again when no link is full; one that another broker spoke of after
   `SLOW_S`, unless it is spoken of again. Nothing of this has to be taken back, so nothing can be left over.
-- Publishers may be many and messages late, so a queue may be over its limit for a while. At twice the limit the
-  frames of other neighbours wait too; they are not acknowledged, and their senders wait in their turn. In an
-  acyclic network what comes from one neighbour only ever waits for others, so nobody waits in a circle.
+- Publishers may be many and messages late, so a queue may be over its limit for a while. At twice the limit
+  the frames of other neighbours wait too; they are not acknowledged, and their senders wait in their turn. In
+  an acyclic network what comes from one neighbour only ever waits for others, so nobody waits in a circle.
 """
 
 from __future__ import annotations
@@ -92,6 +92,9 @@ class Pressure:
     def lost(self, connection: int) -> None:
         """A client's connection is gone."""
         self._held.pop(connection, None)
+        for waiting in (self.holds, self.releases):
+            if connection in waiting:
+                waiting.remove(connection)
 
     def next_moment(self) -> float | None:
         """When to look again at clients that wait."""

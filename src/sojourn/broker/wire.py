@@ -29,7 +29,7 @@ from sojourn.mqtt.message import Properties, new_message
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW = range(34, 40)
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART = range(34, 41)
 """The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
@@ -95,11 +95,22 @@ class Echo:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slow:
-    """To `destination`: read no more of this publisher for now, its events meet a full link (`pressure.py`)."""
+    """To `destination`: do not read this publisher for now, its events meet a full link (`pressure.py`)."""
 
     kind: ClassVar[int] = SLOW
     destination: int
     client: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a message that is too large for one frame."""
+
+    kind: ClassVar[int] = PART
+    place: int
+    """How many pieces came before it."""
+    is_last: bool
+    piece: bytes
 
 
 class Translator(Protocol):
@@ -163,6 +174,7 @@ _CLASSES: tuple[type, ...] = (
     Wave,
     Echo,
     Slow,
+    Part,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -175,6 +187,8 @@ _TYPES: dict[str, Any] = {
     "publications": list[EventFrame],
     "state": bytes | None,
     "report": bytes,
+    "piece": bytes,
+    "is_last": bool,
     "found": bool,
     "for_good": bool,
     "wants": bool,

@@ -263,8 +263,9 @@ class Publisher:
 
     def _accept(self, message: Message, route: Route, now: float) -> None:
         shared = self.shared
-        if not message.retain:  # else it is numbered already
-            self._number(message, now)
+        if not message.retain:  # else it is numbered already; the same as there, on a hot path
+            message.source = f"{message.publisher}@{shared.name}"
+            message.sequence = shared.number(now)
         shared.counters.received += 1
         if shared.effects.collects:
             shared.effects.published.append(message)

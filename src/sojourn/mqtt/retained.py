@@ -189,7 +189,7 @@ class Retained:
         """Return all messages in the order of their keys, and an empty one for each tombstone."""
         self._drop_expired(now)
         keys: list[tuple[Key, str]] = [(key_of(message), topic) for topic, message in self._kept.items()]
-        keys += [(tuple(one), topic) for topic, one in self._tombstones.items() if not one.is_old(now)]
+        keys += [(one, topic) for topic, one in self._tombstones.items() if not one.is_old(now)]
         for _, topic in sorted(keys):  # what changed since this began is told as it is by then
             message, tombstone = self._kept.get(topic), self._tombstones.get(topic)
             if message is None and tombstone is not None:

@@ -179,11 +179,9 @@ class Node:
             for peer, why in turn.peer_closes:
                 self.links.close(peer, why)
         for number in turn.holds:
-            if number in connections:
-                connections[number].hold()
+            connections[number].hold()
         for number in turn.releases:
-            if number in connections:
-                connections[number].release()
+            connections[number].release()
         for note in turn.notes:
             self._witness(note)
 
