@@ -88,8 +88,6 @@ class Clients:
     def report(self, now: float) -> None:
         """Tell the cores what the session core's last call led to."""
         effects = self.core.effects
-        while effects.subacks:
-            self.core.answer(effects.subacks[0].number, effects.subacks.pop(0).packet)
         while effects.changes or effects.published or effects.settled:
             if effects.settled:  # before changes: a client may answer and leave in one breath
                 settled = effects.settled[:]
