@@ -50,7 +50,9 @@ def books(desk: Desk) -> dict[str, int]:
         f"{part} {name}": _size(book) for part, thing in parts.items() for name, book in _attributes(thing)
     }
     for client, holding in broker.subscribers.main.items():
-        found[f"sources of {network.links.names.client_name(client)}"] = len(holding.marks) + len(holding.ceiling)
+        found[f"sources of {network.links.names.client_name(client)}"] = len(holding.marks) + len(
+            holding.ceiling
+        )
     found["index"] = len(network.links.interests._index)
     found["range attributes"] = len(network.links.interests._index._encoder.attributes)
     # Reminders and timers may wait for their time, and routes by topic are a cache with a limit.

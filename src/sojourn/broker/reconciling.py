@@ -34,8 +34,11 @@ class Reconciling:
         self.resets: Counter[str] = Counter()
         """By neighbour: how often something had been forgotten."""
 
-    def reset(self, peer: str, now: float) -> None:
-        """Begin anew with a neighbour: tell it everything, and wait to be told everything."""
+    def reset(self, peer: str, now: float, taken: int = 0) -> None:
+        """Begin anew with a neighbour: tell it everything, and wait to be told everything.
+
+        Of what was queued for it the frames up to the number `taken` are with it already.
+        """
         links = self._links
         number = links.numbers[peer]
         bit = links.neighbours.bit(number)
@@ -43,7 +46,7 @@ class Reconciling:
         self.resets[peer] += 1
         self.stale_ads[number] = {ad for ad, sources in router.ads.items() if sources & bit}
         self.stale_subs[number] = {sub for sub, sources in router.subs.items() if sources & bit}
-        left = links.channels[peer].reset()
+        left = links.channels[peer].reset(taken)
         links.forget_pieces(peer)
         for ad, to, sent in router.out_ads():
             if to == bit and sent:
