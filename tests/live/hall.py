@@ -308,25 +308,37 @@ class Visitor:
 
     def subscribe(self, topic: str, condition: str = "") -> None:
         """Ask for events; a connection that another one takes over meanwhile gets no answer."""
-        properties = [(conventions.FILTER, condition)] if condition else []
-        wanted = TopicFilter(topic, max_qos=QoS.AT_LEAST_ONCE)
-        self.send(SubscribePacket(1, [wanted], user_properties=properties))
+        self.ask(topic, condition)
         if not (self.inbox and isinstance(self.inbox[-1], mqtt5.SubAckPacket)):
             self.desk.hall.settle()  # every broker in reach confirms it first
         if self.is_over:
             return
         assert int(self.inbox.pop().reason_codes[0]) < 0x80
 
+    def ask(self, topic: str, condition: str = "") -> None:
+        """Ask for events, and do not wait for the answer."""
+        properties = [(conventions.FILTER, condition)] if condition else []
+        wanted = TopicFilter(topic, max_qos=QoS.AT_LEAST_ONCE)
+        self.send(SubscribePacket(1, [wanted], user_properties=properties))
+
     def unsubscribe(self, topic: str) -> None:
         """Ask for them no longer."""
         self.send(mqtt5.UnsubscribePacket(1, [topic]))
 
-    def publish(self, topic: str, payload: bytes, attributes: dict[str, Any] | None = None) -> None:
+    def publish(
+        self, topic: str, payload: bytes, attributes: dict[str, Any] | None = None, *, retain: bool = False
+    ) -> None:
         """Publish at QoS 1."""
         properties = [(name, str(value)) for name, value in (attributes or {}).items()]
-        self.send(
-            PublishPacket(topic, payload, qos=QoS.AT_LEAST_ONCE, packet_id=1, user_properties=properties)
+        packet = PublishPacket(
+            topic,
+            payload,
+            qos=QoS.AT_LEAST_ONCE,
+            packet_id=1,
+            retain=retain,
+            user_properties=properties,
         )
+        self.send(packet)
 
     def leave(self) -> None:
         """Say goodbye."""

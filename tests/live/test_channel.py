@@ -204,7 +204,7 @@ def test_nothing_is_lost_or_repeated_whatever_breaks(seed: int) -> None:
 def test_who_forgets_costs_only_what_was_forgotten(seed: int) -> None:
     """Stores that lose their last lines or everything: what both remember came once, and in order.
 
-    Unless somebody forgets that it was restarted or began anew, or does not hear that it should: the next test.
+    Unless somebody forgets that it was restarted or began anew, or does not hear that it should, as below.
     """
     history = History(seed)
     for _ in range(1_500):

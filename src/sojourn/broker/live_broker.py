@@ -176,6 +176,7 @@ class LiveBroker:
         if self.network is not None:
             for peer in self.network.links.channels:
                 self.network.link_changed(peer, now, up=False)
+            self.network.reconciling.begin(fact.life, now)
 
     def _reconfigure(self, settings: Settings, now: float) -> None:
         """Take in settings that have changed since the last life."""
