@@ -275,3 +275,17 @@ def test_a_normal_disconnect_takes_the_will_back() -> None:
     pair.there.core.adopt(state, pair.there.now)
     pair.wait(50)
     assert pair.wills() == [0, 0]
+
+
+def test_the_will_of_a_client_that_a_stopping_broker_sent_away() -> None:
+    """Its delay does not run while the broker is down, and runs in full where the session goes next."""
+    pair = Pair()
+    dying(pair.here, 5, 100)
+    pair.here.core.stop(None, pair.here.now)
+    pair.here.carry_out()
+    pair.here.wait(50)
+    state = pair.hand_over()
+    assert (state.will_left_s, pair.wills()) == (5, [0, 0])
+    pair.there.core.adopt(state, pair.there.now)
+    pair.there.wait(5)
+    assert pair.wills() == [0, 1]

@@ -46,7 +46,7 @@ class Confirming:
 
     def __init__(self, links: Links) -> None:
         self._links = links
-        self._next: list[Answer] = []
+        self.waiting: list[Answer] = []
         """What the next wave confirms."""
         self._running: list[Answer] = []
         """What the wave under way confirms."""
@@ -62,12 +62,12 @@ class Confirming:
 
     def ask(self, answer: Answer) -> None:
         """Let an answer wait for the next wave."""
-        self._next.append(answer)
+        self.waiting.append(answer)
 
     def settle(self, now: float) -> None:
         """Begin a wave if answers wait for one and none is under way."""
-        while self._next and not self._silent:
-            self._running, self._next = self._next, []
+        while self.waiting and not self._silent:
+            self._running, self.waiting = self.waiting, []
             # A date, so that an answer to a wave of an earlier life is told from one to this.
             self._number = max(self._number + 1, int(now * 1_000))
             self._deadline_s = now + WAVE_S

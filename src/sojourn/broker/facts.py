@@ -231,6 +231,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One line of a journal."""
 
     now: float
+    sequence: int
+    """The number of the last message before it: events of QoS 0, which no journal holds, are numbered too."""
     fact: (
         ClientOpened
         | PacketsTaken
@@ -258,9 +260,9 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
 
 
-def write_entry(fact: Remembered, now: float) -> bytes:
+def write_entry(fact: Remembered, now: float, sequence: int) -> bytes:
     """Return a fact as a line of a journal."""
-    return _encode((now, fact))
+    return _encode((now, sequence, fact))
 
 
 def read_entry(data: bytes) -> Entry:

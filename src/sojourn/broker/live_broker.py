@@ -63,6 +63,7 @@ class LiveBroker:
             session_expiry_max_s=settings.session_expiry_max_s,
         )
         self.network = Network(settings, self.core, life) if settings.routes else None
+        self.core.state.origin = f"{settings.name}~{life[:8]}"
         self.core.state.quenches = settings.quenches
         self.core.kept = [] if remembers else None
         self.knocks: list[Knock] = self.core.effects.knocks
@@ -71,32 +72,41 @@ class LiveBroker:
         """The time of the last fact."""
         self._quencher: Quencher | None = None
         self._turn = Turn()
-        self._to_pump: list[int] = []
+        self.to_pump: list[int] = []
+        """Connections for which a turn left something to the next one, which should come soon."""
         self._is_replaying = False
+        self._sequence = 0
+        """The number of the last message before the present fact."""
 
     # The door ------------------------------------------------------------------------------------------
 
     def handle(self, fact: facts.Fact, now: float) -> None:
         """Take one fact; what it leads to is in `knocks` at once and in the next `turn`."""
         self.now_s = now
+        self._sequence = self.core.state.sequence
         self._HANDLERS[type(fact)](self, fact, now)
-        network = self.network
-        if network is not None:
-            network.clients.report(now)
-            network.clients.stored_unsure.clear()
+        self._report(now)
         if self._is_replaying:
             self._forget_effects()
-        else:
+        elif self.core.effects.leaves_more:
             self._follow_up(now)
+
+    def _report(self, now: float) -> None:
+        """Tell the mobility core what the session core's last call led to."""
+        if self.network is not None:
+            self.network.clients.report(now)
+            self.network.clients.stored_unsure.clear()
 
     def turn(self, now: float) -> Turn:
         """End a loop turn: return everything that is to be done, in order."""
         network = self.network
-        self._pump(now)
-        if network is not None:
+        if self.to_pump:
+            self._pump(now)
+        if network is not None and network.has_unsettled:
             for answer in network.settle(now):
                 self.core.answer(answer.connection, answer.packet)
-        self._quench()
+        if self._quencher is not None or self.core.effects.sources:
+            self._quench()
         turn, self._turn = self._turn, Turn()
         self._collect_writes(turn)
         if network is not None:
@@ -116,11 +126,6 @@ class LiveBroker:
         if moment_s is None or also_s is None:
             return also_s if moment_s is None else moment_s
         return min(moment_s, also_s)
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a turn left something for the next one, which should come soon."""
-        return bool(self._to_pump)
 
     # Life ----------------------------------------------------------------------------------------------
 
@@ -151,6 +156,7 @@ class LiveBroker:
     def replay(self, entry: facts.Entry) -> None:
         """Tell a fact again that was noted in an earlier life."""
         self._is_replaying = True
+        self.core.state.sequence = entry.sequence
         try:
             self.handle(entry.fact, entry.now)
         except SojournError:
@@ -360,7 +366,7 @@ class LiveBroker:
 
     def _note(self, fact: facts.Remembered, now: float) -> None:
         if self.remembers and not self._is_replaying:
-            self._turn.entries.append(facts.write_entry(fact, now))
+            self._turn.entries.append(facts.write_entry(fact, now, self._sequence))
 
     def _follow_up(self, now: float) -> None:
         """Do what the session core leaves to its driver, and would do at once if nobody took notes."""
@@ -372,9 +378,7 @@ class LiveBroker:
                 number = next(iter(effects.overflowing))
                 del effects.overflowing[number]
                 self._on_overflowed(facts.Overflowed(number), now)
-            if self.network is not None:
-                self.network.clients.report(now)
-                self.network.clients.stored_unsure.clear()
+            self._report(now)
         if effects.subacks:
             self._answer_subscribers()
 
@@ -418,12 +422,12 @@ class LiveBroker:
             elif not connection.direct and not connection.blocked:
                 session = connection.session
                 if session is not None and (session.queue or session.unsent):
-                    self._to_pump.append(connection.number)
+                    self.to_pump.append(connection.number)
         touched.clear()
 
     def _pump(self, now: float) -> None:
         """Go on with queues that were cut off because a connection had been given enough for a turn."""
-        numbers, self._to_pump = self._to_pump, []
+        numbers, self.to_pump = self.to_pump, []
         for number in numbers:
             connection = self.core.state.connections.get(number)
             if connection is not None and not connection.blocked:
@@ -432,8 +436,6 @@ class LiveBroker:
     def _quench(self) -> None:
         """Tell publishers that asked for it what is wanted."""
         if self._quencher is None:
-            if not self.core.effects.sources:
-                return
             self._quencher = Quencher(self.core, self.network)
         self._quencher.settle()
 

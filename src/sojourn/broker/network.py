@@ -164,6 +164,14 @@ class Network:
         self.confirming.time_passed(now)
         self.forgetting.time_passed(self, now)
 
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether a turn has something to begin or to answer."""
+        confirming = self.confirming
+        return bool(
+            confirming.waiting or confirming.confirmed or self.links.congested or self.pressure.held
+        )
+
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""
         if self.confirms:

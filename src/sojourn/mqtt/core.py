@@ -100,6 +100,10 @@ class Core:
         self._unsure: list[int] = []
         """Which of them are events of QoS 0 that matter only if somebody stores them."""
 
+    def reconfigure(self, limits: Limits, session_expiry_max_s: float | None) -> None:
+        """Take in other limits; what is there already stays, also where it is more than they allow."""
+        self.state.reconfigure(limits, session_expiry_max_s)
+
     # Facts -------------------------------------------------------------------------------------------
 
     def opened(self, number: int, peer: str, fresh_id: str, now: float) -> Connection:
@@ -290,7 +294,7 @@ class Core:
             else:
                 self.handshake.close_silently(connection)
             if connection.session is not None:
-                self.handshake.detach(connection.session, now)
+                self.handshake.detach(connection.session, now, keeps_will=True)
         self._settle(now)
 
     def export_session(self, client_id: str, now: float) -> SessionState | None:

@@ -334,8 +334,11 @@ class Handshake:
             if not connection.output:
                 self.shared.effects.touched.append(connection)
 
-    def detach(self, session: Session, now: float) -> None:
-        """Part a session from its connection; a client that is back in time cancels its will."""
+    def detach(self, session: Session, now: float, *, keeps_will: bool = False) -> None:
+        """Part a session from its connection; a client that is back in time cancels its will.
+
+        `keeps_will`: the broker stops, and the delay of a will does not run while nobody could come back.
+        """
         connection = session.connection
         if connection is None:
             return
@@ -356,7 +359,7 @@ class Handshake:
             delay = min(session.will.delay_s, session.expiry)
             if delay == 0:
                 self._publish_will(session)
-            else:
+            elif not keeps_will:
                 session.will_s = now + delay
                 self._remind(session)
         if self.shared.effects.collects:

@@ -79,6 +79,10 @@ class Retained:
         for message in self._kept.values():
             self._place(message)
 
+    def reconfigure(self, messages_max: int, bytes_max: int) -> None:
+        """Take in other limits; what is kept stays, also where it is more than they allow."""
+        self._messages_max, self._bytes_max = messages_max, bytes_max
+
     @property
     def count(self) -> int:
         """How many messages are kept."""

@@ -55,6 +55,9 @@ class State:
         session_expiry_max_s: float | None = None,
     ) -> None:
         self.name = name
+        self.origin = name
+        """What sources of events published here are named after. A broker that has forgotten which numbers it
+        gave takes another name, so that what it numbers anew is not taken for what was there before."""
         self.limits = limits
         self.shared_subscriptions = shared_subscriptions
         self._session_expiry_max_s = session_expiry_max_s
@@ -83,6 +86,12 @@ class State:
         self._moments: list[tuple[float, int, Due, int | str]] = []
         self._moments_made = 0
         self._moments_max = SPARE_MOMENTS
+
+    def reconfigure(self, limits: Limits, session_expiry_max_s: float | None) -> None:
+        """Take in other limits."""
+        self.limits = limits
+        self._session_expiry_max_s = session_expiry_max_s
+        self.retained.reconfigure(limits.retained_messages_max, limits.retained_bytes_max)
 
     @property
     def session_expiry_max(self) -> int:
