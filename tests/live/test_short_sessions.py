@@ -28,8 +28,8 @@ def test_a_session_resumed_for_the_last_time_brings_what_was_stored_and_what_com
         assert again.got == [b"stored", b"fresh"]
         again.leave()
         hall.settle()
-        assert not any(desk.network.broker.router.subs for desk in hall.desks)
-        assert not any(desk.network.broker.subscribers.main for desk in hall.desks)
+        assert not any(desk.network.clients.broker.router.subs for desk in hall.desks)
+        assert not any(desk.network.clients.broker.subscribers.main for desk in hall.desks)
 
 
 def test_a_client_that_takes_over_its_own_short_session_is_served_anew() -> None:
@@ -53,7 +53,7 @@ def test_a_client_that_takes_over_its_own_short_session_is_served_anew() -> None
         assert second.got == [b"this"]
         second.leave()
         hall.settle()
-        assert not any(desk.network.broker.router.subs for desk in hall.desks)
+        assert not any(desk.network.clients.broker.router.subs for desk in hall.desks)
 
 
 def test_a_broker_that_has_been_down_for_a_while_is_not_waited_for() -> None:
@@ -125,9 +125,9 @@ def test_the_tree_of_a_publisher_goes_in_its_time(publishers: str, lasts_s: int)
         if number in (0, 3):
             publisher.publish(conventions.ADVERTISE_TOPIC, b"x > 1")
             hall.settle()
-            assert all(len(desk.network.broker.router.ads) == 2 for desk in hall.desks)
+            assert all(len(desk.network.clients.broker.router.ads) == 2 for desk in hall.desks)
         publisher.lose()
         hall.settle()
     hall.wait(100.0)
-    assert all(len(desk.network.broker.router.ads) == 1 for desk in hall.desks), "anything at all"
-    assert not any(desk.network.broker.stays for desk in hall.desks)
+    assert all(len(desk.network.clients.broker.router.ads) == 1 for desk in hall.desks), "anything at all"
+    assert not any(desk.network.clients.broker.stays for desk in hall.desks)
