@@ -108,7 +108,7 @@ class Desk:
             visitor = self.visitors.get(number)
             if visitor is not None:
                 visitor.take(written.get(number, b""), is_over=number in turn.closes)
-        if broker.has_more:
+        if broker.to_pump:
             self.carry_out()
 
 

@@ -20,11 +20,13 @@ Packet = TypeVar("Packet")
 class World:
     """One core, its clients, and the time."""
 
-    def __init__(self, limits: Limits | None = None, name: str = "B1") -> None:
-        self.core = Core(name, limits if limits is not None else Limits())
+    def __init__(self, limits: Limits | None = None, name: str = "B1", **options: Any) -> None:
+        self.core = Core(name, limits if limits is not None else Limits(), **options)
         self.now = 1_000.0
         self.clients: dict[int, Client] = {}
         self.admission = Admission()
+        self.answers = True
+        """Whether a SUBSCRIBE is answered at once where the core leaves that to somebody else."""
         self.written: list[tuple[int, bytes]] = []
         """Everything that was ever written, in order."""
 
@@ -37,7 +39,7 @@ class World:
         return client
 
     def carry_out(self) -> None:
-        """Admit who knocks, read on, close what overflows, and hand out what was written."""
+        """Admit who knocks, read on, close what overflows, answer, and hand out what was written."""
         effects = self.core.effects
         while effects.knocks or effects.unread or effects.overflowing:
             if effects.knocks:
@@ -46,6 +48,9 @@ class World:
                 self.core.received(effects.unread.pop(0), b"", self.now)
             else:
                 self.core.overflowed(effects.overflowing.popitem()[0], self.now)
+        while effects.subacks and self.answers:
+            due = effects.subacks.pop(0)
+            self.core.answer(due.number, due.packet)
         for connection in effects.touched:
             data = b"".join(connection.output)
             connection.output.clear()

@@ -82,6 +82,7 @@ class Arrivals:
             if state is not None:
                 self._adopt(client, waiting.epoch, previous, state, now)
             return
+        before = self.clients.roamers.get(client)
         self._expect(
             client, waiting, previous, now, resumes=state is not None or previous == self.links.number
         )
@@ -94,8 +95,16 @@ class Arrivals:
                 permissions=admission.permissions,
                 state=state,
             )
-        self.core.admit(waiting.connection, admission, now)
+        is_in = self.core.admit(waiting.connection, admission, now)
         self.clients.report(now)
+        if is_in:
+            return
+        if state is not None:
+            self._adopt(client, waiting.epoch, previous, state, now)
+        elif before is not None and before is not self.clients.roamers.get(client):
+            self.clients.roamers[client] = before  # its session, if it has one, is as it was
+        else:
+            self.clients.roamers.pop(client, None)
 
     def _expect(
         self, client: int, waiting: Waiting, previous: int | None, now: float, *, resumes: bool

@@ -1,12 +1,12 @@
 """What SUBACK promises: every broker in reach knows of the subscription when its client is told.
 
 An event that any broker in reach accepts after a SUBACK is delivered. Links are FIFO, so a question that
-follows a subscription along a link is answered after the subscription was taken in there. The question goes to
-all brokers over the tree and the answers come back along it (`Wave`, `Echo`): each broker answers when all
+follows a subscription along a link is answered after the subscription was taken in there. The question goes
+to all brokers over the tree and the answers come back along it (`Wave`, `Echo`): each broker answers when all
 brokers behind it have. One wave at a time confirms everything that was asked for before it began.
 
-A link that breaks takes its part of the tree out of the wave: those brokers are out of reach, and learn of the
-subscription when they are back. A wave that is not answered in `WAVE_S` is over too, and that is counted.
+A link that breaks takes its part of the tree out of the wave: those brokers are out of reach, and learn of
+the subscription when they are back. A wave that is not answered in `WAVE_S` is over too, and that is counted.
 
 Nothing of this is remembered: a client whose broker dies was told nothing, and asks again.
 """
@@ -46,7 +46,7 @@ class Confirming:
 
     def __init__(self, links: Links) -> None:
         self._links = links
-        self._next: list[Answer] = []
+        self.waiting: list[Answer] = []
         """What the next wave confirms."""
         self._running: list[Answer] = []
         """What the wave under way confirms."""
@@ -62,12 +62,12 @@ class Confirming:
 
     def ask(self, answer: Answer) -> None:
         """Let an answer wait for the next wave."""
-        self._next.append(answer)
+        self.waiting.append(answer)
 
     def settle(self, now: float) -> None:
         """Begin a wave if answers wait for one and none is under way."""
-        while self._next and not self._silent:
-            self._running, self._next = self._next, []
+        while self.waiting and not self._silent:
+            self._running, self.waiting = self.waiting, []
             # A date, so that an answer to a wave of an earlier life is told from one to this.
             self._number = max(self._number + 1, int(now * 1_000))
             self._deadline_s = now + WAVE_S

@@ -10,8 +10,9 @@ A driver tells a broker these, each with the time:
 | itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade` |
 
 A journal does not hold bytes as they came but what was made of them: `PacketsTaken`, `FrameTaken`,
-`PeerGreeted`, `LinkReset`, `LinkChanged`, `Overflowed`. A broker that is told those again, and the others that
-it noted, at the same times, ends in the same state. `Entry` is a fact with its time, as one line of a journal.
+`PeerGreeted`, `LinkReset`, `LinkChanged`, `Overflowed`. A broker that is told those again, and the others
+that it noted, at the same times, ends in the same state. `Entry` is a fact with its time, as one line of a
+journal.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ class FrameTaken(Remembered, frozen=True, array_like=True, tag=13):
 
 
 class Started(Remembered, frozen=True, array_like=True, tag=20):
-    """The process began a new life, with these settings and whatever its store held; no connection is left."""
+    """The process began a new life with these settings and what its store held; no connection is left."""
 
     life: str
     settings: Settings
@@ -228,6 +229,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One line of a journal."""
 
     now: float
+    sequence: int
+    """The number of the last message before it: events of QoS 0, which no journal holds, are numbered too."""
     fact: (
         ClientOpened
         | PacketsTaken
@@ -255,9 +258,9 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
 
 
-def write_entry(fact: Remembered, now: float) -> bytes:
+def write_entry(fact: Remembered, now: float, sequence: int) -> bytes:
     """Return a fact as a line of a journal."""
-    return _encode((now, fact))
+    return _encode((now, sequence, fact))
 
 
 def read_entry(data: bytes) -> Entry:

@@ -11,13 +11,19 @@ from typing import Any
 from sojourn.broker.channel import Channel
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import Carried, Wire
+from sojourn.broker.wire import Carried, Part, Wire
 from sojourn.mqtt.message import Message
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
 
 VOLATILE_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared what is of no use later."""
+
+
+PART_BYTES = 1 << 20
+"""A longer message goes in pieces of this length, so that others are not kept waiting behind it for long."""
+PARTS_MAX = 4_096
+"""Pieces of one message; the session of a client with all that is on its way to it may be large."""
 
 
 class Links:
@@ -41,6 +47,8 @@ class Links:
         self.neighbours = Neighbours(near)
         self.down_since: dict[str, float] = {}
         """By neighbour that there is no connection to: since when."""
+        self._pieces: dict[str, list[bytes]] = {}
+        """By neighbour: what came of a message that takes several frames."""
         self.congested: list[Message] = []
         """Events that were put into the queue of a link that is full, for whoever asks publishers to wait."""
 
@@ -66,21 +74,52 @@ class Links:
         volatile = isinstance(message, Carried) and not message.message.qos
         for peer in self.neighbours.named(mask):
             channel = self.channels[self.names_of[peer]]
-            channel.put(body, volatile=volatile)
+            if volatile:
+                channel.put(body, volatile=True)
+            else:
+                self.put(channel, body, now)
             if channel.full and isinstance(message, Carried):
                 self.congested.append(message.message)
 
     def forward(self, message: Any, now: float) -> None:
         """Send a message one hop towards its destination."""
         hop = self.overlay.next_hop(self.number, message.destination)
-        self.channels[self.names_of[hop]].put(self.wire.encode(message, now))
+        self.put(self.channels[self.names_of[hop]], self.wire.encode(message, now), now)
 
     def flood(self, message: Any, sender: int | None, now: float) -> None:
         """Send a message to every neighbour but the one it came from."""
         body = self.wire.encode(message, now)
         for peer in self.neighbours.brokers:
             if peer != sender:
-                self.channels[self.names_of[peer]].put(body)
+                self.put(self.channels[self.names_of[peer]], body, now)
+
+    def put(self, channel: Channel, body: bytes, now: float) -> None:
+        """Queue the bytes of a message, in several frames if they are many."""
+        if len(body) <= PART_BYTES:
+            channel.put(body)
+            return
+        for start in range(0, len(body), PART_BYTES):
+            end = start + PART_BYTES
+            part = Part(start // PART_BYTES, end >= len(body), body[start:end])
+            channel.put(self.wire.encode(part, now))
+
+    def whole(self, peer: str, part: Part) -> bytes | None:
+        """Put a piece of a message to those before it; return the message once all of it is there.
+
+        A message whose first pieces came before a link lost its memory is not whole any more, and is let go.
+        """
+        pieces = self._pieces.setdefault(peer, [])
+        if part.place != len(pieces) or len(pieces) >= PARTS_MAX:
+            self._pieces.pop(peer)
+            return None
+        pieces.append(part.piece)
+        if not part.is_last:
+            return None
+        return b"".join(self._pieces.pop(peer))
+
+    def forget_pieces(self, peer: str) -> None:
+        """Let go of a message that was not whole yet."""
+        self._pieces.pop(peer, None)
 
     def flood_volatile(self, message: Any, sender: int | None, now: float) -> list[int]:
         """Send what is of no use later to the neighbours that can be told now; return which these are."""

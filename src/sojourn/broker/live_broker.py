@@ -6,14 +6,15 @@
     turn = broker.turn(now)                         # once a loop turn: what to do, in order
     broker.next_moment()                            # when to say `TimePassed` at the latest
 
-The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact that
-matters after its death; what it notes stands in `turn.entries` and is to be safe before anything else of the
-turn leaves. Replay feeds the same call: since nothing here waits, draws or looks at a clock, a broker that is
-told again what it noted, at the same times, ends in the same state.
+The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact
+that matters after its death; what it notes stands in `turn.entries` and is to be safe before anything else of
+the turn leaves. Replay feeds the same call: since nothing here waits, draws or looks at a clock, a broker
+that is told again what it noted, at the same times, ends in the same state.
 
 Pings and events of QoS 0 are not noted: nobody was promised anything about them. But one that is stored for a
-client that may come is, for what brokers hand one another follows from what they have stored. What was decided
-by those too is noted as a fact of its own: who was silent, who broke the protocol, for whom too much waited.
+client that may come is, for what brokers hand one another follows from what they have stored. What was
+decided by those too is noted as a fact of its own: who was silent, who broke the protocol, for whom too much
+waited.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import dump_state, load_state
+from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.errors import SojournError
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
@@ -54,9 +56,15 @@ class LiveBroker:
         self.life = life
         self.remembers = remembers
         # Who routes, or accounts for what each subscriber got, knows subscribers one by one and no shares.
-        self.core = Core(settings.name, settings.limits, shared_subscriptions=not settings.routes)
+        self.core = Core(
+            settings.name,
+            settings.limits,
+            shared_subscriptions=not settings.routes,
+            session_expiry_max_s=settings.session_expiry_max_s,
+        )
         self.network = Network(settings, self.core, life) if settings.routes else None
-        self.core.state.quenches = settings.routing.mode == "content" or not settings.neighbours
+        self.core.state.origin = f"{settings.name}~{life[:8]}"
+        self.core.state.quenches = settings.quenches
         self.core.kept = [] if remembers else None
         self.knocks: list[Knock] = self.core.effects.knocks
         """Clients that want to be let in: each is answered by `ClientAdmitted` or `ClientRefused`."""
@@ -64,32 +72,41 @@ class LiveBroker:
         """The time of the last fact."""
         self._quencher: Quencher | None = None
         self._turn = Turn()
-        self._to_pump: list[int] = []
+        self.to_pump: list[int] = []
+        """Connections for which a turn left something to the next one, which should come soon."""
         self._is_replaying = False
+        self._sequence = 0
+        """The number of the last message before the present fact."""
 
     # The door ------------------------------------------------------------------------------------------
 
     def handle(self, fact: facts.Fact, now: float) -> None:
         """Take one fact; what it leads to is in `knocks` at once and in the next `turn`."""
         self.now_s = now
+        self._sequence = self.core.state.sequence
         self._HANDLERS[type(fact)](self, fact, now)
-        network = self.network
-        if network is not None:
-            network.clients.report(now)
-            network.clients.stored_unsure.clear()
+        self._report(now)
         if self._is_replaying:
             self._forget_effects()
-        else:
+        elif self.core.effects.leaves_more:
             self._follow_up(now)
+
+    def _report(self, now: float) -> None:
+        """Tell the mobility core what the session core's last call led to."""
+        if self.network is not None:
+            self.network.clients.report(now)
+            self.network.clients.stored_unsure.clear()
 
     def turn(self, now: float) -> Turn:
         """End a loop turn: return everything that is to be done, in order."""
         network = self.network
-        self._pump(now)
-        if network is not None:
+        if self.to_pump:
+            self._pump(now)
+        if network is not None and network.has_unsettled:
             for answer in network.settle(now):
                 self.core.answer(answer.connection, answer.packet)
-        self._quench()
+        if self._quencher is not None or self.core.effects.sources:
+            self._quench()
         turn, self._turn = self._turn, Turn()
         self._collect_writes(turn)
         if network is not None:
@@ -109,11 +126,6 @@ class LiveBroker:
         if moment_s is None or also_s is None:
             return also_s if moment_s is None else moment_s
         return min(moment_s, also_s)
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a turn left something for the next one, which should come soon."""
-        return bool(self._to_pump)
 
     # Life ----------------------------------------------------------------------------------------------
 
@@ -144,6 +156,7 @@ class LiveBroker:
     def replay(self, entry: facts.Entry) -> None:
         """Tell a fact again that was noted in an earlier life."""
         self._is_replaying = True
+        self.core.state.sequence = entry.sequence
         try:
             self.handle(entry.fact, entry.now)
         except SojournError:
@@ -165,15 +178,20 @@ class LiveBroker:
         self.core.state.refusing = None
         self._note(fact, now)
         if fact.settings != self.settings:
-            self._reconfigure(fact.settings)
+            self._reconfigure(fact.settings, now)
         if self.network is not None:
             for peer in self.network.links.channels:
                 self.network.link_changed(peer, now, up=False)
 
-    def _reconfigure(self, settings: Settings) -> None:
+    def _reconfigure(self, settings: Settings, now: float) -> None:
         """Take in settings that have changed since the last life."""
-        self.settings = settings
-        self.core.state.limits = settings.limits
+        before, self.settings = self.settings, settings
+        self.core.reconfigure(settings.limits, settings.session_expiry_max_s)
+        self.core.state.quenches = settings.quenches
+        if is_another_network(before, settings):
+            self.network = transplant(self.core, self.network, settings, self.life, now)
+        elif self.network is not None:
+            self.network.reconfigure(settings)
 
     # Clients -------------------------------------------------------------------------------------------
 
@@ -346,7 +364,7 @@ class LiveBroker:
 
     def _note(self, fact: facts.Remembered, now: float) -> None:
         if self.remembers and not self._is_replaying:
-            self._turn.entries.append(facts.write_entry(fact, now))
+            self._turn.entries.append(facts.write_entry(fact, now, self._sequence))
 
     def _follow_up(self, now: float) -> None:
         """Do what the session core leaves to its driver, and would do at once if nobody took notes."""
@@ -358,9 +376,7 @@ class LiveBroker:
                 number = next(iter(effects.overflowing))
                 del effects.overflowing[number]
                 self._on_overflowed(facts.Overflowed(number), now)
-            if self.network is not None:
-                self.network.clients.report(now)
-                self.network.clients.stored_unsure.clear()
+            self._report(now)
         if effects.subacks:
             self._answer_subscribers()
 
@@ -404,12 +420,12 @@ class LiveBroker:
             elif not connection.direct and not connection.blocked:
                 session = connection.session
                 if session is not None and (session.queue or session.unsent):
-                    self._to_pump.append(connection.number)
+                    self.to_pump.append(connection.number)
         touched.clear()
 
     def _pump(self, now: float) -> None:
         """Go on with queues that were cut off because a connection had been given enough for a turn."""
-        numbers, self._to_pump = self._to_pump, []
+        numbers, self.to_pump = self.to_pump, []
         for number in numbers:
             connection = self.core.state.connections.get(number)
             if connection is not None and not connection.blocked:
@@ -418,8 +434,6 @@ class LiveBroker:
     def _quench(self) -> None:
         """Tell publishers that asked for it what is wanted."""
         if self._quencher is None:
-            if not self.core.effects.sources:
-                return
             self._quencher = Quencher(self.core, self.network)
         self._quencher.settle()
 

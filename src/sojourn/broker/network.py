@@ -1,4 +1,4 @@
-"""What a broker with neighbours has beside its sessions: its links, its moving clients, and what neighbours send.
+"""What a broker with neighbours has beside its sessions: links, moving clients, and what neighbours send.
 
 | part | its business |
 | --- | --- |
@@ -17,7 +17,7 @@ from typing import Any
 
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.channel import Position
-from sojourn.broker.clients import Clients
+from sojourn.broker.clients import Clients, scheme_of
 from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
 from sojourn.broker.forgetting import Forgetting
@@ -25,7 +25,7 @@ from sojourn.broker.links import Links
 from sojourn.broker.pressure import Pressure
 from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import ECHO, RETAIN, SLOW, STATUS, SYNC_END, WAVE, Carried, Retain, Status
+from sojourn.broker.wire import ECHO, PART, RETAIN, SLOW, STATUS, SYNC_END, WAVE, Carried, Retain, Status
 from sojourn.mobility import facts
 from sojourn.mobility.finding import FIND, FOUND
 from sojourn.mqtt.core import Core
@@ -50,8 +50,8 @@ class Network:
         self.confirms = settings.routing.mode == "content"
         """Whether subscriptions travel at all; where events are flooded they do not."""
         self.seen: dict[str, int] = {}
-        """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so one
-        that is not later came before: a neighbour that had forgotten it sends it twice."""
+        """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so
+        one that is not later came before: a neighbour that had forgotten it sends it twice."""
 
     # Frames --------------------------------------------------------------------------------------------
 
@@ -62,7 +62,11 @@ class Network:
         number, depends on what they have stored.
         """
         message: Any = self.links.wire.decode(body, now)
-        self._receive(message, self.links.numbers[peer], now)
+        if message.kind == PART:
+            whole = self.links.whole(peer, message)
+            message = self.links.wire.decode(whole, now) if whole is not None else None
+        if message is not None:
+            self._receive(message, self.links.numbers[peer], now)
         self.links.channels[peer].took(position)
         return not position.rank or (
             isinstance(message, Carried) and message in self.clients.broker.subscribers.store
@@ -160,6 +164,14 @@ class Network:
         self.confirming.time_passed(now)
         self.forgetting.time_passed(self, now)
 
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether a turn has something to begin or to answer."""
+        confirming = self.confirming
+        return bool(
+            confirming.waiting or confirming.confirmed or self.links.congested or self.pressure.held
+        )
+
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""
         if self.confirms:
@@ -167,6 +179,12 @@ class Network:
         self.pressure.settle(now)
         confirmed, self.confirming.confirmed = self.confirming.confirmed, []
         return confirmed
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take in other limits and times."""
+        self.clients.broker.subscribers.reconfigure(scheme_of(settings))
+        self.arrivals.reconfigure(settings)
+        self.forgetting = Forgetting(settings.mobility.timeout_s)
 
     def restarted(self, life: str, now: float) -> None:
         """The broker was killed and is back from its journal: no connection is left."""

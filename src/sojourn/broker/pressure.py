@@ -2,13 +2,13 @@
 
 A link that is down, or slower than what is sent over it, fills its queue. The rules:
 
-- The publisher of an event that meets a full link is not read any further: by its broker, if that is this one,
-  or else that broker is asked (`Slow`). Publishers whose events go elsewhere notice nothing.
+- The publisher of an event that meets a full link is not read any further: by its broker, if that is this
+  one, or else that broker is asked (`Slow`). Publishers whose events go elsewhere notice nothing.
 - A publisher of this broker is read again when no link is full; one that another broker spoke of after
   `SLOW_S`, unless it is spoken of again. Nothing of this has to be taken back, so nothing can be left over.
-- Publishers may be many and messages late, so a queue may be over its limit for a while. At twice the limit the
-  frames of other neighbours wait too; they are not acknowledged, and their senders wait in their turn. In an
-  acyclic network what comes from one neighbour only ever waits for others, so nobody waits in a circle.
+- Publishers may be many and messages late, so a queue may be over its limit for a while. At twice the limit
+  the frames of other neighbours wait too; they are not acknowledged, and their senders wait in their turn. In
+  an acyclic network what comes from one neighbour only ever waits for others, so nobody waits in a circle.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pressure:
         self._core, self._links = core, links
         self._frames: dict[str, deque[Frame]] = {}
         """By neighbour: its frames that wait."""
-        self._held: dict[int, float] = {}
+        self.held: dict[int, float] = {}
         """By connection of a client that is not read: until when at least; 0 while a link here is full."""
         self._spoken_of: dict[tuple[int, str], float] = {}
         """By broker and publisher: when it was last asked to wait."""
@@ -78,7 +78,7 @@ class Pressure:
         congested, self._links.congested = self._links.congested, []
         for message in congested:
             self._slow_down(message, now)
-        if self._held:
+        if self.held:
             self._let_go(now)
 
     def on_slow(self, slow: Slow, client_id: str, now: float) -> None:
@@ -91,11 +91,14 @@ class Pressure:
 
     def lost(self, connection: int) -> None:
         """A client's connection is gone."""
-        self._held.pop(connection, None)
+        self.held.pop(connection, None)
+        for waiting in (self.holds, self.releases):
+            if connection in waiting:
+                waiting.remove(connection)
 
     def next_moment(self) -> float | None:
         """When to look again at clients that wait."""
-        return min((until_s for until_s in self._held.values() if until_s), default=None)
+        return min((until_s for until_s in self.held.values() if until_s), default=None)
 
     def _slow_down(self, message: Message, now: float) -> None:
         publisher, _, origin = message.source.rpartition("@")
@@ -115,17 +118,17 @@ class Pressure:
         connection = session.connection if session is not None else None
         if connection is None:
             return
-        if connection.number not in self._held:
+        if connection.number not in self.held:
             self.holds.append(connection.number)
-        before = self._held.get(connection.number, until_s)
-        self._held[connection.number] = 0.0 if not before or not until_s else max(before, until_s)
+        before = self.held.get(connection.number, until_s)
+        self.held[connection.number] = 0.0 if not before or not until_s else max(before, until_s)
 
     def _let_go(self, now: float) -> None:
         is_full = any(channel.full for channel in self._links.channels.values())
-        for number, until_s in list(self._held.items()):
+        for number, until_s in list(self.held.items()):
             connection = self._core.state.connections.get(number)
             if connection is not None:
                 connection.seen_s = now  # it is silent because it is not read
             if (until_s and until_s <= now) or (not until_s and not is_full):
-                del self._held[number]
+                del self.held[number]
                 self.releases.append(number)

@@ -44,6 +44,7 @@ class Reconciling:
         self.stale_ads[number] = {ad for ad, sources in router.ads.items() if sources & bit}
         self.stale_subs[number] = {sub for sub, sources in router.subs.items() if sources & bit}
         left = links.channels[peer].reset()
+        links.forget_pieces(peer)
         for ad, to, sent in router.out_ads():
             if to == bit and sent:
                 links.send(bit, Advertise(ad), now)

@@ -52,6 +52,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def session_expiry_max_s(self) -> float | None:
+        """How long a session may outlive its connection, where that is not for the limits alone to say.
+
+        In a network events are stored for an absent client for so long; a session that lived longer would
+        promise what is no longer there.
+        """
+        follows = self.routes and self.mobility.subscribers != "durable"
+        return self.mobility.timeout_s if follows else None
+
+    @property
+    def quenches(self) -> bool:
+        """Whether this broker knows what others want, and can tell publishers."""
+        return self.routing.mode == "content" or not self.neighbours
+
+    @property
     def routes(self) -> bool:
         """Whether subscribers are known one by one: to route to them, or to account for what each got."""
         return bool(self.neighbours) or self.traces

@@ -24,15 +24,17 @@ from sojourn.errors import SojournError
 from sojourn.mobility.finding import EVERYBODY, Find, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
+from sojourn.mqtt.message import PLAIN, Properties, new_message
 from sojourn.mqtt.message import Message as MqttMessage
-from sojourn.mqtt.message import Properties, new_message
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW = range(34, 40)
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART = range(34, 41)
 """The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
+_PLAIN_HEADS = (b"\x30", b"\x32", b"\x34")
+"""The first bytes of PUBLISH packets of QoS 0, 1 and 2 that are neither retained nor repeated."""
 SEQUENCE_MAX = (1 << 63) - 1
 """More than any sequence: they are dates in microseconds."""
 
@@ -95,11 +97,22 @@ class Echo:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slow:
-    """To `destination`: read no more of this publisher for now, its events meet a full link (`pressure.py`)."""
+    """To `destination`: do not read this publisher for now, its events meet a full link (`pressure.py`)."""
 
     kind: ClassVar[int] = SLOW
     destination: int
     client: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a message that is too large for one frame."""
+
+    kind: ClassVar[int] = PART
+    place: int
+    """How many pieces came before it."""
+    is_last: bool
+    piece: bytes
 
 
 class Translator(Protocol):
@@ -136,6 +149,10 @@ class EventFrame(msgspec.Struct, array_like=True, frozen=True, tag_field="kind",
     packet: bytes
     policy: str | None
     cause: int
+    topic: str = ""
+    """Given with the two places below where the packet has no properties, and need not be read again."""
+    id_at: int = 0
+    payload_at: int = 0
 
 
 _CLASSES: tuple[type, ...] = (
@@ -163,6 +180,7 @@ _CLASSES: tuple[type, ...] = (
     Wave,
     Echo,
     Slow,
+    Part,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -175,6 +193,8 @@ _TYPES: dict[str, Any] = {
     "publications": list[EventFrame],
     "state": bytes | None,
     "report": bytes,
+    "piece": bytes,
+    "is_last": bool,
     "found": bool,
     "for_good": bool,
     "wants": bool,
@@ -306,16 +326,57 @@ def _event_frame(publication: Carried, now: float) -> EventFrame:
         message.frame,
         None if message.policy is None else str(message.policy),
         publication.cause,
+        *_places(message),
     )
 
 
+def _places(message: MqttMessage) -> tuple[str, int, int]:
+    """The topic of a plain packet, and where its identifier and its payload stand."""
+    if message.properties is not PLAIN or message.expiry is not None or message.frame[0] & 1:
+        return "", 0, 0
+    return message.topic, message.id_at, message.payload_at
+
+
 def _carried(frame: EventFrame, now: float) -> Carried:
+    message = _plain_message(frame, now) if frame.topic else _any_message(frame, now)
+    message.source, message.sequence = frame.source, frame.sequence
+    return Carried(message, frame.cause)
+
+
+def _plain_message(frame: EventFrame, now: float) -> MqttMessage:
+    """The message of a packet without properties, which is used as it came."""
+    packet, topic_end, payload_at = frame.packet, frame.id_at, frame.payload_at
+    topic = frame.topic.encode()
+    qos = packet[0] >> 1 & 3 if packet else 3
+    is_sound = (
+        packet[:1] in _PLAIN_HEADS
+        and frame.lives_s is None
+        and packet[topic_end - len(topic) : topic_end] == topic
+        and packet[payload_at - 1 : payload_at] == b"\0"
+        and payload_at == topic_end + (3 if qos else 1)
+    )
+    if not is_sound:
+        raise WireError("A peer sent an event whose places do not fit its packet.")
+    return MqttMessage(
+        frame.topic,
+        packet,
+        payload_at,
+        topic_end,
+        qos,
+        now,
+        frame.publisher,
+        retain=frame.retain,
+        policy=None if frame.policy is None else parse_policy(frame.policy),
+    )
+
+
+def _any_message(frame: EventFrame, now: float) -> MqttMessage:
     packet = packets.decode(frame.packet) if len(frame.packet) > 1 else None
     if not isinstance(packet, mqtt5.PublishPacket):
         raise WireError("A peer sent an event that is no PUBLISH packet.")
     if frame.lives_s is not None and not 0 <= frame.lives_s <= LIVES_S_MAX:
         raise WireError(f"A peer sent an event that lives {frame.lives_s} s; it may be up to {LIVES_S_MAX}.")
-    message = new_message(
+    return new_message(
         packet.topic,
         packet.payload,
         qos=int(packet.qos),
@@ -332,5 +393,3 @@ def _carried(frame: EventFrame, now: float) -> Carried:
         expiry=None if frame.lives_s is None else max(1, round(frame.lives_s)),
         policy=None if frame.policy is None else parse_policy(frame.policy),
     )
-    message.source, message.sequence = frame.source, frame.sequence
-    return Carried(message, frame.cause)

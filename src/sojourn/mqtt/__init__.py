@@ -18,6 +18,7 @@ checked in `packets.py`.
 | `connection.py`, `state.py`, `effects.py` | what is kept for a connection and for all; effects |
 | `delivery.py` | from a message to the output and the queues of its subscribers |
 | `handshake.py` | CONNECT to DISCONNECT: sessions found, taken over, resumed, ended; wills; time |
+| `wills.py` | wills as CONNECT brings them |
 | `subscribing.py` | SUBSCRIBE and UNSUBSCRIBE |
 | `core.py` | the door: facts in, effects out |
 

@@ -47,12 +47,12 @@ from sojourn.mqtt.packets import (
     CONNECT,
     PUBACK,
     PUBLISH,
-    REFUSED_3_1_1,
     PacketError,
     VersionError,
     decode,
     malformed,
     protocol_error,
+    remaining_length,
 )
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.session import Session
@@ -80,11 +80,7 @@ class Core:
         shared_subscriptions: bool = True,
         session_expiry_max_s: float | None = None,
     ) -> None:
-        """Make the core of a broker; `session_expiry_max_s` limits sessions besides `limits`.
-
-        Where events for absent clients are stored elsewhere, no session must claim to live for longer than
-        they do there.
-        """
+        """Make the core of a broker; sessions claim to live for `session_expiry_max_s` at the most, too."""
         self.state = State(
             name,
             limits,
@@ -104,6 +100,10 @@ class Core:
         self._unsure: list[int] = []
         """Which of them are events of QoS 0 that matter only if somebody stores them."""
 
+    def reconfigure(self, limits: Limits, session_expiry_max_s: float | None) -> None:
+        """Take in other limits; what is there already stays, also where it is more than they allow."""
+        self.state.reconfigure(limits, session_expiry_max_s)
+
     # Facts -------------------------------------------------------------------------------------------
 
     def opened(self, number: int, peer: str, fresh_id: str, now: float) -> Connection:
@@ -122,18 +122,18 @@ class Core:
             return
         connection.seen_s = now
         if connection.pieces:
-            self._put_by(connection, data)
+            self.state.put_by(connection, data)
             if connection.have < connection.needed or connection.state is Phase.KNOCKING:
                 self._check_room(connection, now)
                 self._settle(now)
                 return
-            data = self._taken_up(connection)
+            data = self.state.take_up(connection)
         try:
             self._read(connection, data, now)
         except PacketError as error:
             self._break(connection, error, now)
         except VersionError as error:
-            self._refuse_version(connection, old=error.old)
+            self.handshake.refuse_version(connection, old=error.old)
         self._settle(now)
 
     def received_again(self, number: int, packets: list[tuple[int, bytes]], now: float) -> None:
@@ -152,7 +152,7 @@ class Core:
             except PacketError as error:
                 broken = error  # whether it was wrong then too, what was kept next says
             except VersionError as error:
-                self._refuse_version(connection, old=error.old)
+                self.handshake.refuse_version(connection, old=error.old)
         self._settle(now)
 
     def take_kept(self, stored: Sequence[int] = ()) -> list[tuple[int, bytes]]:
@@ -169,16 +169,22 @@ class Core:
         }
         return [one for place, one in enumerate(kept) if place not in forgotten]
 
-    def admit(self, number: int, admission: Admission, now: float) -> None:
-        """Let in a client that knocked; what it sent in the meantime is read next (`Effects.unread`)."""
+    def admit(self, number: int, admission: Admission, now: float) -> bool:
+        """Let in a client that knocked; what it sent in the meantime is read next (`Effects.unread`).
+
+        Return whether it is in. If it has gone or is refused, nobody has the session that another broker may
+        have given for it (`Admission.state`): `adopt` is for that.
+        """
         connection = self.state.connections.get(number)
         if connection is None or connection.connect is None:
-            return
+            return False
         self.handshake.admit(connection, admission, now)
         self._settle(now)
-        if connection.pieces and connection.state is Phase.OPEN:
+        is_in = connection.state is Phase.OPEN
+        if connection.pieces and is_in:
             connection.needed = 0
             self.effects.unread.append(number)
+        return is_in
 
     def refuse(self, number: int, code: ConnectCode, text: str, reference: str | None = None) -> None:
         """Refuse a client that knocked; `reference` names the server to use instead."""
@@ -220,7 +226,7 @@ class Core:
             return
         connection.state = Phase.CLOSED
         connection.output.clear()
-        self._taken_up(connection)
+        self.state.take_up(connection)
         if connection.session is not None:
             self.handshake.detach(connection.session, now)
             self._settle(now)
@@ -288,7 +294,7 @@ class Core:
             else:
                 self.handshake.close_silently(connection)
             if connection.session is not None:
-                self.handshake.detach(connection.session, now)
+                self.handshake.detach(connection.session, now, keeps_will=True)
         self._settle(now)
 
     def export_session(self, client_id: str, now: float) -> SessionState | None:
@@ -321,10 +327,7 @@ class Core:
         return self.publisher.retain(message)
 
     def retained_values(self, now: float) -> Iterator[Message]:
-        """Return what other brokers need in order to agree on retained events, each for their `retain`.
-
-        An empty one says that its topic has none.
-        """
+        """Return all retained events for the `retain` of other brokers; an empty one ends its topic's."""
         return self.state.retained.values(now)
 
     def answer(self, number: int, packet: bytes) -> None:
@@ -369,7 +372,7 @@ class Core:
             if length >= 0x80 and end - at > 2 and data[at + 2] < 0x80:
                 length, body = length & 0x7F | data[at + 2] << 7, at + 3
             elif length >= 0x80:
-                size = _remaining_length(data, at, end)
+                size = remaining_length(data, at, end)
                 if size is None:
                     needed = end - at + 1
                     break
@@ -407,23 +410,9 @@ class Core:
         if session is not None and (session.queue or session.unsent):
             self._go_on(session, now)
         if at < end and connection.state is not Phase.CLOSED:
-            self._put_by(connection, data[at:] if at else data)
+            self.state.put_by(connection, data[at:] if at else data)
             connection.needed = needed
             self._check_room(connection, now)
-
-    def _put_by(self, connection: Connection, data: bytes) -> None:
-        """Keep what cannot be read yet."""
-        connection.pieces.append(data)
-        connection.have += len(data)
-        self.state.input_bytes += len(data)
-
-    def _taken_up(self, connection: Connection) -> bytes:
-        """Return what was kept, to be read now."""
-        data = b"".join(connection.pieces)
-        connection.pieces.clear()
-        self.state.input_bytes -= connection.have
-        connection.have = 0
-        return data
 
     def _check_room(self, connection: Connection, now: float) -> None:
         """Limit what clients may send that cannot be read yet: one before it is admitted, and all of them."""
@@ -506,31 +495,8 @@ class Core:
         self.handshake.close(connection, error.reason, error.text)
         self.handshake.detach(session, now)
 
-    def _refuse_version(self, connection: Connection, *, old: bool) -> None:
-        text = "Only MQTT 5 is spoken here."
-        if old:
-            self.state.counters.refused["unsupported_protocol_version"] += 1
-            self.deliverer.write(connection, REFUSED_3_1_1)
-            connection.state = Phase.CLOSED
-        else:
-            self.handshake.refuse(connection, ConnectCode.UNSUPPORTED_PROTOCOL_VERSION, text)
-
     def _settle(self, now: float) -> None:
         """Publish wills that are due."""
         wills = self.handshake.wills
         while wills:
             self.publisher.publish_own(wills.pop(0), now)
-
-
-def _remaining_length(data: bytes, at: int, end: int) -> tuple[int, int] | None:
-    """Return a packet's remaining length and where its body starts, or None when bytes are missing."""
-    value = shift = 0
-    for body in range(at + 1, min(at + 5, end)):
-        byte = data[body]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, body + 1
-        shift += 7
-    if end >= at + 5:
-        raise malformed("The remaining length has at most four bytes.")
-    return None

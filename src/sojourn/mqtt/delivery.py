@@ -88,18 +88,21 @@ class Deliverer:
         shared = self.shared
         touched = shared.effects.touched
         size = message.size
-        inflight_max = shared.limits.queue_bytes_max - size
-        if self._is_full_for_all(size * len(group.sessions)):
-            inflight_max = -1  # not so fast: who gets it after all is looked at one by one
+        limits = shared.limits
+        bytes_max = limits.queue_bytes_max
+        all_bytes = shared.queued_bytes + shared.inflight_bytes + size * len(group.sessions)
+        if all_bytes > limits.queue_bytes_max_all:
+            bytes_max = 0  # not so fast: who gets it after all is looked at one by one
         sent = 0
         for session in group.sessions:
             connection = session.connection
             inflight = session.inflight
+            inflight_bytes = session.inflight_bytes + size
             if (
                 connection is not None
                 and connection.direct  # so that nothing waits
                 and len(inflight) < connection.window
-                and session.inflight_bytes <= inflight_max
+                and inflight_bytes <= bytes_max
             ):
                 number = session.next_id
                 if number in inflight:
@@ -107,15 +110,15 @@ class Deliverer:
                 else:
                     session.next_id = number + 1 if number < 65_535 else 1
                 inflight[number] = delivery
-                session.inflight_bytes += size
-                sent += 1
+                session.inflight_bytes = inflight_bytes
+                sent += size
                 output = connection.output
                 if not output:
                     touched.append(connection)
                 output.append(head + PACKET_ID[number] + tail)
             else:
                 self.hand(session, delivery, now)
-        shared.inflight_bytes += sent * size
+        shared.inflight_bytes += sent
         shared.counters.delivered += len(group.sessions)
 
     # The careful way ---------------------------------------------------------------------------------

@@ -96,3 +96,8 @@ class Effects:
         """Connections of publishers that are to be told what is wanted (`sojourn-quench`)."""
         self.interests: list[tuple[Subscription, int]] | None = None
         """Subscriptions that came (1) and went (-1), for whoever tells them; None where nobody does."""
+
+    @property
+    def leaves_more(self) -> bool:
+        """Whether there is something that the driver does before the next fact."""
+        return bool(self.unread or self.overflowing or self.subacks)

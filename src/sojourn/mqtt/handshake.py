@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket
 from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
-from mqtt5 import Will as WillPacket
 
 from sojourn.interest import Advertisement, Policy
 from sojourn.interest.values import Scalar
@@ -31,15 +30,16 @@ from sojourn.mqtt.content import (
     stated_attributes,
     subscriber_event,
 )
-from sojourn.mqtt.conventions import ADVERTISE, ADVERTISE_TOPIC, BROKER, NUMBERED, POLICY, PREVIOUS, QUENCH
+from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, POLICY, PREVIOUS, QUENCH
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
-from sojourn.mqtt.message import Message, Properties, new_message
-from sojourn.mqtt.packets import decode, is_reserved, is_topic, protocol_error
-from sojourn.mqtt.session import NEVER, Permissions, Session, Will
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
+from sojourn.mqtt.session import NEVER, Permissions, Session
 from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
+from sojourn.mqtt.wills import is_will_topic, read_will
 
 _CONNECT_CODES = {
     int(Reason.MALFORMED_PACKET): ConnectCode.MALFORMED_PACKET,
@@ -88,8 +88,8 @@ class Handshake:
         elif len(packet.client_id.encode()) > limits.client_id_bytes_max:
             text = f"A client identifier has at most {limits.client_id_bytes_max} bytes."
             self.refuse(connection, ConnectCode.CLIENT_ID_NOT_VALID, text)
-        elif will is not None and not _is_will_topic(will.topic):
-            text = "The will's topic is empty, has a wildcard or is reserved."
+        elif will is not None and not is_will_topic(will.topic):
+            text = "The will's topic is empty, too deep or reserved, or has a wildcard."
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
         elif (unclear := _unclear_content(packet, in_network=self.shared.effects.collects)) is not None:
             self.refuse(connection, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
@@ -124,6 +124,16 @@ class Handshake:
     def refuse_broken(self, connection: Connection, reason: Reason, text: str) -> None:
         """Answer a CONNECT that cannot be read."""
         self.refuse(connection, _CONNECT_CODES.get(int(reason), ConnectCode.UNSPECIFIED_ERROR), text)
+
+    def refuse_version(self, connection: Connection, *, old: bool) -> None:
+        """Answer a CONNECT of another version of the protocol; `old` if its sender reads MQTT 3."""
+        if old:
+            self.shared.counters.refused["unsupported_protocol_version"] += 1
+            self.deliverer.write(connection, REFUSED_3_1_1)
+            connection.state = Phase.CLOSED
+        else:
+            text = "Only MQTT 5 is spoken here."
+            self.refuse(connection, ConnectCode.UNSUPPORTED_PROTOCOL_VERSION, text)
 
     def admit(self, connection: Connection, admission: Admission, now: float) -> None:
         """Let a client in: find or make its session, answer, and send what waited for it."""
@@ -231,7 +241,7 @@ class Handshake:
     ) -> None:
         session.expiry = self._expiry(packet.session_expiry_interval)
         session.expires_s = session.will_s = None
-        session.will = _read_will(packet.will, session.client_id, now) if packet.will is not None else None
+        session.will = read_will(packet.will, session.client_id, now) if packet.will is not None else None
         session.username = admission.username
         session.permissions = admission.permissions
         stated = stated_attributes(packet.user_properties) if admission.may_state else {}
@@ -324,8 +334,11 @@ class Handshake:
             if not connection.output:
                 self.shared.effects.touched.append(connection)
 
-    def detach(self, session: Session, now: float) -> None:
-        """Part a session from its connection; a client that is back in time cancels its will."""
+    def detach(self, session: Session, now: float, *, keeps_will: bool = False) -> None:
+        """Part a session from its connection; a client that is back in time cancels its will.
+
+        `keeps_will`: the broker stops, and the delay of a will does not run while nobody could come back.
+        """
         connection = session.connection
         if connection is None:
             return
@@ -346,7 +359,7 @@ class Handshake:
             delay = min(session.will.delay_s, session.expiry)
             if delay == 0:
                 self._publish_will(session)
-            else:
+            elif not keeps_will:
                 session.will_s = now + delay
                 self._remind(session)
         if self.shared.effects.collects:
@@ -463,11 +476,6 @@ def may_publish(permissions: Permissions | None, topic: str) -> bool:
     return allowed is None or any(pattern.matches(topic) for pattern in allowed)
 
 
-def _is_will_topic(topic: str) -> bool:
-    """Whether a will may be published to a topic; nobody advertises when it is gone."""
-    return is_topic(topic) and not is_reserved(topic) and topic != ADVERTISE_TOPIC
-
-
 def _unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
     """Return what is wrong with a CONNECT's advertisements or its will's policy."""
     said: list[Advertisement | Policy] = []
@@ -480,25 +488,3 @@ def _unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
     except ContentError as error:
         return str(error)
     return None
-
-
-def _read_will(will: WillPacket, client_id: str, now: float) -> Will:
-    policies = property_values(will.user_properties, POLICY)
-    message = new_message(
-        will.topic,
-        will.payload or b"",
-        qos=int(will.qos),
-        now=now,
-        publisher=client_id,
-        retain=will.retain,
-        expiry=will.message_expiry_interval,
-        properties=Properties(
-            will.payload_format_indicator,
-            will.content_type,
-            will.response_topic,
-            will.correlation_data,
-            tuple(will.user_properties),
-        ),
-        policy=parse_policy(policies[0]) if policies else None,
-    )
-    return Will(message, will.will_delay_interval)

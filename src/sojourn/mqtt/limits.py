@@ -28,9 +28,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     queue_messages_max: int = 100_000
     """Messages waiting for one client."""
     queue_bytes_max: int = 16 * 1_048_576
-    """Bytes waiting for one client."""
+    """Bytes waiting for one client, with those that it was sent and has not acknowledged. In a network what
+    is stored for clients has a limit of its own, and this is for the rest: QoS 0 and retained messages."""
     queue_bytes_max_all: int = 512 * 1_048_576
-    """Bytes waiting for all clients together."""
+    """The same for all clients together."""
     input_bytes_max_all: int = 256 * 1_048_576
     """Bytes of packets that have not come whole yet, of all clients together."""
     output_bytes_max: int = 1_048_576

@@ -114,6 +114,20 @@ def _translated(text: str) -> PacketError:
     return malformed(text + ".")
 
 
+def remaining_length(data: bytes, at: int, end: int) -> tuple[int, int] | None:
+    """Return a packet's remaining length and where its body starts, or None when bytes are missing."""
+    value = shift = 0
+    for body in range(at + 1, min(at + 5, end)):
+        byte = data[body]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, body + 1
+        shift += 7
+    if end >= at + 5:
+        raise malformed("The remaining length has at most four bytes.")
+    return None
+
+
 def body_start(frame: bytes) -> int:
     """Return where the variable header of a packet starts."""
     at = 1

@@ -258,13 +258,14 @@ class Publisher:
     def _number(self, message: Message, now: float) -> None:
         # A source is a publisher at one broker: its events take one way to each subscriber, so that their
         # numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
-        message.source = f"{message.publisher}@{self.shared.name}"
+        message.source = f"{message.publisher}@{self.shared.origin}"
         message.sequence = self.shared.number(now)
 
     def _accept(self, message: Message, route: Route, now: float) -> None:
         shared = self.shared
-        if not message.retain:  # else it is numbered already
-            self._number(message, now)
+        if not message.retain:  # else it is numbered already; the same as there, on a hot path
+            message.source = f"{message.publisher}@{shared.origin}"
+            message.sequence = shared.number(now)
         shared.counters.received += 1
         if shared.effects.collects:
             shared.effects.published.append(message)

@@ -6,7 +6,7 @@ that, whenever twice as much waits as the last time, so that a queue is not fill
 The budget counts at the return only. What was sent and not acknowledged is sent again in any case.
 
 In a network the brokers' mobility cores store for clients that are away, in full, and the rules act where the
-client arrives, when what was stored for it is about to be sent (`live/network.py`).
+client arrives, when what was stored for it is about to be sent (`broker/serving.py`).
 
 An event that matches several subscriptions stays if one of them keeps it; one without a policy keeps all.
 Age counts from when the event was published, which its sequence tells (`State.number`).

@@ -79,6 +79,10 @@ class Retained:
         for message in self._kept.values():
             self._place(message)
 
+    def reconfigure(self, messages_max: int, bytes_max: int) -> None:
+        """Take in other limits; what is kept stays, also where it is more than they allow."""
+        self._messages_max, self._bytes_max = messages_max, bytes_max
+
     @property
     def count(self) -> int:
         """How many messages are kept."""
@@ -189,7 +193,7 @@ class Retained:
         """Return all messages in the order of their keys, and an empty one for each tombstone."""
         self._drop_expired(now)
         keys: list[tuple[Key, str]] = [(key_of(message), topic) for topic, message in self._kept.items()]
-        keys += [(tuple(one), topic) for topic, one in self._tombstones.items() if not one.is_old(now)]
+        keys += [(one, topic) for topic, one in self._tombstones.items() if not one.is_old(now)]
         for _, topic in sorted(keys):  # what changed since this began is told as it is by then
             message, tombstone = self._kept.get(topic), self._tombstones.get(topic)
             if message is None and tombstone is not None:

@@ -55,9 +55,14 @@ class State:
         session_expiry_max_s: float | None = None,
     ) -> None:
         self.name = name
+        self.origin = name
+        """What sources of events published here are named after. A broker that has forgotten which numbers it
+        gave takes another name, so that what it numbers anew is not taken for what was there before."""
         self.limits = limits
         self.shared_subscriptions = shared_subscriptions
         self._session_expiry_max_s = session_expiry_max_s
+        """For how long events for absent clients are stored elsewhere, if they are: no session must claim to
+        live for longer."""
         self.effects = Effects()
         self.counters = Counters()
         self.sessions: dict[str, Session] = {}
@@ -82,6 +87,12 @@ class State:
         self._moments_made = 0
         self._moments_max = SPARE_MOMENTS
 
+    def reconfigure(self, limits: Limits, session_expiry_max_s: float | None) -> None:
+        """Take in other limits."""
+        self.limits = limits
+        self._session_expiry_max_s = session_expiry_max_s
+        self.retained.reconfigure(limits.retained_messages_max, limits.retained_bytes_max)
+
     @property
     def session_expiry_max(self) -> int:
         """The longest interval for which a session is kept, in whole seconds; `NEVER` without a limit."""
@@ -89,6 +100,20 @@ class State:
         if further_s is None or further_s >= limit:
             return limit
         return max(1, int(further_s))  # 0 would mean that no session outlives its connection
+
+    def put_by(self, connection: Connection, data: bytes) -> None:
+        """Keep what came on a connection and cannot be read yet."""
+        connection.pieces.append(data)
+        connection.have += len(data)
+        self.input_bytes += len(data)
+
+    def take_up(self, connection: Connection) -> bytes:
+        """Return what was kept of a connection, to be read now."""
+        data = b"".join(connection.pieces)
+        connection.pieces.clear()
+        self.input_bytes -= connection.have
+        connection.have = 0
+        return data
 
     def remind(self, moment_s: float, about: Due, whom: int | str) -> None:
         """Note a moment at which to look at a connection or a session again."""

@@ -45,7 +45,8 @@ LINGER_S = 5.0
 """How long a connection that is closed may take to read what it was told."""
 CHECKS_AT_ONCE_MAX = 2
 """Passwords that are compared at the same time."""
-TICK_S_MAX = 60.0
+LOOK_S = 0.02
+"""How soon after something happened it is looked whether anything is due because of it."""
 SEAL_S = 5.0
 
 _log = logging.getLogger("sojourn.node")
@@ -116,7 +117,8 @@ class Node:
         broker.handle(fact, now)
         while broker.knocks:
             self._answer(broker.knocks.pop(0), now)
-        self._schedule()
+        if not self._flushing:
+            self._schedule()
 
     def opened(self, client: ClientConnection, peer: str) -> int:
         """Take a new connection, and number it."""
@@ -149,26 +151,26 @@ class Node:
 
     def _schedule(self) -> None:
         """Have the turn end once everything that came together has been told."""
-        if not self._flushing:
-            self._flushing = True
-            self.loop.call_soon(self.flush)
+        self._flushing = True
+        self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
         """End a loop turn: make safe what was promised, then do what the broker wants."""
         self._flushing = False
-        now = self.now()
-        turn = self.broker.turn(now)
-        if self.keeper is not None:
-            fact = self.keeper.commit(self.broker, turn.entries)
+        now = self._epoch_s + self.loop.time()
+        broker = self.broker
+        turn = broker.turn(now)
+        if self.keeper is not None and turn.entries:
+            fact = self.keeper.commit(broker, turn.entries)
             if fact is not None:
-                self.broker.handle(fact, now)
-                self._schedule()
+                self.tell(fact)
         self._carry_out(turn)
-        if self.broker.has_more:
+        if broker.to_pump and not self._flushing:
             self._schedule()
-        if self.core.state.filters.wants_index and not self._indexing:
+        if broker.core.state.filters.wants_index and not self._indexing:
             self._prepare_index()
-        self._set_timer()
+        if self._timer is None or self._timer_s > now + LOOK_S:
+            self._look_by(now + LOOK_S)
 
     def _carry_out(self, turn: Turn) -> None:
         connections = self.connections
@@ -186,11 +188,9 @@ class Node:
             for peer, why in turn.peer_closes:
                 self.links.close(peer, why)
         for number in turn.holds:
-            if number in connections:
-                connections[number].hold()
+            connections[number].hold()
         for number in turn.releases:
-            if number in connections:
-                connections[number].release()
+            connections[number].release()
         for note in turn.notes:
             self._witness(note)
 
@@ -256,27 +256,31 @@ class Node:
 
         self._begin(prepare())
 
-    def _set_timer(self) -> None:
-        moment_s = self.broker.next_moment()
-        if self.keeper is not None and self.keeper.look_again_s is not None:
-            moment_s = min(moment_s or self.keeper.look_again_s, self.keeper.look_again_s)
-        if moment_s is None:
-            return
-        moment_s = min(moment_s, self.now() + TICK_S_MAX)
+    def _look_by(self, moment_s: float) -> None:
+        """Look at the latest at this moment whether something is due."""
         if self._timer is not None:
             if self._timer_s <= moment_s:
                 return
             self._timer.cancel()
         self._timer_s = moment_s
-        self._timer = self.loop.call_at(moment_s - self._epoch_s, self._tick)
+        self._timer = self.loop.call_at(moment_s - self._epoch_s, self._look)
 
-    def _tick(self) -> None:
+    def _look(self) -> None:
+        """Say that time has passed if something is due, and look again when the next thing is."""
         self._timer = None
+        now = self.now()
         if self.keeper is not None:
-            fact = self.keeper.look_for_room(self.broker, self.now())
+            fact = self.keeper.look_for_room(self.broker, now)
             if fact is not None:
                 self.tell(fact)
-        self.tell(facts.TimePassed())
+        moment_s = self.broker.next_moment()
+        if moment_s is not None and moment_s <= now:
+            self.tell(facts.TimePassed())
+            moment_s = self.broker.next_moment()
+        room_s = self.keeper.look_again_s if self.keeper is not None else None
+        moments = [one for one in (moment_s, room_s) if one is not None]
+        if moments:
+            self._look_by(max(min(moments), now + LOOK_S))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)

@@ -2,8 +2,8 @@
 
 A broker whose store cannot be written refuses whatever it would have to promise, and goes on serving the rest
 (`StoreFilled`). What it had taken in already is made safe in the room that was set aside (`Journal.reserve`);
-where even that is not enough the journal is torn, and only the snapshot that is taken once there is room mends
-it (`StoreMended`).
+where even that is not enough the journal is torn, and only the snapshot that is taken once there is room
+mends it (`StoreMended`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Keeper:
         return cls(journal), broker
 
     def commit(self, broker: LiveBroker, entries: list[bytes]) -> facts.Remembered | None:
-        """Make entries safe before anybody hears of what they led to; return what the broker is to be told."""
+        """Make entries safe before anybody hears of them; return what the broker is to be told."""
         journal = self.journal
         for entry in entries:
             journal.append(entry)

@@ -1,0 +1,110 @@
+"""A broker in another network than in its last life: what its clients have goes over, the rest begins anew.
+
+Sessions are the session core's and stay. Stored events, and how far each client had come, are taken out of
+the old network's mobility core and put into the new one's. Routing tables are not taken over: the links are
+new, so neighbours tell each other everything again (`reconciling.py`). Events that were queued for a
+neighbour which is still one go into the new queue; those for others cannot be saved, and are counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sojourn.broker.network import Network
+from sojourn.broker.roamers import Roamer
+from sojourn.broker.settings import Settings
+from sojourn.broker.wire import Carried, kind_of
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.session import Delivery
+from sojourn.routing.messages import Kind, Publish
+
+
+class _Kept(NamedTuple):
+    """What is stored for one client."""
+
+    epoch: int
+    marks: dict[str, int]
+    events: list[Publish]
+
+
+def is_another_network(old: Settings, new: Settings) -> bool:
+    """Whether two settings differ in what a network is made of, and not only in limits and times."""
+    parts = (
+        (one.brokers, one.links, one.routing, one.routes, one.mobility.subscribers, one.mobility.publishers)
+        for one in (old, new)
+    )
+    return next(parts) != next(parts)
+
+
+def transplant(core: Core, old: Network | None, settings: Settings, life: str, now: float) -> Network | None:
+    """Return the network of a broker that has other settings now; nobody is connected at this moment."""
+    kept = _taken_out(core, old)
+    core.state.shared_subscriptions = not settings.routes
+    if not settings.routes:
+        core.effects.collects = False
+        _put_into_sessions(core, kept)
+        return None
+    network = Network(settings, core, life)
+    if old is not None:
+        network.seen = old.seen
+        network.clients.drops = old.clients.drops
+        _requeue(old, network)
+    for client_id in list(core.state.sessions):
+        _settle_in(network, client_id, kept.get(client_id), now)
+    return network
+
+
+def _taken_out(core: Core, old: Network | None) -> dict[str, _Kept]:
+    if old is None:
+        found = {}
+        for client_id, session in core.state.sessions.items():
+            events: list[Publish] = [Carried(delivery.message) for delivery in session.queue]
+            core.forget_queue(session)
+            found[client_id] = _Kept(0, {}, events)
+        return found
+    subscribers = old.clients.broker.subscribers
+    found = {}
+    for client, roamer in old.clients.roamers.items():
+        holding = subscribers.main.get(client)
+        if holding is not None and holding.is_stay():
+            events = [*holding.forwarded, *holding.queue]
+            found[old.links.names.client_name(client)] = _Kept(roamer.epoch, dict(holding.marks), events)
+        else:
+            found[old.links.names.client_name(client)] = _Kept(roamer.epoch, {}, [])
+    return found
+
+
+def _put_into_sessions(core: Core, kept: dict[str, _Kept]) -> None:
+    """Let stored events wait in the sessions themselves, where nobody else stores them."""
+    for client_id, one in kept.items():
+        session = core.state.sessions.get(client_id)
+        if session is None:
+            continue
+        on_their_way = {delivery.message for delivery in session.inflight.values() if delivery is not None}
+        for event in one.events:
+            assert isinstance(event, Carried), "live brokers carry MQTT messages"
+            if event.message not in on_their_way:
+                core.deliverer.hand(session, Delivery(event.message, event.message.qos), 0.0)
+
+
+def _settle_in(network: Network, client_id: str, kept: _Kept | None, now: float) -> None:
+    session = network.core.state.sessions[client_id]
+    client = network.links.names.client_number(client_id)
+    epoch = max(kept.epoch if kept is not None else 0, network.arrivals.next_epoch(client, now))
+    roamer = network.clients.roamers[client] = Roamer(epoch, None, None, now)
+    network.clients.arrive(client, session, roamer, now)
+    network.clients.lost(client, roamer, now)
+    if kept is not None and kept.events:
+        network.clients.broker.subscribers.restore(client, kept.events, kept.marks)
+
+
+def _requeue(old: Network, network: Network) -> None:
+    """Put events that neighbours have not acknowledged into the queues of the new links."""
+    for peer, channel in old.links.channels.items():
+        left = [body for body in channel.reset() if kind_of(body) == Kind.PUBLISH]
+        into = network.links.channels.get(peer)
+        if into is None:
+            network.clients.drops["the link was removed"] += len(left)
+            continue
+        for body in left:
+            into.put(body)

@@ -1,0 +1,45 @@
+"""Wills as CONNECT brings them; when they are due is `handshake.py`'s business."""
+
+from __future__ import annotations
+
+from mqtt5 import Will as WillPacket
+
+from sojourn.interest import TopicError
+from sojourn.interest.topics import check_topic
+from sojourn.mqtt.content import parse_policy, property_values
+from sojourn.mqtt.conventions import ADVERTISE_TOPIC, POLICY
+from sojourn.mqtt.message import Properties, new_message
+from sojourn.mqtt.packets import is_reserved
+from sojourn.mqtt.session import Will
+
+
+def is_will_topic(topic: str) -> bool:
+    """Whether a will may be published to a topic; nobody advertises when it is gone."""
+    try:
+        check_topic(topic)
+    except TopicError:
+        return False
+    return not is_reserved(topic) and topic != ADVERTISE_TOPIC
+
+
+def read_will(will: WillPacket, client_id: str, now: float) -> Will:
+    """Return the will of a client; its time to live begins when it is published."""
+    policies = property_values(will.user_properties, POLICY)
+    message = new_message(
+        will.topic,
+        will.payload or b"",
+        qos=int(will.qos),
+        now=now,
+        publisher=client_id,
+        retain=will.retain,
+        expiry=will.message_expiry_interval,
+        properties=Properties(
+            will.payload_format_indicator,
+            will.content_type,
+            will.response_topic,
+            will.correlation_data,
+            tuple(will.user_properties),
+        ),
+        policy=parse_policy(policies[0]) if policies else None,
+    )
+    return Will(message, will.will_delay_interval)

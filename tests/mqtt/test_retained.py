@@ -1,0 +1,253 @@
+"""Retained values: the same at every broker in the end, and none holds room when its time has run out."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import pytest
+from mqtt5 import PubAckPacket, PublishPacket, QoS, Will
+
+from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.message import Message, new_message
+from sojourn.mqtt.retained import SPARE_EXPIRIES, TOMBSTONE_S, TOMBSTONES_MAX, Retained
+from tests.mqtt.world import World
+
+
+def value(
+    payload: bytes,
+    sequence: int,
+    source: str = "s",
+    *,
+    topic: str = "t",
+    now: float = 1_000.0,
+    expiry: int | None = None,
+) -> Message:
+    """A numbered message as another broker tells it."""
+    message = new_message(topic, payload, qos=0, now=now, retain=True, expiry=expiry)
+    message.sequence, message.source = sequence, source
+    return message
+
+
+def network(name: str = "B1", limits: Limits | None = None) -> World:
+    """A broker that has others."""
+    world = World(limits, name)
+    world.core.effects.collects = True
+    return world
+
+
+def kept(world: World, topic: str = "t") -> bytes | None:
+    """The value that a broker keeps."""
+    message = world.core.state.retained.get(topic)
+    return None if message is None else message.payload
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+@pytest.mark.parametrize("last", [b"second", b""])
+def test_values_published_at_two_brokers_at_once_agree(qos: int, last: bytes) -> None:
+    """Each hears of the other's after its own; both keep the same, be it a value or none."""
+    worlds = [network("B1"), network("B2")]
+    for world, payload in zip(worlds, (b"first", last), strict=True):
+        client = world.client()
+        client.connect("client")
+        client.publish("t", payload, qos, retain=True)
+    told = [world.core.effects.published[0] for world in worlds]
+    news = [worlds[0].core.retain(told[1]), worlds[1].core.retain(told[0])]
+    assert sorted(news) == [False, True], "one of them is later for both"
+    assert kept(worlds[0]) == kept(worlds[1]) == (last or None)
+
+
+def test_any_order_leads_to_the_same_values() -> None:
+    """Values, an empty one and repetitions, in every order of arrival."""
+    told = [value(b"old", 5), value(b"b", 7, "b"), value(b"a", 7, "a"), value(b"", 6), value(b"old", 5)]
+    ends = set()
+    for order in itertools.permutations(told):
+        world = network()
+        for message in order:
+            world.core.retain(message)
+        ends.add(kept(world))
+    assert ends == {b"b"}
+
+
+def test_an_old_value_does_not_come_back_after_an_empty_one() -> None:
+    """It is known to be old, also after a restart; a later one is taken."""
+    world = network()
+    assert world.core.retain(value(b"old", 1_000_000_000))
+    assert world.core.retain(value(b"", 1_000_000_002))
+    world.core = pickle.loads(pickle.dumps(world.core))  # noqa: S301  (our own)
+    assert not world.core.retain(value(b"late", 1_000_000_001))
+    assert kept(world) is None
+    assert world.core.state.retained.tombstones == 1
+    assert world.core.retain(value(b"new", 1_000_000_003))
+    assert kept(world) == b"new"
+    assert world.core.state.retained.tombstones == 0
+
+
+def test_what_is_published_here_is_later_than_what_was_heard() -> None:
+    """Also where the other broker's clock is ahead: the number goes on from there."""
+    world = network()
+    ahead = int((world.now + 60) * 1e6)
+    assert world.core.retain(value(b"theirs", ahead))
+    client = world.client()
+    client.connect("client")
+    client.publish("t", b"ours", retain=True)
+    assert kept(world) == b"ours"
+    (told,) = world.core.effects.published
+    assert told.sequence > ahead
+    assert told.source == "client@B1"
+    other = network("B2")
+    other.core.retain(value(b"theirs", ahead))
+    assert other.core.retain(told)
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_retained_will_is_numbered_like_any_event(qos: int) -> None:
+    """So that all brokers agree on whether it is the last."""
+    world = network()
+    client = world.client()
+    client.connect("client", will=Will("t", payload=b"gone", qos=QoS(qos), retain=True))
+    ahead = int((world.now + 60) * 1e6)
+    world.core.retain(value(b"theirs", ahead))
+    client.lose()
+    assert kept(world) == b"gone"
+    (told,) = world.core.effects.published
+    assert world.core.state.retained.get("t").sequence == told.sequence > ahead  # type: ignore[union-attr]
+
+
+def test_numbers_are_the_same_when_packets_are_told_again() -> None:
+    """Retained values keep their keys over a restart, events of QoS 0 in between or not."""
+    world = network()
+    world.core.kept = []
+    client = world.client()
+    client.connect("client")
+    admitted = len(world.core.take_kept())
+    assert admitted == 1
+    world.core.retain(value(b"theirs", int((world.now + 60) * 1e6)))
+    for number in range(5):
+        client.publish("unsure", b"%d" % number)
+        client.publish(f"t/{number}", b"x", number % 2, retain=True)
+    live = [(one.topic, one.sequence) for one in world.core.retained_values(world.now)]
+    packets = world.core.take_kept()
+    again = network()
+    client = again.client()
+    client.connect("client")
+    again.core.retain(value(b"theirs", int((world.now + 60) * 1e6)))
+    again.core.received_again(client.number, packets, again.now)
+    assert [(one.topic, one.sequence) for one in again.core.retained_values(again.now)] == live
+
+
+def test_brokers_exchange_all_they_know() -> None:
+    """Values and their ends in the order of their keys; whoever has them already hears no news."""
+    here, there = network(), network("B2")
+    for number in range(4):
+        here.core.retain(value(b"%d" % number, 1_000_000_010 - number, topic=f"t/{number}"))
+    here.core.retain(value(b"", 1_000_000_020, topic="t/2"))
+    there.core.retain(value(b"stale", 1_000_000_000, topic="t/2"))
+    told = list(here.core.retained_values(here.now))
+    assert [one.topic for one in told] == ["t/3", "t/1", "t/0", "t/2"]
+    assert all(one.retain for one in told)
+    assert [one.payload for one in told] == [b"3", b"1", b"0", b""]
+    assert all(there.core.retain(one) for one in told)
+    assert not any(there.core.retain(one) for one in here.core.retained_values(here.now))
+    assert not any(here.core.retain(one) for one in there.core.retained_values(here.now))
+    assert [kept(there, f"t/{number}") for number in range(4)] == [b"0", b"1", None, b"3"]
+
+
+def test_telling_all_values_may_be_interrupted() -> None:
+    """What changes before its turn is told as it is by then."""
+    world = network()
+    for number in range(3):
+        world.core.retain(value(b"x", 1_000_000_000 + number, topic=f"t/{number}"))
+    values = world.core.retained_values(world.now)
+    assert next(values).topic == "t/0"
+    world.core.retain(value(b"", 1_000_000_010, topic="t/1"))
+    world.core.retain(value(b"new", 1_000_000_011, topic="t/2"))
+    assert [(one.payload, one.sequence) for one in values] == [(b"", 1_000_000_010), (b"new", 1_000_000_011)]
+
+
+def test_expired_values_hold_no_room() -> None:
+    """A broker full of values whose time has run out takes new ones, and bytes are counted right."""
+    world = World(Limits(retained_messages_max=3))
+    client = world.client()
+    client.connect("client")
+
+    def publish(topic: str, **options: int) -> int:
+        client.publish(topic, b"x", 1, retain=True, **options)
+        return int(client.next(PubAckPacket).reason_code)
+
+    assert [publish(f"short/{number}", message_expiry_interval=10) for number in range(3)] == [0, 0, 0]
+    assert publish("long") == 0x97
+    world.wait(10)
+    assert [publish(f"long/{number}") for number in range(4)] == [0, 0, 0, 0x97]
+    retained = world.core.state.retained
+    assert retained.count == 3
+    assert retained.bytes == sum(one.size for one in retained.values(world.now) if one.payload)
+
+
+def test_an_expired_value_leaves_its_key() -> None:
+    """Else a broker that hears of an older one after it would keep that, and others would not."""
+    world = network()
+    world.core.retain(value(b"short", 1_000_000_002, expiry=5))
+    world.now += 6
+    assert [one.payload for one in world.core.retained_values(world.now)] == [b""]
+    assert not world.core.retain(value(b"older", 1_000_000_001, now=world.now))
+    assert kept(world) is None
+
+
+def test_a_later_value_for_which_there_is_no_room_ends_the_earlier() -> None:
+    """It is counted and passed on as news; a value that is known to be old is worse than none."""
+    world = network(limits=Limits(retained_bytes_max=100))
+    assert world.core.retain(value(b"small", 1_000_000_001))
+    assert world.core.retain(value(bytes(200), 1_000_000_002))
+    assert kept(world) is None
+    assert world.core.state.counters.refused["publish"] == 1
+    assert world.core.state.retained.bytes == 0
+
+
+def test_tombstones_are_bounded_in_number_and_time() -> None:
+    """They take no room from values; the earliest go first, and all of them after a day."""
+    retained = Retained(1, 100)
+    first = 1_000_000_000
+    for number in range(TOMBSTONES_MAX + 10):
+        assert retained.keep(value(b"", first + number, topic=f"t/{number}"))
+    assert retained.tombstones == TOMBSTONES_MAX
+    assert retained.is_news(value(b"x", first - 1, topic="t/9"))
+    assert not retained.is_news(value(b"x", first - 1, topic="t/10"))
+    assert (retained.count, retained.bytes) == (0, 0)
+    assert retained.keep(value(b"x", first - 1, topic="u"))
+    later = 1_001.0 + TOMBSTONE_S
+    assert [one.topic for one in retained.values(later)] == ["u"]
+    retained.keep(value(b"", int(later * 1e6), topic="v", now=later))
+    assert retained.tombstones == 1
+
+
+def test_tombstones_of_long_topics_are_bounded_too() -> None:
+    """The longest topics that there are, in no time."""
+    retained = Retained(1, 100)
+    for number in range(1_000):
+        retained.keep(value(b"", 1_000_000_000 + number, topic=f"{number}".rjust(65_000, "x")))
+    assert 400 < retained.tombstones < 600
+
+
+def test_replacing_a_value_that_expires_costs_no_memory() -> None:
+    """A sensor that says how long each value holds."""
+    retained = Retained(10, 10_000)
+    for number in range(5 * SPARE_EXPIRIES):
+        assert retained.keep(value(b"x", 1_000_000_000 + number, expiry=1_000))
+    assert len(retained._expiring) <= SPARE_EXPIRIES + 2
+    assert retained.count == 1
+    assert not retained.matching("t", 2_001.0)
+
+
+def test_retained_messages_come_in_the_order_of_their_numbers() -> None:
+    """Whatever became of the tree in between: packet identifiers depend on it, and a journal on them."""
+    world = World()
+    client = world.client()
+    client.connect("client")
+    for topic in ("b", "a", "c"):
+        client.publish(topic, b"old", 1, retain=True)
+    client.publish("b", b"new", 1, retain=True)
+    world.core = pickle.loads(pickle.dumps(world.core))  # noqa: S301  (our own)
+    client.inbox.clear()
+    client.subscribe("#")
+    assert [client.next(PublishPacket).topic for _ in range(3)] == ["a", "c", "b"]
