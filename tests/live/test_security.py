@@ -126,7 +126,7 @@ def test_a_broker_of_another_authority_is_no_neighbour(tmp_path: Path) -> None:
         for server in (first, second):
             assert server.node is not None
             assert server.node.network is not None
-            assert not any(channel.open for channel in server.node.network.channels.values())
+            assert not any(channel.open for channel in server.node.network.links.channels.values())
         await first.stop()
         await second.stop()
 
