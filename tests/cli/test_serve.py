@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -288,6 +289,37 @@ def test_log_lines_carry_their_fields() -> None:
     assert line["level"] == "info"
     assert line["odd"] == "{1, 2}"
     assert TextLines().format(record).endswith("INFO sojourn.node link x peer=B2 odd={1, 2}")
+
+
+def test_nobody_forges_a_log_line() -> None:
+    """What a client calls itself stays on the line it is mentioned in, in both formats."""
+    name = "x\n2026-01-01 00:00:00,000 ERROR sojourn.node all is lost\x1b[2J\u2028é"
+    record = logging.makeLogRecord({"name": "sojourn", "levelname": "INFO", "msg": name, "client": name})
+    for line in (TextLines().format(record), JsonLines().format(record)):
+        assert len(line.splitlines()) == 1
+        assert line.isprintable()
+    assert "é" in TextLines().format(record)
+
+
+def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
+    """Of a client port that somebody has, and of a page that is not ours: neither is announced."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        path = tmp_path / "one.toml"
+        command = [*SOJOURN, "serve", str(path), "--all", "--logs", str(tmp_path / "logs")]
+        path.write_text(f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:{port}"\n')
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode == 2
+        last = ended.stderr.splitlines()[-1]
+        assert f"B1 cannot listen on 127.0.0.1:{port}: another process has that port" in last
+        path.write_text(f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\npage = "127.0.0.1:{port}"\n')
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fleet:
+            assert fleet.stderr is not None
+            said = read_until(fleet.stderr, "Ctrl-C stops them all")
+            fleet.send_signal(signal.SIGTERM)
+            fleet.communicate(timeout=30)
+    assert "its page is" not in said
+    assert f"B1 runs without its page: Cannot serve the page on 127.0.0.1:{port}: another process" in said
 
 
 def test_a_broker_tells_how_it_is_doing() -> None:

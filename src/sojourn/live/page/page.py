@@ -126,7 +126,7 @@ class PageServer:
         try:
             async with asyncio.timeout(REQUEST_S):
                 request = await reader.readuntil(b"\r\n\r\n")
-            await self._answer(writer, request)
+            await self._answer(reader, writer, request)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever asked has gone, or does not speak HTTP
         finally:
@@ -134,7 +134,9 @@ class PageServer:
             self._watching.discard(writer)
             writer.close()
 
-    async def _answer(self, writer: asyncio.StreamWriter, request: bytes) -> None:
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+    ) -> None:
         lines = request.decode("latin-1").split("\r\n")
         method, _, rest = lines[0].partition(" ")
         path = rest.partition(" ")[0].partition("?")[0]
@@ -144,7 +146,7 @@ class PageServer:
         elif method not in ("GET", "HEAD"):
             await self._write(writer, Answer("405 Method Not Allowed", "text/plain", b"GET or HEAD.\n"))
         elif path == "/stream" and method == "GET" and self._streams:
-            await self._stream(writer)
+            await self._stream(reader, writer)
         elif path in self._routes:
             await self._write(writer, self._routes[path](), with_body=method == "GET")
         else:
@@ -176,19 +178,23 @@ class PageServer:
 
     # What there is to say --------------------------------------------------------------------------------
 
-    async def _stream(self, writer: asyncio.StreamWriter) -> None:
+    async def _stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._watching) >= STREAMS_MAX:
             await self._write(writer, Answer("503 Service Unavailable", "text/plain", b"Too many watch.\n"))
             return
         self._asking.pop(writer, None)
         self._watching.add(writer)
         writer.write(self._head("200 OK", "text/event-stream"))
-        while not writer.is_closing():
-            writer.write(b"data: " + self._state() + b"\n\n")
-            async with asyncio.timeout(REQUEST_S):
-                await writer.drain()
-            assert self._next is not None
-            await asyncio.shield(self._next)
+        gone = asyncio.ensure_future(reader.read(1))  # who watches has nothing more to say
+        try:
+            while not (writer.is_closing() or gone.done()):
+                writer.write(b"data: " + self._state() + b"\n\n")
+                async with asyncio.timeout(REQUEST_S):
+                    await writer.drain()
+                assert self._next is not None
+                await asyncio.wait({gone, self._next}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
 
     def _ticked(self, _report: Report) -> None:
         if self._next is not None and not self._next.done():
