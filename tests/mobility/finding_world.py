@@ -172,11 +172,12 @@ class World:
             held = broker.held.pop(give.client)
             assert (held.epoch, number) < (give.epoch, give.to), "sessions go along growing pairs only"
             self._lose(held.connection)
-            if give.epoch <= self.brokers[give.to].reborn_epoch:
-                self.lawless.add(held.state)
             finder.give(give.client, give.epoch, give.to, held.state)
         finder.gives.clear()
         for message in finder.sends:
+            if isinstance(message, Found) and message.state is not None:
+                if message.epoch <= self.brokers[message.destination].reborn_epoch:
+                    self.lawless.add(message.state)
             others = [other for other in range(len(self.brokers)) if other != number]
             for to in others if message.destination == EVERYBODY else [message.destination]:
                 self.wires[number, to].append(message)

@@ -406,10 +406,13 @@ class Finder:
         epoch, broker = trail.latest
         heir = self._heirs.pop(client, None)
         if heir is not None:
+            trail.settle(max([message.epoch, *(debt.epoch for debt in trail.debts.values())]))
             self._tell(client, heir.pair, state=state, holder=message.holder)
         elif broker == self.number or is_expected:
-            # Whoever was heard of since, and has not asked here, does not expect an answer from here.
-            epoch = epoch if broker == self.number else message.epoch
+            if broker != self.number:
+                # Somebody was heard of who has not asked here, and so does not expect to be sent anything.
+                epoch = message.epoch
+                self._find(client, broker, epoch)
             trail.settle(epoch)
             self.results.append(Result(client, 0, epoch, state, message.holder))
         else:  # the question was forgotten; the one who asked last was told that nothing is here
