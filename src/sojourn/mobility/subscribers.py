@@ -28,7 +28,7 @@ Not here: pings (a driver feeds `SubscriberLost` when enough of them were missed
 (`stays.py`), and what any of it costs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sojourn.mobility import facts
@@ -46,7 +46,7 @@ from sojourn.mobility.requests import Requests
 from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.transfers import Transfers
 from sojourn.mobility.visits import Placement, Visits
-from sojourn.routing.messages import Handoff, Kind
+from sojourn.routing.messages import Handoff, Kind, Marks, Publish
 from sojourn.routing.router import Router
 
 __all__ = ["Placement", "Subscribers"]
@@ -61,6 +61,7 @@ class Subscribers:
         "_memory",
         "_moment",
         "_post",
+        "_queues",
         "_receive",
         "_shelf",
         "_visits",
@@ -90,7 +91,7 @@ class Subscribers:
         self._moment = Moment()
         self._memory = memory = Memory(self._moment, scheme.memory_max)
         self._post = post = Post(number, router, next_hop)
-        queues = Queues(scheme, effects)
+        self._queues = queues = Queues(scheme, effects)
         self._shelf = shelf = Shelf(router, scheme, queues)
         requests = Requests(scheme, post, self._moment, predictor)
         giving = Giving(scheme, shelf, queues, post, effects)
@@ -203,6 +204,16 @@ class Subscribers:
             for holding in older:
                 found[holding.state.name.lower()] += 1
         return found
+
+    def restore(self, client: int, publications: Sequence[Publish], marks: Marks) -> None:
+        """Put back what was stored for a subscriber that is away, and how far it had come.
+
+        For a driver that moves its subscribers into a new broker of theirs.
+        """
+        holding = self.main[client]
+        holding.note_marks(marks)
+        for publication in publications:
+            self._queues.take_in_late(holding, publication)
 
     # Forgetting --------------------------------------------------------------------------------------
 
