@@ -172,7 +172,7 @@ def assert_nothing_dangles(desk: Desk) -> None:
     router, half = broker.router, broker.subscribers
     holdings = [*half.main.values(), *(one for older in half.older.values() for one in older)]
     named = {*half.main, *half.older, *half.past, *broker.stays, *roamers, *network.arrivals.waiting}
-    named |= {*finder._askers, *finder._searches}
+    named |= finder.clients()
     assert named <= links.names._names.keys()
     subs = {*router.subs, *router.local_subs}
     subs |= {sub for held in router._sub_covering.held.values() for sub in held}
