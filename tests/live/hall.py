@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import struct
 from collections import deque
 from typing import Any
 
@@ -12,6 +13,7 @@ import mqtt5
 from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
 
 from sojourn.broker import facts
+from sojourn.broker.effects import Note
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.network import Network
 from sojourn.broker.settings import MobilityConfig, RoutingConfig
@@ -20,6 +22,9 @@ from sojourn.mqtt import conventions
 from sojourn.mqtt.core import Core
 
 START_S = 1_700_000_000.0
+ROUNDS_MAX = 10_000
+HEAD_BYTES = 17
+"""What stands before the body of a frame: its length, kind, number and rank."""
 
 
 def line(
@@ -33,6 +38,17 @@ def line(
         mobility=MobilityConfig(subscribers=scheme, timeout_s=timeout_s, **mobility),  # type: ignore[arg-type]
         routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
     )
+
+
+def frames_of(data: bytes) -> list[bytes]:
+    """What a broker wrote to a neighbour, in pieces that say one thing each."""
+    found = []
+    while data:
+        (length,) = struct.unpack_from(">I", data)
+        end = HEAD_BYTES + length
+        found.append(data[:end])
+        data = data[end:]
+    return found
 
 
 class Memory:
@@ -56,6 +72,12 @@ class Desk:
         self.broker = self.revived("life")
         self.peer_writes: dict[str, bytearray] = {}
         """What the broker wrote to each neighbour and no link has carried yet."""
+        self.peer_closes: list[str] = []
+        """Neighbours whose connections the broker wants to begin anew."""
+        self.held: set[int] = set()
+        """Clients that are not read at present."""
+        self.notes: list[Note] = []
+        """What a page or a trace would have been told."""
         self.carry_out()
 
     @property
@@ -69,21 +91,43 @@ class Desk:
         assert self.broker.network is not None
         return self.broker.network
 
+    @property
+    def due_s(self) -> float:
+        """When the broker wants to hear of the time."""
+        moment_s = self.broker.next_moment()
+        return math.inf if moment_s is None else moment_s
+
     def revived(self, life: str) -> LiveBroker:
         """The broker that the store leaves."""
         return LiveBroker.revived(
             self.settings, life, self.hall.now, self.store.state, list(self.store.written)
         )
 
-    def restart(self) -> None:
-        """Die without a word, and come back from the store."""
+    def replayed(self) -> LiveBroker:
+        """The broker as it was told all facts of the store again, before it begins another life."""
+        assert self.store.state is None, "all facts are there"
+        broker = LiveBroker(self.settings, "life", remembers=True)
+        for data in self.store.written:
+            broker.replay(facts.read_entry(data))
+        return broker
+
+    def restart(self, *, forgets: int = 0) -> None:
+        """Die without a word, and come back from the store, without its last lines where power failed."""
+        assert 0 <= forgets <= len(self.store.written), "nobody forgets more than it knew"
+        self.store.written = self.store.written[: len(self.store.written) - forgets]
         self.lives += 1
         for visitor in list(self.visitors.values()):
             visitor.is_over = True
         self.visitors.clear()
         self.peer_writes.clear()
+        self.peer_closes.clear()
+        self.held.clear()
         self.broker = self.revived(f"life {self.lives}")
         self.carry_out()
+
+    def delete_store(self) -> None:
+        """Lose everything that was ever written; the broker notices when it is restarted."""
+        self.store = Memory()
 
     def keep(self) -> None:
         """Let a snapshot take the place of all facts."""
@@ -103,6 +147,10 @@ class Desk:
         self.store.written += turn.entries
         for peer, data in turn.peer_writes:
             self.peer_writes.setdefault(peer, bytearray()).extend(data)
+        self.peer_closes += [peer for peer, _ in turn.peer_closes]
+        self.held |= {*turn.holds}
+        self.held -= {*turn.releases}
+        self.notes += turn.notes
         written = dict(turn.writes)
         for number in dict.fromkeys([*written, *turn.closes]):
             visitor = self.visitors.get(number)
@@ -143,10 +191,10 @@ class Hall:
                     self.by_name[end].tell(facts.PeerLost(far))
                     self.by_name[end].peer_writes.pop(far, None)
 
-    def restart(self, name: str) -> None:
+    def restart(self, name: str, *, forgets: int = 0) -> None:
         """Kill a broker and start it again; its links break and begin anew."""
         self.unlink(name)
-        self.by_name[name].restart()
+        self.by_name[name].restart(forgets=forgets)
         self.relink()
 
     def relink(self) -> None:
@@ -155,14 +203,32 @@ class Hall:
             self.link(one, other)
 
     def carry(self, end: str, far: str) -> bool:
-        """Let a link carry what waits at one end; say whether there was anything."""
-        data = self.by_name[end].peer_writes.pop(far, None)
-        if data:
-            self.by_name[far].tell(facts.PeerSent(end, bytes(data)))
+        """Let a link carry what waits at one end, frame by frame; say whether there was anything.
+
+        Clients answer in between: one whose connection is closed before it could gets an event again elsewhere.
+        """
+        data = bytes(self.by_name[end].peer_writes.pop(far, b""))
+        for frame in frames_of(data):
+            self.by_name[far].tell(facts.PeerSent(end, frame))
         return bool(data)
+
+    def begin_anew(self) -> bool:
+        """Let links that a broker wants to end carry what it wrote, and connect again; say whether any did."""
+        closes = [(desk.name, peer) for desk in self.desks for peer in desk.peer_closes]
+        for desk in self.desks:
+            desk.peer_closes.clear()
+        for end, far in closes:
+            self.carry(end, far)
+        for one, other in {(min(way), max(way)) for way in closes}:
+            for end, far in ((one, other), (other, one)):
+                self.by_name[end].tell(facts.PeerLost(far))
+            if not self.cut & {one, other}:
+                self.link(one, other)
+        return bool(closes)
 
     def step(self, draw: random.Random) -> None:
         """Let one link carry one way."""
+        self.begin_anew()
         end, far = draw.sample(draw.choice(self.config.links), 2)
         if not self.cut & {end, far}:
             self.carry(end, far)
@@ -171,20 +237,23 @@ class Hall:
         """Let links carry until all is said."""
         ways = [way for one, other in self.config.links for way in ((one, other), (other, one))]
         ways = [way for way in ways if not self.cut & {*way}]
-        while sum(self.carry(end, far) for end, far in ways):
-            pass
+        for _ in range(ROUNDS_MAX):
+            carried = sum(self.carry(end, far) for end, far in ways)
+            if not self.begin_anew() and not carried:
+                return
+        raise AssertionError("brokers do not come to an end with one another")
 
     def tick(self) -> None:
         """Let every broker do what is due."""
         for desk in self.desks:
-            if (desk.broker.next_moment() or math.inf) <= self.now:
+            if desk.due_s <= self.now:
                 desk.tell(facts.TimePassed())
 
     def wait(self, seconds: float) -> None:
         """Let time pass, in steps as small as the brokers ask for."""
         until = self.now + seconds
         while self.now < until:
-            moment = min(desk.broker.next_moment() or math.inf for desk in self.desks)
+            moment = min(desk.due_s for desk in self.desks)
             self.now = min(until, max(moment, self.now + 1e-3))
             self.tick()
             self.settle()
@@ -238,24 +307,38 @@ class Visitor:
         self.desk.tell(facts.ClientSent(self.number, packet.write()))
 
     def subscribe(self, topic: str, condition: str = "") -> None:
-        """Ask for events."""
+        """Ask for events; a connection that another one takes over meanwhile gets no answer."""
+        self.ask(topic, condition)
+        if not (self.inbox and isinstance(self.inbox[-1], mqtt5.SubAckPacket)):
+            self.desk.hall.settle()  # every broker in reach confirms it first
+        if self.is_over:
+            return
+        assert int(self.inbox.pop().reason_codes[0]) < 0x80
+
+    def ask(self, topic: str, condition: str = "") -> None:
+        """Ask for events, and do not wait for the answer."""
         properties = [(conventions.FILTER, condition)] if condition else []
         wanted = TopicFilter(topic, max_qos=QoS.AT_LEAST_ONCE)
         self.send(SubscribePacket(1, [wanted], user_properties=properties))
-        if not (self.inbox and isinstance(self.inbox[-1], mqtt5.SubAckPacket)):
-            self.desk.hall.settle()  # every broker in reach confirms it first
-        assert int(self.inbox.pop().reason_codes[0]) < 0x80
 
     def unsubscribe(self, topic: str) -> None:
         """Ask for them no longer."""
         self.send(mqtt5.UnsubscribePacket(1, [topic]))
 
-    def publish(self, topic: str, payload: bytes, attributes: dict[str, Any] | None = None) -> None:
+    def publish(
+        self, topic: str, payload: bytes, attributes: dict[str, Any] | None = None, *, retain: bool = False
+    ) -> None:
         """Publish at QoS 1."""
         properties = [(name, str(value)) for name, value in (attributes or {}).items()]
-        self.send(
-            PublishPacket(topic, payload, qos=QoS.AT_LEAST_ONCE, packet_id=1, user_properties=properties)
+        packet = PublishPacket(
+            topic,
+            payload,
+            qos=QoS.AT_LEAST_ONCE,
+            packet_id=1,
+            retain=retain,
+            user_properties=properties,
         )
+        self.send(packet)
 
     def leave(self) -> None:
         """Say goodbye."""

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from sojourn.broker import facts
 from sojourn.mqtt import conventions
 from tests.live.hall import Hall, Visitor, line
 from tests.live.test_forgetting import LONG_S, assert_nothing_dangles, books
@@ -48,7 +49,7 @@ class Bustle:
             if self.draw.random() < 0.2:
                 desk = self.draw.choice(self.hall.desks)
                 desk.network.forgetting._due_s = 0.0
-                desk.tick()
+                desk.tell(facts.TimePassed())
                 assert_nothing_dangles(desk)
 
     def anybody(self) -> Visitor | None:
@@ -130,7 +131,7 @@ def test_in_the_end_every_book_is_as_it_was(seed: int) -> None:
         for visitor in list(desk.visitors.values()):
             visitor.lose()
     hall.wait(2 * LONG_S)
-    limited = {"network drops", "interests _by_topic"}
+    limited = {"clients drops", "interests _by_topic"}
     """Counters by reason, and a cache."""
     for desk, had in zip(hall.desks, before, strict=True):
         has = books(desk)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from sojourn.broker import forgetting, roamers
-from sojourn.broker.roamers import Handoff
+from sojourn.broker import facts, forgetting, roamers
 from sojourn.mobility.copies import State
 from sojourn.mqtt import conventions
 from sojourn.mqtt import state as session_state
@@ -24,19 +23,25 @@ LONG_S = 1_000.0
 def books(desk: Desk) -> dict[str, int]:
     """How many entries each book of a broker has."""
     network, state = desk.network, desk.core.state
-    broker, router = network.broker, network.broker.router
+    broker, router = network.clients.broker, network.clients.broker.router
     parts: dict[str, object] = {
-        "names": network.names,
-        "interests": network.interests,
+        "names": network.links.names,
+        "interests": network.links.interests,
         "broker": broker,
         "router": router,
         "held-back advertisements": router._ad_covering,
         "held-back subscriptions": router._sub_covering,
         "subscribers": broker.subscribers,
         "store": broker.subscribers.store,
-        "finder": network.finder,
-        "timers": network.timers,
+        "finder": network.arrivals.finder,
+        "timers": network.clients.timers,
         "network": network,
+        "links": network.links,
+        "clients": network.clients,
+        "arrivals": network.arrivals,
+        "confirming": network.confirming,
+        "reconciling": network.reconciling,
+        "pressure": network.pressure,
         "sessions": state,
         "filters": state.filters,
         "topics": state.tree,
@@ -45,9 +50,11 @@ def books(desk: Desk) -> dict[str, int]:
         f"{part} {name}": _size(book) for part, thing in parts.items() for name, book in _attributes(thing)
     }
     for client, holding in broker.subscribers.main.items():
-        found[f"sources of {network.names.client_name(client)}"] = len(holding.marks) + len(holding.ceiling)
-    found["index"] = len(network.interests._index)
-    found["range attributes"] = len(network.interests._index._encoder.attributes)
+        found[f"sources of {network.links.names.client_name(client)}"] = len(holding.marks) + len(
+            holding.ceiling
+        )
+    found["index"] = len(network.links.interests._index)
+    found["range attributes"] = len(network.links.interests._index._encoder.attributes)
     # Reminders and timers may wait for their time, and routes by topic are a cache with a limit.
     return {name: size for name, size in found.items() if size is not None and "_routes" not in name}
 
@@ -110,14 +117,13 @@ def test_a_crowd_of_short_lived_clients_leaves_every_book_as_it_was(mode: str) -
     """Thousands of identifiers, filters, advertisements; two sessions live on, and are served after that."""
     hall = Hall(line(3, mode=mode))
     reader = a_reader(hall, 0, "reader")
-    absent = a_reader(hall, 1, "absent")
-    absent.lose()
+    other = a_reader(hall, 1, "other")
     hall.wait(LONG_S)
     before = [books(desk) for desk in hall.desks]
     sizes = [snapshot_bytes(desk) for desk in hall.desks]
     for number in range(CROWD if mode == "content" else CROWD // 4):
         come_and_go(hall, number)
-    assert all(desk.network.names.size > 100 for desk in hall.desks), "every broker was told of them"
+    assert all(desk.network.links.names.size > 100 for desk in hall.desks), "every broker was told of them"
     hall.wait(LONG_S)
     for desk, books_before, size in zip(hall.desks, before, sizes, strict=True):
         assert books(desk) == books_before
@@ -126,7 +132,8 @@ def test_a_crowd_of_short_lived_clients_leaves_every_book_as_it_was(mode: str) -
     assert published > CROWD // 20
     writer = hall.visit(2, "writer")
     hall.settle()
-    back = hall.visit(1, "absent", lasts_s=60)
+    other.lose()
+    back = hall.visit(1, "other", lasts_s=60)
     hall.settle()
     assert back.inbox.pop().session_present
     writer.publish("news", b"still here")
@@ -143,34 +150,38 @@ def test_a_broker_that_is_told_the_same_again_forgets_the_same() -> None:
         come_and_go(hall, number)
         hall.wait(3.0)
     for desk in hall.desks:
-        core, network = desk.replayed()
-        assert network.names.entered > network.names.size + 100, "some were forgotten"
-        assert network.names._numbers == desk.network.names._numbers
-        assert network.interests.subs == desk.network.interests.subs
-        assert network.interests.ads == desk.network.interests.ads
-        assert network.broker.router.subs == desk.network.broker.router.subs
-        assert network.broker.router.out_subs() == desk.network.broker.router.out_subs()
-        assert core.state.sessions.keys() == desk.core.state.sessions.keys()
-        for peer, channel in network.channels.items():
-            assert channel._pending.number == desk.network.channels[peer]._pending.number
+        again = desk.replayed()
+        assert again.network is not None
+        names, interests = again.network.links.names, again.network.links.interests
+        assert names.entered > names.size + 100, "some were forgotten"
+        assert names._numbers == desk.network.links.names._numbers
+        assert interests.subs == desk.network.links.interests.subs
+        assert interests.ads == desk.network.links.interests.ads
+        router, before = again.network.clients.broker.router, desk.network.clients.broker.router
+        assert router.subs == before.subs
+        assert router.out_subs() == before.out_subs()
+        assert again.core.state.sessions.keys() == desk.core.state.sessions.keys()
+        for peer, channel in again.network.links.channels.items():
+            assert channel.last == desk.network.links.channels[peer].last
 
 
 def assert_nothing_dangles(desk: Desk) -> None:
     """Every number that a broker keeps anywhere is in its books."""
-    network, broker = desk.network, desk.network.broker
+    network, broker = desk.network, desk.network.clients.broker
+    links, roamers, finder = network.links, network.clients.roamers, network.arrivals.finder
     router, half = broker.router, broker.subscribers
     holdings = [*half.main.values(), *(one for older in half.older.values() for one in older)]
-    named = {*half.main, *half.older, *half.past, *broker.stays, *network.roamers, *network.waiting}
-    named |= {*network.finder._askers, *network.finder._searches}
-    assert named <= network.names._names.keys()
+    named = {*half.main, *half.older, *half.past, *broker.stays, *roamers, *network.arrivals.waiting}
+    named |= finder.clients()
+    assert named <= links.names._names.keys()
     subs = {*router.subs, *router.local_subs}
     subs |= {sub for held in router._sub_covering.held.values() for sub in held}
     subs |= {sub for one in holdings for sub in (*one.subscriptions, *one.fed)}
-    subs |= {sub for roamer in network.roamers.values() for sub in roamer.held}
-    assert subs <= network.interests.subs.keys()
+    subs |= {sub for roamer in roamers.values() for sub in roamer.held}
+    assert subs <= links.interests.subs.keys()
     ads = {*router.ads, *router.local_ads}
     ads |= {ad for held in router._ad_covering.held.values() for ad in held}
-    assert ads <= network.interests.ads.keys()
+    assert ads <= links.interests.ads.keys()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -201,7 +212,7 @@ def test_forgetting_that_crosses_with_hand_offs_loses_nothing(seed: int) -> None
             hall.step(draw)
             desk = draw.choice(hall.desks)
             desk.network.forgetting._due_s = 0.0
-            desk.tick()
+            desk.tell(facts.TimePassed())
             assert_nothing_dangles(desk)
             if draw.random() < 0.03 and desk is not writer.desk:
                 hall.restart(desk.name)
@@ -216,22 +227,9 @@ def test_forgetting_that_crosses_with_hand_offs_loses_nothing(seed: int) -> None
     assert got == [b"%d" % number for number in range(120)]
 
 
-class Seen:
-    """Watches how clients are handed off."""
-
-    def __init__(self) -> None:
-        self.how: list[str] = []
-
-    def handed_off(self, handoff: Handoff) -> None:
-        """A client has all its events at another broker."""
-        self.how.append(handoff.how)
-
-
 def test_what_waits_for_a_client_survives_though_nobody_speaks_of_it() -> None:
     """A copy knows its client's name and filter when it is needed, also where both stand in it alone."""
     hall = Hall(line(2, mode="flooding"))
-    watcher = Seen()
-    hall.desks[0].network.watcher = watcher  # type: ignore[assignment]
     writer = hall.visit(1, "writer", lasts_s=60)
     reader = a_reader(hall, 0, "reader")
     for broker in (1, 0, 1):
@@ -246,14 +244,15 @@ def test_what_waits_for_a_client_survives_though_nobody_speaks_of_it() -> None:
             writer.publish("news", b"while away")
             hall.settle()
         for desk in hall.desks:
-            desk.network.finder._askers.clear()  # as if ten thousand others had been asked for since
+            desk.network.arrivals.finder._askers.clear()  # as if ten thousand others had been asked for since
             desk.network.forgetting._due_s = 0.0
-            desk.tick()
+            desk.tell(facts.TimePassed())
             assert_nothing_dangles(desk)
     back = hall.visit(0, "reader", lasts_s=60)
     hall.settle()
     assert back.got == [b"while away"]
-    assert watcher.how == ["copy", "copy"]
+    handoffs = [note.what[0] for note in hall.desks[0].notes if note.kind == "handed_off"]
+    assert [handoff.how for handoff in handoffs] == ["copy", "copy"]
 
 
 def test_a_flood_of_names_is_forgotten_before_the_usual_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +266,7 @@ def test_a_flood_of_names_is_forgotten_before_the_usual_time(monkeypatch: pytest
         visitor.leave()
         hall.settle()
         hall.tick()
-        assert all(desk.network.names.size <= 210 for desk in hall.desks)
+        assert all(desk.network.links.names.size <= 210 for desk in hall.desks)
     assert hall.now - 1_700_000_000.0 < forgetting.SWEEP_S
 
 
@@ -279,21 +278,21 @@ def test_copies_whose_broker_is_gone_for_good_are_forgotten() -> None:
     hall.settle()
     assert again.inbox.pop().session_present
     near = hall.desks[0].network
-    assert [copy.state for copy in near.broker.subscribers.main.values()] == [State.PASSIVE]
+    assert [copy.state for copy in near.clients.broker.subscribers.main.values()] == [State.PASSIVE]
     hall.unlink("B2")
     hall.wait(100.0)
-    assert near.broker.subscribers.main, "it is kept for a while"
+    assert near.clients.broker.subscribers.main, "it is kept for a while"
     hall.wait(LONG_S)
-    assert not near.broker.subscribers.main
-    assert not near.broker.subscribers.past
-    assert not near.names._numbers
+    assert not near.clients.broker.subscribers.main
+    assert not near.clients.broker.subscribers.past
+    assert not near.links.names._numbers
 
 
 def test_reminders_and_timers_of_what_is_over_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that moves to and fro for long leaves a few of them, and its session still ends in time."""
     monkeypatch.setattr(session_state, "SPARE_MOMENTS", 20)
     monkeypatch.setattr(roamers, "SPARE_TIMERS", 20)
-    hall = Hall(line(2))
+    hall = Hall(line(2, timeout_s=1_000.0))
     early = hall.visit(0, "early", lasts_s=300)
     hall.settle()
     early.lose()
@@ -309,7 +308,7 @@ def test_reminders_and_timers_of_what_is_over_are_let_go(monkeypatch: pytest.Mon
         hall.wait(0.1)
     for desk in hall.desks:
         assert len(desk.core.state._moments) <= 50
-        assert len(desk.network.timers._heap) <= 50
+        assert len(desk.network.clients.timers._heap) <= 50
     assert list(hall.desks[0].core.state.sessions) == ["early"]
     hall.wait(300.0)
     assert [list(desk.core.state.sessions) for desk in hall.desks] == [[], ["rover"]]

@@ -199,7 +199,7 @@ def test_an_event_of_quality_0_leaves_nothing_to_wait_for_in_a_network() -> None
             node = servers[1].node
             assert node is not None
             assert node.network is not None
-            assert [dict(roamer.outstanding) for roamer in node.network.roamers.values()] == [{}]
+            assert [dict(roamer.outstanding) for roamer in node.network.clients.roamers.values()] == [{}]
         await stop(servers)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))

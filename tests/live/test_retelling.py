@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 from mqtt5 import ConnectPacket, PingReqPacket, PublishPacket, QoS, Will
-
 from sojourn.live.store.recording import BLOCKED
+
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC
 from sojourn.mqtt.core import Core

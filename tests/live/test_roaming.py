@@ -21,7 +21,8 @@ async def started(config: Config) -> list[Server]:
     for _ in range(500):
         nodes = [server.node for server in servers]
         if all(
-            node and node.network and all(c.open for c in node.network.channels.values()) for node in nodes
+            node and node.network and all(c.open for c in node.network.links.channels.values())
+            for node in nodes
         ):
             return servers
         await asyncio.sleep(0.01)
@@ -83,7 +84,9 @@ def test_roaming_subscribers_get_each_event_once_and_in_order(scheme: str, mode:
             wanted = [n for n in range(400) if number % 3 == 0 or n % 3 == number % 3]
             assert got[number] == wanted, f"walker {number}"
         nodes = [server.node for server in servers]
-        handed = sum(node.network.handoff_count for node in nodes if node is not None and node.network)
+        handed = sum(
+            node.network.clients.handoff_count for node in nodes if node is not None and node.network
+        )
         assert handed > 100
         await stop(servers)
 

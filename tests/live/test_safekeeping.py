@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mqtt5 import ConnectPacket, PublishPacket, QoS, Will
+from sojourn.live.store.recording import OPENED, RECEIVED, Recording
+from sojourn.live.store.safekeeping import Safekeeping
 
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.store.journal import JournalError
-from sojourn.live.store.recording import OPENED, RECEIVED, Recording
-from sojourn.live.store.safekeeping import Safekeeping
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits

@@ -21,9 +21,8 @@ from mqtt5 import (
     Will,
 )
 
-from sojourn.broker.network import Network
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.mqtt import conventions
-from sojourn.mqtt.core import Core
 from tests.live.hall import Hall, Visitor, line
 
 NAMES = [text for name, text in vars(conventions).items() if name.isupper() and isinstance(text, str)]
@@ -127,8 +126,10 @@ class Strangers:
             self.hall.wait(draw.choice((0.5, 2, 8)))
 
 
-def remembered(core: Core, network: Network) -> dict[str, Any]:
+def remembered(broker: LiveBroker) -> dict[str, Any]:
     """What a broker must know after a restart: sessions, interests, how far it got with its neighbours."""
+    assert broker.network is not None
+    links, clients = broker.network.links, broker.network.clients
     return {
         "sessions": {
             name: (
@@ -138,14 +139,14 @@ def remembered(core: Core, network: Network) -> dict[str, Any]:
                 one.will_s,
                 one.inflight.keys(),
             )
-            for name, one in core.state.sessions.items()
+            for name, one in broker.core.state.sessions.items()
         },
         "clients": {
-            network.names.client_name(client): (one.epoch, one.arrived, one.roams, one.previous)
-            for client, one in network.roamers.items()
+            links.names.client_name(client): (one.epoch, one.arrived, one.roams, one.previous)
+            for client, one in clients.roamers.items()
         },
-        "interests": {network.names.subscription_text(number) for number in network.broker.router.subs},
-        "frames": {peer: channel.last for peer, channel in network.channels.items()},
+        "interests": {links.names.subscription_text(number) for number in clients.broker.router.subs},
+        "frames": {peer: channel.last for peer, channel in links.channels.items()},
     }
 
 
@@ -160,7 +161,7 @@ def see_to_it(hall: Hall) -> None:
     hall.settle()
     assert reader.got == [b"hello"]
     for desk in hall.desks:
-        assert remembered(*desk.replayed()) == remembered(desk.core, desk.network)
+        assert remembered(desk.replayed()) == remembered(desk.broker)
 
 
 @pytest.mark.parametrize("seed", range(30))

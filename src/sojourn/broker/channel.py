@@ -101,12 +101,19 @@ def is_broken(sender: Hello, receiver: Hello) -> bool:
         return bool(receiver.seen_stream) or sender.kept > 0
     if receiver.number < sender.kept:
         return True  # the receiver has forgotten frames that it had acknowledged
-    lives = [life for life, _ in sender.births]
-    if receiver.seen_life not in lives:
+    if receiver.seen_life not in (life for life, _ in sender.births):
         return receiver.number > 0 or bool(receiver.seen_life)
-    later = sender.births[lives.index(receiver.seen_life) + 1 :]
+    return shared_until(sender, receiver) < receiver.number
+
+
+def shared_until(sender: Hello, receiver: Hello) -> int:
+    """Up to which number both sides speak of the same frames, and the receiver has them."""
+    lives = [life for life, _ in sender.births]
+    if receiver.seen_stream != sender.stream or receiver.seen_life not in lives:
+        return 0
     # A later life that began with fewer frames than were taken in has forgotten the difference.
-    return any(number < receiver.number for _, number in later)
+    later = sender.births[lives.index(receiver.seen_life) + 1 :]
+    return min([receiver.number, *(number for _, number in later)])
 
 
 def peek_hello(data: bytes) -> Hello | None:
@@ -244,9 +251,8 @@ class Channel:
         return True
 
     def greet(self, epoch: int = 0, proof: str = "") -> bytes:
-        """The hello to write first on a new connection."""
-        # Not what was taken in since the last write: that may not be safe yet, and would be forgotten.
-        safe = self._acknowledged_to
+        """The hello to write first on a new connection; it leaves when all that was taken in is safe."""
+        self._acknowledged_to = self._taken
         self._greeting = Hello(
             PROTOCOL,
             self.broker,
@@ -255,8 +261,8 @@ class Channel:
             self.births[-BIRTHS_MAX:],
             self.kept,
             self.peer_stream,
-            safe.number,
-            safe.rank,
+            self._taken.number,
+            self._taken.rank,
             self.peer_life,
             epoch,
             proof,
@@ -315,10 +321,14 @@ class Channel:
             self._taken = self._arrived = Position(self._taken.number)
             self._acknowledged_to = Position(self._acknowledged_to.number)
 
-    def reset(self) -> list[bytes]:
-        """Begin a new stream and forget the other side's; return the frames that were not acknowledged."""
+    def reset(self, taken: int = 0) -> list[bytes]:
+        """Begin a new stream and forget the other side's; return the frames that the other side lacks.
+
+        Those are all that it has not acknowledged, but for the ones up to the number `taken`.
+        """
         self.closed()
-        left = [frame.data[_HEAD.size :] for frame in self._out if not frame.position.rank]
+        waiting = ((frame.position, frame.data) for frame in self._out)
+        left = [data[_HEAD.size :] for (number, rank), data in waiting if not rank and number > taken]
         self._out.clear()
         self.queued = 0
         self._pending = self._taken = self._arrived = self._acknowledged_to = Position()
@@ -395,6 +405,13 @@ class Channel:
         assert self._greeting is not None, "a hello is only read on a connection that began with ours"
         assert self._hello is not None, "the other side has said hello"
         return is_broken(self._greeting, self._hello) or is_broken(self._hello, self._greeting)
+
+    @property
+    def shared(self) -> int:
+        """Up to which number the other side has the frames of this one, as the two hellos say."""
+        assert self._greeting is not None, "a hello is only read on a connection that began with ours"
+        assert self._hello is not None, "the other side has said hello"
+        return shared_until(self._greeting, self._hello)
 
     def agreed(self) -> None:
         """Both sides go on: send what the other one lacks."""

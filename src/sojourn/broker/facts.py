@@ -168,6 +168,8 @@ class LinkReset(Remembered, frozen=True, array_like=True, tag=11):
     """One of two neighbours has forgotten something: both begin anew and tell each other everything."""
 
     peer: str
+    taken: int = 0
+    """Up to which number the neighbour has the frames that were sent to it."""
 
 
 class LinkChanged(Remembered, frozen=True, array_like=True, tag=12):

@@ -182,6 +182,7 @@ class LiveBroker:
         if self.network is not None:
             for peer in self.network.links.channels:
                 self.network.link_changed(peer, now, up=False)
+            self.network.reconciling.begin(fact.life, now)
 
     def _reconfigure(self, settings: Settings, now: float) -> None:
         """Take in settings that have changed since the last life."""
@@ -190,8 +191,6 @@ class LiveBroker:
         self.core.state.quenches = settings.quenches
         if is_another_network(before, settings):
             self.network = transplant(self.core, self.network, settings, self.life, now)
-        elif self.network is not None:
-            self.network.reconfigure(settings)
 
     # Clients -------------------------------------------------------------------------------------------
 
@@ -299,14 +298,15 @@ class LiveBroker:
         """Begin anew with a neighbour; the next connection carries it."""
         text = f"{peer} or this broker has forgotten what was said between them: both tell it anew."
         self._turn.peer_closes.append((peer, text))
-        self._on_link_reset(facts.LinkReset(peer), now)
+        taken = self._network.links.channels[peer].shared
+        self._on_link_reset(facts.LinkReset(peer, taken), now)
 
     def _on_peer_greeted(self, fact: facts.PeerGreeted, now: float) -> None:
         self._network.links.channels[fact.peer].greeted(fact.life, fact.stream)
         self._note(fact, now)
 
     def _on_link_reset(self, fact: facts.LinkReset, now: float) -> None:
-        self._network.reconciling.reset(fact.peer, now)
+        self._network.reconciling.reset(fact.peer, now, fact.taken)
         self._note(fact, now)
 
     def _take_frame(self, peer: str, position: Position, body: bytes, now: float) -> None:

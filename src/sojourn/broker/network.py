@@ -17,7 +17,7 @@ from typing import Any
 
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.channel import Position
-from sojourn.broker.clients import Clients, scheme_of
+from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
 from sojourn.broker.forgetting import Forgetting
@@ -25,7 +25,20 @@ from sojourn.broker.links import Links
 from sojourn.broker.pressure import Pressure
 from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import ECHO, PART, RETAIN, SLOW, STATUS, SYNC_END, WAVE, Carried, Retain, Status
+from sojourn.broker.wire import (
+    ECHO,
+    PART,
+    REACH,
+    RETAIN,
+    SLOW,
+    STATUS,
+    SYNC_END,
+    WAVE,
+    Carried,
+    Reach,
+    Retain,
+    Status,
+)
 from sojourn.mobility import facts
 from sojourn.mobility.finding import FIND, FOUND
 from sojourn.mqtt.core import Core
@@ -42,7 +55,7 @@ class Network:
         self.core = core
         self.links = Links(settings, life)
         self.clients = Clients(settings, core, self.links)
-        self.arrivals = Arrivals(core, self.links, self.clients)
+        self.arrivals = Arrivals(settings, core, self.links, self.clients)
         self.confirming = Confirming(self.links)
         self.reconciling = Reconciling(core, self.links, self.clients)
         self.pressure = Pressure(core, self.links)
@@ -81,6 +94,8 @@ class Network:
             self.arrivals.received(message, sender, now)
         elif kind == RETAIN:
             self._on_retain(message, sender, now)
+        elif kind == REACH:
+            self._on_reach(message, sender, now)
         elif kind == SYNC_END:
             self.reconciling.on_end(sender, now)
         elif kind in VOLATILE:
@@ -134,9 +149,17 @@ class Network:
 
     # Links ---------------------------------------------------------------------------------------------
 
+    def _on_reach(self, message: Reach, sender: int, now: float) -> None:
+        self.links.heard_of(message, now)
+        self.links.flood(message, sender, now)
+        self.arrivals.time_passed(now)
+
     def link_changed(self, peer: str, now: float, *, up: bool) -> None:
-        """A link is in use, or no longer."""
+        """A link is in use, or no longer: everybody is told, for sessions may be behind it."""
         self.links.changed(peer, now, up=up)
+        number = self.links.numbers[peer]
+        self.links.flood(Reach(self.links.number, number, up), number, now)
+        self.arrivals.time_passed(now)
         if not up:
             self.pressure.forget(peer)
             self.confirming.lost(self.links.numbers[peer], now)
@@ -168,9 +191,7 @@ class Network:
     def has_unsettled(self) -> bool:
         """Whether a turn has something to begin or to answer."""
         confirming = self.confirming
-        return bool(
-            confirming.waiting or confirming.confirmed or self.links.congested or self.pressure.held
-        )
+        return bool(confirming.waiting or confirming.confirmed or self.links.congested or self.pressure.held)
 
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""
@@ -179,12 +200,6 @@ class Network:
         self.pressure.settle(now)
         confirmed, self.confirming.confirmed = self.confirming.confirmed, []
         return confirmed
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Take in other limits and times."""
-        self.clients.broker.subscribers.reconfigure(scheme_of(settings))
-        self.arrivals.reconfigure(settings)
-        self.forgetting = Forgetting(settings.mobility.timeout_s)
 
     def restarted(self, life: str, now: float) -> None:
         """The broker was killed and is back from its journal: no connection is left."""

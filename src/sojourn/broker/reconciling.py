@@ -1,10 +1,10 @@
 """Two neighbours, one of which has forgotten something, come to terms again.
 
 Both begin a new stream of frames (`channel.py`), and each tells the other everything that follows from its
-tables: advertisements, subscriptions, retained values; then `SyncEnd`. What a neighbour had said before stays
-in force until its `SyncEnd`, so that events flow all the time; what it has not repeated by then is withdrawn.
-Of what was queued for it before, events and messages about clients go into the new stream; interests and
-retained values do not, since the tables say the same and more.
+tables: advertisements, subscriptions, retained values; then `SyncEnd`, as in every stream. What a neighbour
+had said before stays in force until its `SyncEnd`, so that events flow all the time; what it has not repeated
+by then is withdrawn. Of what was queued for it before, events and messages about clients go into the new
+stream; interests and retained values do not, since the tables say the same and more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.links import Links
-from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Retain, SyncEnd, kind_of
+from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
 from sojourn.mobility import facts
 from sojourn.mqtt.core import Core
 from sojourn.routing.messages import Advertise, Kind, Subscribe, Unadvertise, Unsubscribe
@@ -34,8 +34,22 @@ class Reconciling:
         self.resets: Counter[str] = Counter()
         """By neighbour: how often something had been forgotten."""
 
-    def reset(self, peer: str, now: float) -> None:
-        """Begin anew with a neighbour: tell it everything, and wait to be told everything."""
+    def begin(self, life: str, now: float) -> None:
+        """Say in every stream that began with this life that all was told.
+
+        A neighbour may wait for that: it had met this broker before its store was deleted, and has begun anew
+        on a connection that broke before this broker heard why.
+        """
+        for peer, channel in self._links.channels.items():
+            if channel.births == [(life, 0)]:
+                bit = self._links.neighbours.bit(self._links.numbers[peer])
+                self._links.send(bit, SyncEnd(), now)
+
+    def reset(self, peer: str, now: float, taken: int = 0) -> None:
+        """Begin anew with a neighbour: tell it everything, and wait to be told everything.
+
+        Of what was queued for it the frames up to the number `taken` are with it already.
+        """
         links = self._links
         number = links.numbers[peer]
         bit = links.neighbours.bit(number)
@@ -43,7 +57,7 @@ class Reconciling:
         self.resets[peer] += 1
         self.stale_ads[number] = {ad for ad, sources in router.ads.items() if sources & bit}
         self.stale_subs[number] = {sub for sub, sources in router.subs.items() if sources & bit}
-        left = links.channels[peer].reset()
+        left = links.channels[peer].reset(taken)
         links.forget_pieces(peer)
         for ad, to, sent in router.out_ads():
             if to == bit and sent:
@@ -52,6 +66,8 @@ class Reconciling:
             if to == bit and sent:
                 links.send(bit, Subscribe(sub), now)
         self._tell_retained(bit, now)
+        for one, other in links.far_down:
+            links.send(bit, Reach(one, other, up=False), now)
         links.send(bit, SyncEnd(), now)
         for body in left:
             if kind_of(body) not in _TOLD_ANEW:

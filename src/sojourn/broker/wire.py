@@ -29,7 +29,7 @@ from sojourn.mqtt.message import Message as MqttMessage
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART = range(34, 41)
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH = range(34, 42)
 """The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
@@ -102,6 +102,16 @@ class Slow:
     kind: ClassVar[int] = SLOW
     destination: int
     client: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reach:
+    """The link between two brokers is in use or not, as the first of them sees it; to be passed on."""
+
+    kind: ClassVar[int] = REACH
+    origin: int
+    peer: int
+    up: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -181,6 +191,7 @@ _CLASSES: tuple[type, ...] = (
     Echo,
     Slow,
     Part,
+    Reach,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -189,17 +200,21 @@ _TYPES: dict[str, Any] = {
     "advertisements": list[str],
     "others": list[int],
     "holders": list[int],
+    "waits_for": list[int],
     "marks": dict[str, int] | None,
     "publications": list[EventFrame],
     "state": bytes | None,
     "report": bytes,
     "piece": bytes,
     "is_last": bool,
+    "up": bool,
     "found": bool,
     "for_good": bool,
     "wants": bool,
     "keep": bool,
     "everywhere": bool,
+    "present": bool,
+    "holds": bool,
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
 _ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
@@ -288,7 +303,10 @@ class Wire:
     def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
         names = self._names
         lowest = EVERYBODY if name == "destination" else 0
-        if name in {"destination", "sender", "holder", "origin"} and not lowest <= value < self._brokers:
+        if (
+            name in {"destination", "sender", "holder", "held_at", "origin", "peer"}
+            and not lowest <= value < self._brokers
+        ):
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
         if name == "client":
             return names.client_number(value)
@@ -302,7 +320,7 @@ class Wire:
             return tuple(names.advertisement_number(text) for text in value)
         if name == "publications":
             return tuple(_carried(frame, now) for frame in value)
-        if name in {"others", "holders"}:
+        if name in {"others", "holders", "waits_for"}:
             if not all(0 <= number < self._brokers for number in value):
                 raise WireError(f"A peer named brokers {value}; there are {self._brokers}.")
             return tuple(value)
