@@ -89,3 +89,25 @@ def test_what_was_answered_stays_answered_whatever_came_before_it(scheme: str) -
     assert got == [b"4"]
     assert isinstance(third.inbox[0], mqtt5.ConnAckPacket)
     assert third.inbox[0].session_present
+
+
+@pytest.mark.parametrize("window", [1, 100])
+def test_what_is_stored_comes_once_to_a_client_that_was_gone_when_its_session_came(window: int) -> None:
+    """A session that is adopted without its client has nothing waiting that a copy has stored too."""
+    hall = Hall(line(3))
+    writer = hall.visit(2, "writer", lasts_s=60)
+    hall.settle()
+    for broker in (0, 1, 0):  # so that there is a copy where it goes next
+        reader = hall.visit(broker, "reader", lasts_s=600)
+        hall.settle()
+        reader.subscribe("news")
+        reader.lose()
+        hall.settle()
+    for payload in (b"1", b"2", b"3"):
+        _publish(hall, writer, payload, QoS.AT_LEAST_ONCE)
+    hall.visit(1, "reader", lasts_s=600).lose()
+    hall.settle()
+    assert "reader" in hall.desks[1].core.state.sessions
+    back = hall.visit(1, "reader", lasts_s=600, receive_max=window)
+    hall.settle()
+    assert back.got == [b"1", b"2", b"3"]

@@ -249,6 +249,9 @@ class Clients:
         if roamer.has(message):
             return  # it is in flight, and the session core sends it again
         name = self.names.client_name(client)
+        session = self.core.state.sessions.get(name)
+        if session is None or session.connection is None:
+            return  # its session came when it had gone again: what is stored for it stays so
         qos = self.core.deliver_to(name, message, now)
         if qos == 0 and self.traces:
             self._note("delivered", name, message, now)
