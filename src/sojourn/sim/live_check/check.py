@@ -21,6 +21,8 @@ class Found:
     script: Script
     failure: str | None
     """A sentence, or None."""
+    kind: str
+    """Which promise was broken, in a word."""
     trace: str
     """Where a broker failed by itself, if it did."""
     digest: str
@@ -36,17 +38,17 @@ def check(spec: Spec) -> Found:
 def run(script: Script) -> Found:
     """Run a script. A broken invariant inside a broker is a failure like any other."""
     world = World(script)
-    failure, trace = None, ""
+    failure, kind, trace = None, "", ""
     was_enabled = gc.isenabled()
     gc.disable()  # a world makes few cycles and is over soon
     try:
         world.run()
         end(world)
     except FailedCheckError as error:
-        failure = f"{error}"
+        failure, kind = str(error), error.kind
     except Exception as error:  # noqa: BLE001  (whatever a broker trips over is what we look for)
         failure = f"{type(error).__name__} at {world.now:.3f} s: {error}"
-        trace = traceback.format_exc()
+        kind, trace = type(error).__name__, traceback.format_exc()
     finally:
         if was_enabled:
             gc.enable()
@@ -56,6 +58,7 @@ def run(script: Script) -> Found:
         spec=script.spec,
         script=script,
         failure=failure,
+        kind=kind,
         trace=trace,
         digest=world.digest.hexdigest(),
         counts=world.counts,

@@ -257,7 +257,7 @@ class Client:
             case SubAckPacket():
                 _, wish = self._asked.pop(packet.packet_id)
                 if int(packet.reason_codes[0]) >= REFUSED:
-                    raise FailedCheckError(f"{self.persona.name} was refused {wish}: {packet}")
+                    raise FailedCheckError("refused", f"{self.persona.name} was refused {wish}: {packet}")
                 if self.wishes.get(wish.pattern) == wish:
                     self._granted.add(wish.pattern)
                 self.diary.granted(wish)
@@ -269,7 +269,8 @@ class Client:
     def _answered(self, number: int, code: int, *, is_final: bool) -> None:
         one = self.unanswered.get(number)
         if one is None:
-            raise FailedCheckError(f"{self.persona.name} was answered for {number}, which it had not sent")
+            text = f"{self.persona.name} was answered for {number}, which it had not sent"
+            raise FailedCheckError("answer", text)
         if is_final:
             del self.unanswered[number]
         one.is_received = True
@@ -293,7 +294,8 @@ class Client:
         if qos == 2 and number in self.received:
             if not packet.duplicate:
                 raise FailedCheckError(
-                    f"{self.persona.name} was sent {said.get(IDENTITY)} as {number}, which is not released yet"
+                    "identifier",
+                    f"{self.persona.name} was sent {said.get(IDENTITY)} as {number}, which is not released yet",
                 )
             return PubRecPacket(number).write()
         if qos == 2:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.broker.forgetting import memory_s
+from sojourn.sim.live_check.books import books, surplus
 from sojourn.sim.live_check.oracle import FailedCheckError
 from sojourn.sim.live_check.script import RETAINED_TOPICS, TOPICS, VALUES, Persona, Step
+from sojourn.sim.live_check.walkers import Walker
+from sojourn.sim.live_check.world import TIMEOUT_S
 
 if TYPE_CHECKING:
     from sojourn.sim.live_check.world import World
@@ -17,6 +21,8 @@ SERVED_S = 120.0
 DRAIN_S = 30.0
 """Within this time everything has arrived."""
 LEAVING_S = 10.0
+FORGETTING_S = 300.0
+"""How much later than its time is over a thing may be forgotten."""
 
 
 def end(world: World) -> None:
@@ -25,6 +31,8 @@ def end(world: World) -> None:
     _settle_clients(world)
     _probe(world)
     world.oracle.judge()
+    _compare_retained(world)
+    _leave(world)
     for process in world.processes:
         world.count_resets(process)
 
@@ -37,48 +45,96 @@ def _heal(world: World) -> None:
     world.run_until(world.now + LINKS_S)
     for process in world.processes:
         if process.broker is None:
-            raise FailedCheckError(f"{process.name} is not back")
+            raise FailedCheckError("down", f"{process.name} is not back")
     for link in world.links:
         if not link.is_up:
-            raise FailedCheckError(f"the link {link.caller.name}-{link.called.name} is not up")
+            raise FailedCheckError("down", f"the link {link.caller.name}-{link.called.name} is not up")
 
 
 def _settle_clients(world: World) -> None:
     """Let every client be somewhere, and stay."""
-    for walker in world.walkers:
+    for walker in world.present:
         walker.ack_s = 0.0
         if walker.goal < 0:
-            walker.go(
-                Step(
-                    world.now,
-                    "go",
-                    walker.number,
-                    walker.draw.randrange(world.script.brokers),
-                    0.0,
-                    ("vanish",),
-                )
-            )
+            broker = walker.draw.randrange(world.script.brokers)
+            walker.go(Step(world.now, "go", walker.number, broker, 0.0, ("vanish",)))
     until_s = world.now + SERVED_S
-    while world.now < until_s and not all(walker.is_served for walker in world.walkers):
+    while world.now < until_s and not all(walker.is_served for walker in world.present):
         world.run_until(world.now + 1.0)
-    for walker in world.walkers:
+    for walker in world.present:
         if not walker.is_served:
-            raise FailedCheckError(f"{walker.persona.name} is not served after {walker.tries} tries")
+            raise FailedCheckError(
+                "unserved", f"{walker.persona.name} is not served after {walker.tries} tries"
+            )
     world.run_until(world.now + DRAIN_S)
 
 
 def _probe(world: World) -> None:
     """Publish something on every topic at every client, and see that it arrives."""
-    for place, walker in enumerate(world.walkers):
+    for place, walker in enumerate(world.present):
         for turn, topic in enumerate((*TOPICS, *RETAINED_TOPICS)):
             qos = 1 + (place + turn) % 2
             detail = (topic, (place + turn) % VALUES, qos, topic in RETAINED_TOPICS)
             walker.publish(Step(world.now, "publish", walker.number, detail=detail))
             world.run_until(world.now + 0.01)
     world.run_until(world.now + DRAIN_S)
-    for walker in world.walkers:
+    for walker in world.present:
         if walker.client.unanswered:
             left = [one.event.name for one in walker.client.unanswered.values()]
-            raise FailedCheckError(f"{walker.persona.name} is still waiting for answers to {left[:5]}")
+            raise FailedCheckError(
+                "unanswered", f"{walker.persona.name} still waits for answers to {left[:5]}"
+            )
         if walker.abandoned:
-            raise FailedCheckError(f"a connection that {walker.persona.name} took over is still open")
+            raise FailedCheckError(
+                "taken over", f"a connection that {walker.persona.name} left open is still open"
+            )
+
+
+def _compare_retained(world: World) -> None:
+    """See that a fresh subscriber is given the same retained events at every broker."""
+    readers = []
+    for number in range(world.script.brokers):
+        reader = Walker(world, len(world.walkers) + number, _reader(number))
+        reader.go(Step(world.now, "go", reader.number, number, 0.0, ("vanish",)))
+        reader.subscribe(Step(world.now, "subscribe", reader.number, detail=("#", "", 1, 0)))
+        readers.append(reader)
+    world.run_until(world.now + LEAVING_S)
+    found = [dict(sorted(reader.diary.retained.items())) for reader in readers]
+    for number, values in enumerate(found):
+        if values != found[0]:
+            raise FailedCheckError("retained", f"B0 retains {found[0]} and B{number} retains {values}")
+    for reader in readers:
+        reader.leave_for_good()
+
+
+def _reader(number: int) -> Persona:
+    return Persona(
+        name=f"reader{number}",
+        expiry_s=0,
+        says_previous=False,
+        says_marks=False,
+        numbers_own=False,
+        receive_max=65_535,
+        aliases_max=0,
+        keep_alive_s=30,
+        ack_s=0.0,
+        tries_elsewhere=False,
+        will_delay_s=None,
+        will_retain=False,
+        advertises=False,
+    )
+
+
+def _leave(world: World) -> None:
+    """Let all clients go for good, and see that everything is forgotten when its time is over."""
+    for walker in world.present:
+        walker.leave_for_good()
+    world.run_until(world.now + LEAVING_S)
+    ahead_s = max(process.offset_s for process in world.processes)
+    behind_s = min(process.offset_s for process in world.processes)
+    world.run_until(world.now + memory_s(TIMEOUT_S) + ahead_s - behind_s + FORGETTING_S)
+    for process in world.processes:
+        assert process.broker is not None
+        left = surplus(process.books, books(process.broker))
+        if left:
+            raise FailedCheckError("books", f"{process.name} has not forgotten: {', '.join(left)}")

@@ -50,7 +50,6 @@ class Log:
         """By link that is out of use now: since when."""
         self.forgotten: list[Forgotten] = []
         self.jumps: list[Jump] = []
-        self.doubts: list[tuple[float, int]] = []
         near: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         for number, (one, other) in enumerate(world.script.links):
             near[one].append((other, number))
@@ -129,6 +128,14 @@ class Log:
     def settled_s(self, one: Forgotten) -> float:
         """Return when a broker that forgot something was told everything again."""
         return self.whole_from(tuple(number for _, number in self._near[one.broker]), one.died_s)
+
+    def is_over(self, began_s: float) -> bool:
+        """Whether what one broker said to all others then has been heard by now."""
+        links = tuple(range(len(self._bad)))
+        now = self._world.now
+        if all(self._was_in_use(link, began_s - CALM_S, now) for link in links):
+            return True
+        return now >= self.whole_from(links, began_s)
 
     def ahead_s(self, since_s: float, until_s: float) -> float:
         """Return by how much all clocks together jumped ahead in a time."""

@@ -35,7 +35,11 @@ STORED_MARGIN_S = 5.0
 
 
 class FailedCheckError(SojournError):
-    """A promise was broken."""
+    """A promise was broken; `kind` says in a word which."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class Granted:
@@ -104,6 +108,10 @@ class Diary:
         """When it tried to connect since the last welcome, and where."""
         self._wiped = False
         """Whether it gave its session up in a CONNECT since then."""
+        self._cleaned_s: float | None = None
+        """When it began anew, until all brokers must have heard of that."""
+        self.retained: dict[str, str] = {}
+        """By topic: the last event that it was sent as retained."""
         oracle.diaries.append(self)
 
     @property
@@ -111,8 +119,9 @@ class Diary:
         """Return the time."""
         return self._oracle.world.now
 
-    def _fail(self, text: str) -> None:
-        raise FailedCheckError(f"{self.now:.3f} s: {self._persona.name} {text}")
+    def fail(self, kind: str, text: str) -> None:
+        """Stop the world: a promise to this client was broken."""
+        raise FailedCheckError(kind, f"{self.now:.3f} s: {self._persona.name} {text}")
 
     # Sessions ------------------------------------------------------------------------------------------
 
@@ -131,10 +140,14 @@ class Diary:
     def begins(self, broker: int, *, present: bool) -> bool:
         """Note a welcome, and judge whether it is the right one; return whether the session is in doubt."""
         before, why = self.session, self._why_lost()
-        if present and before is not None and self._persona.expiry_s == 0 and not why:
-            self._fail(f"found a session at {broker} that had ended with its connection")
+        if self._wiped:
+            self._cleaned_s = self.now
+        if present and before is not None and why == "ended with its connection":
+            self.fail("session", f"found a session at {broker} that had ended with its connection")
         if not present and before is not None and why is None:
-            self._fail(f"was given a new session at {broker}, having had one since {before.began_s:.3f} s")
+            self.fail(
+                "session", f"was given a new session at {broker}, having had one since {before.began_s:.3f} s"
+            )
         is_doubtful = present and before is not None and why is not None
         if not present or before is None or is_doubtful:
             self.session = Session(self.now)
@@ -154,6 +167,8 @@ class Diary:
             return "given up"
         if self._persona.expiry_s == 0:
             return "ended with its connection"
+        if self._is_cleaning():
+            return "given up at a broker out of reach"
         world = self._oracle.world
         if self._left_s is not None:
             away_s = self.now - self._left_s + world.log.ahead_s(self._left_s, self.now)
@@ -163,6 +178,16 @@ class Diary:
         if self._oracle.forgetting(brokers, self.session.began_s, self.now) is not None:
             return "forgotten"
         return None
+
+    def _is_cleaning(self) -> bool:
+        """Whether the client began anew and some broker may not have heard of it, and have an older session."""
+        if self._cleaned_s is None:
+            return False
+        log = self._oracle.world.log
+        if log.is_over(self._cleaned_s):
+            self._cleaned_s = None
+            return False
+        return True
 
     def ends(self) -> None:
         """Note that the client gave its session up and need not come back."""
@@ -208,19 +233,20 @@ class Diary:
         """Note an event that arrived, and judge it."""
         event = self._oracle.events.get(name)
         if event is None or event.topic != topic:
-            self._fail(f"was sent {name!r} on {topic}, which nobody published")
+            self.fail("unknown", f"was sent {name!r} on {topic}, which nobody published")
             return
         session = self.session
         assert session is not None, "only who was welcomed is sent anything"
         self._oracle.deliveries += 1
         fitting = [one.wish.qos for one in session.subscriptions if one.wish.fits(event)]
         if not fitting:
-            self._fail(f"was sent {name}, which it never asked for")
+            self.fail("unasked", f"was sent {name}, which it never asked for")
         if qos > min(event.qos, max(fitting)):
-            self._fail(f"was sent {name} at QoS {qos}")
+            self.fail("qos", f"was sent {name} at QoS {qos}")
         if is_retained:
             if not event.retain:
-                self._fail(f"was sent {name} as retained, which it was not")
+                self.fail("retained", f"was sent {name} as retained, which it was not")
+            self.retained[topic] = name
             return
         if name in session.got:
             self._judge_repetition(session, event, qos, is_again=is_again)
@@ -236,7 +262,7 @@ class Diary:
         if self._oracle.forgetting(brokers, since_s, self.now) is not None:
             self._oracle.excused["repetition"] += 1
             return
-        self._fail(f"was sent {event.name} again at QoS {qos}, first at {since_s:.3f} s, unmarked")
+        self.fail("repeated", f"was sent {event.name} again at QoS {qos}, first at {since_s:.3f} s, unmarked")
 
     def _judge_order(self, session: Session, event: Event, qos: int) -> None:
         if len(event.sends) != 1:
@@ -250,7 +276,7 @@ class Diary:
         if self._oracle.forgetting(brokers, event.sends[0].at_s, self.now) is not None:
             self._oracle.excused["order"] += 1
             return
-        self._fail(f"was sent {event.name} after {event.publisher}.{last}")
+        self.fail("order", f"was sent {event.name} after {event.publisher}.{last}")
 
     def _brokers_of(self, session: Session, event: Event) -> set[int]:
         """Return the brokers that an event may have been at on its way to a session."""
@@ -280,9 +306,10 @@ class Diary:
                 self._oracle.excused["event"] += 1
                 continue
             first = event.sends[0]
-            self._fail(
+            self.fail(
+                "lost",
                 f"never got {event.name} ({event.topic}, {event.value}, QoS {event.qos}), sent at "
-                f"{first.at_s:.3f} s to {first.broker} and acknowledged at {event.acked_s:.3f} s"
+                f"{first.at_s:.3f} s to {first.broker} and acknowledged at {event.acked_s:.3f} s",
             )
 
     def _is_promised(self, one: Granted, event: Event) -> bool:

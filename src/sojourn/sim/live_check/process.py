@@ -58,6 +58,8 @@ class Process:
         self.next_offset_s: float | None = None
         """How far it will be from the next start on."""
         self.lives = 0
+        self.books: dict[str, int] = {}
+        """What its books hold before the first client."""
         self.wires: dict[int, ClientWire] = {}
         self.links: dict[str, Link] = {}
         self._draw = random.Random(f"{world.script.spec.seed}/process/{number}")
@@ -78,6 +80,7 @@ class Process:
             return
         self.lives += 1
         if self.next_offset_s is not None:
+            self.world.log.jumped(self, self.next_offset_s - self.offset_s)
             self.offset_s, self.next_offset_s = self.next_offset_s, None
         self.keeper = Keeper(self.disk, power_safe=self.power_safe)
         life = f"{self.name}-{self.lives}"

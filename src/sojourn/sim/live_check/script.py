@@ -24,6 +24,10 @@ VALUES = 10
 PATTERNS = ("t/#", "t/+", "t/0", "t/1", "t/2", "+/1", "r/#", "w/#")
 CONDITIONS = ("", "", "x > 4", "x <= 6", "x > 2 AND x < 8", "x = 3 OR x = 7", "topic LIKE 't/+' AND x > 5")
 EXPIRIES_S = (0, 30, 3_600, 3_600, 3_600)
+CLIENT_STEPS = ("go", "away", "subscribe", "unsubscribe", "publish")
+"""What clients do by themselves."""
+FIRST_CLIENT_S = 1.0
+"""When links are up, and the first client may come."""
 QUIET_S = 3.0
 """How long a world lives before the first fault."""
 
@@ -168,7 +172,7 @@ def _persona(draw: random.Random, number: int) -> Persona:
 
 def _life(draw: random.Random, who: int, persona: Persona, brokers: int, seconds: float) -> list[Step]:
     """Return all that one client does by itself."""
-    now = draw.uniform(0.5, 2.0)
+    now = FIRST_CLIENT_S + draw.uniform(0.1, 1.5)
     at_broker = draw.randrange(brokers)
     steps = [Step(now, "go", who, at_broker, detail=("vanish",))]
     steps += [_subscribing(draw, now + 0.01 * turn, who) for turn in range(draw.randrange(1, 4))]
@@ -206,7 +210,7 @@ def _subscribing(draw: random.Random, at: float, who: int) -> Step:
 
 def _publishing(draw: random.Random, who: int, seconds: float) -> list[Step]:
     every_s = draw.choice((0.7, 2.0, 5.0, 20.0))
-    at = draw.uniform(1.0, 4.0)
+    at = FIRST_CLIENT_S + draw.uniform(0.5, 4.0)
     steps = []
     while (at := at + draw.expovariate(1 / every_s)) < seconds:
         qos = draw.choices((0, 1, 2), (15, 50, 35))[0]

@@ -179,7 +179,8 @@ class Walker:
         elif isinstance(packet, DisconnectPacket):
             code = int(packet.reason_code)
             if code in BROKEN_CODES:
-                raise FailedCheckError(f"{self.persona.name} was told that it broke the protocol: {packet}")
+                text = f"{self.persona.name} was told that it broke the protocol: {packet}"
+                raise FailedCheckError("protocol", text)
             self.world.counts[f"disconnected with {code:#x}"] += 1
         else:
             answer = self.client.take(packet)
@@ -190,7 +191,7 @@ class Walker:
         code = int(packet.reason_code)
         if code >= REFUSED:
             if code not in RETRY_CODES:
-                raise FailedCheckError(f"{self.persona.name} was refused: {packet}")
+                raise FailedCheckError("refused", f"{self.persona.name} was refused: {packet}")
             self.world.counts[f"refused with {code:#x}"] += 1
             self.wire = None
             wire.vanish(0.0)

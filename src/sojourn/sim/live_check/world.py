@@ -7,16 +7,16 @@ so that two runs of one script can be compared to the byte.
 from __future__ import annotations
 
 import hashlib
-import random
 from collections import Counter
 from heapq import heappop
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.sim.clock import Clock
+from sojourn.sim.live_check.books import books
 from sojourn.sim.live_check.log import Log
 from sojourn.sim.live_check.oracle import Oracle
 from sojourn.sim.live_check.process import Doom, Process
-from sojourn.sim.live_check.script import Script, Step
+from sojourn.sim.live_check.script import CLIENT_STEPS, FIRST_CLIENT_S, Script, Step
 from sojourn.sim.live_check.walkers import Walker
 from sojourn.sim.live_check.wires import Link
 
@@ -47,7 +47,9 @@ class World:
             for number, (one, other) in enumerate(script.links)
         ]
         self.walkers = [Walker(self, number, persona) for number, persona in enumerate(script.personas)]
-        self._draw = random.Random(f"{script.spec.seed}/world")
+        acting = {step.who for step in script.steps if step.what in CLIENT_STEPS}
+        self.present = [walker for walker in self.walkers if walker.number in acting]
+        """Those that come at all."""
 
     def _settings(self, name: str, names: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> Settings:
         script = self.script
@@ -87,6 +89,10 @@ class World:
             process.start()
         for step in self.script.steps:
             self.clock.plan(step.time_s, self._do, step)
+        self.run_until(FIRST_CLIENT_S)
+        for process in self.processes:
+            if process.broker is not None:
+                process.books = books(process.broker)
         self.run_until(self.script.spec.seconds)
         self.is_eventful = False
 
@@ -103,7 +109,7 @@ class World:
         assert isinstance(thing, Step)
         step = thing
         match step.what:
-            case "go" | "away" | "subscribe" | "unsubscribe" | "publish":
+            case what if what in CLIENT_STEPS:
                 getattr(self.walkers[step.who], step.what)(step)
             case "cut client":
                 self.walkers[step.who].cut(step)
