@@ -57,8 +57,10 @@ class Granted:
 class Session:
     """One session of a client, as long as the client has reason to believe in it."""
 
-    def __init__(self, began_s: float) -> None:
+    def __init__(self, began_s: float, *, is_doubtful: bool = False) -> None:
         self.began_s = began_s
+        self.is_doubtful = is_doubtful
+        """Whether it may be an older one, with subscriptions that are not noted here."""
         self.subscriptions: list[Granted] = []
         self.got: dict[str, float] = {}
         """By event: when it first arrived."""
@@ -150,7 +152,7 @@ class Diary:
             )
         is_doubtful = present and before is not None and why is not None
         if not present or before is None or is_doubtful:
-            self.session = Session(self.now)
+            self.session = Session(self.now, is_doubtful=is_doubtful)
             self.session.visits.append((self.now, broker))
             if before is not None and why is not None:
                 self._oracle.excused[f"session: {why}"] += 1
@@ -239,6 +241,8 @@ class Diary:
         assert session is not None, "only who was welcomed is sent anything"
         self._oracle.deliveries += 1
         fitting = [one.wish.qos for one in session.subscriptions if one.wish.fits(event)]
+        if session.is_doubtful:
+            fitting.append(event.qos)
         if not fitting:
             self.fail("unasked", f"was sent {name}, which it never asked for")
         if qos > min(event.qos, max(fitting)):
