@@ -161,7 +161,7 @@ def assert_nothing_dangles(desk: Desk) -> None:
     router, half = broker.router, broker.subscribers
     holdings = [*half.main.values(), *(one for older in half.older.values() for one in older)]
     named = {*half.main, *half.older, *half.past, *broker.stays, *network.roamers, *network.waiting}
-    named |= {*network.finder._askers, *network.finder._searches}
+    named |= network.finder.clients()
     assert named <= network.names._names.keys()
     subs = {*router.subs, *router.local_subs}
     subs |= {sub for held in router._sub_covering.held.values() for sub in held}
@@ -246,7 +246,9 @@ def test_what_waits_for_a_client_survives_though_nobody_speaks_of_it() -> None:
             writer.publish("news", b"while away")
             hall.settle()
         for desk in hall.desks:
-            desk.network.finder._askers.clear()  # as if ten thousand others had been asked for since
+            desk.network.finder.forget_until(
+                float("inf")
+            )  # as if ten thousand others had been asked for since
             desk.network.forgetting._due_s = 0.0
             desk.tick()
             assert_nothing_dangles(desk)

@@ -21,8 +21,6 @@ from sojourn.routing.overlay import Overlay
 
 STATUS_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared the brokers' reports."""
-DOWN_S = 10.0
-"""Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
 
 
 class Neighbourhood:
@@ -60,13 +58,14 @@ class Neighbourhood:
         else:
             self.down_since.setdefault(peer, now)
 
-    def _absent(self, now: float) -> frozenset[int]:
-        """The brokers that have been out of reach for a while: all on the far side of a link that is down."""
-        away = {self.numbers[peer] for peer, since_s in self.down_since.items() if now - since_s >= DOWN_S}
+    def _out_of_reach(self) -> dict[int, float]:
+        """The brokers on the far side of a link that is down, and since when."""
+        away = {self.numbers[peer]: since_s for peer, since_s in self.down_since.items()}
         if not away:
-            return frozenset()
+            return {}
         others = (number for number in range(len(self.names_of)) if number != self.number)
-        return frozenset(one for one in others if self.overlay.next_hop(self.number, one) in away)
+        hops = ((number, self.overlay.next_hop(self.number, number)) for number in others)
+        return {number: away[hop] for number, hop in hops if hop in away}
 
     def tell_status(self, report: bytes, now: float) -> None:
         """Let every broker know how this one is doing."""

@@ -21,13 +21,13 @@ import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
 
 from sojourn.broker.channel import Position
-from sojourn.broker.forgetting import EPOCHS_A_SECOND, Forgetting
+from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.serving import Serving
 from sojourn.broker.settings import Settings
 from sojourn.broker.wire import RETAIN, STATUS, Carried
 from sojourn.mobility import facts
-from sojourn.mobility.finding import EVERYBODY, FIND, FOUND, Find, Finder
+from sojourn.mobility.finding import EVERYBODY, FIND, FOUND, Find, Finder, Result
 from sojourn.mqtt import conventions
 from sojourn.mqtt.content import property_values
 from sojourn.mqtt.core import Core
@@ -56,12 +56,12 @@ class Network(Serving):
         client_id = packet.client_id or connection.fresh_id
         client = self.names.client_number(client_id)
         known = self.roamers.get(client)
-        epoch = max(int(now * EPOCHS_A_SECOND), known.epoch + 1 if known is not None else 0)
+        epoch = self.finder.next_epoch(client, now, known.epoch if known is not None else 0)
         marks = read_marks(property_values(packet.user_properties, conventions.MARKS))
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.numbers.get(named[0]) if named else None
         waiting = Waiting(number, admission, epoch, previous, marks)
-        self.finder.absent = self._absent(now)
+        self.finder.out_of_reach = self._out_of_reach()
         session = self.core.state.sessions.get(client_id)
         is_over = session is not None and (packet.clean_start or not session.expiry)
         if is_over:
@@ -74,7 +74,7 @@ class Network(Serving):
             self._enter(client, waiting, None, None, now)
         elif packet.clean_start:
             # Wherever there is a session, it ends; nobody waits for that.
-            self.finder.seek(client, epoch, None, now)
+            self.finder.claim(client, epoch, now)
             self._enter(client, waiting, None, None, now)
         else:
             self.waiting[client] = waiting
@@ -141,7 +141,8 @@ class Network(Serving):
             self._on_find(message, sender, now)
         elif message.kind == FOUND:
             if message.destination == self.number:
-                self.finder.answered(message, now)
+                held_epoch, present = self._held(message.client)
+                self.finder.answered(message, held_epoch, now, present=present)
             else:
                 self._forward(message, now)
         elif message.kind == RETAIN:
@@ -164,10 +165,15 @@ class Network(Serving):
         elif message.destination != self.number:
             self._forward(message, now)
             return
-        client = message.client
+        held_epoch, present = self._held(message.client)
+        self.finder.asked(message, held_epoch, now, present=present)
+
+    def _held(self, client: int) -> tuple[int | None, bool]:
+        """The epoch of a client's session here, if there is one, and whether the client is connected."""
         roamer = self.roamers.get(client)
-        is_here = roamer is not None and self.names.client_name(client) in self.core.state.sessions
-        self.finder.asked(message, roamer.epoch if roamer is not None and is_here else None)
+        if roamer is None or self.names.client_name(client) not in self.core.state.sessions:
+            return None, False
+        return roamer.epoch, roamer.arrived
 
     def _follow_finder(self, now: float) -> None:
         finder = self.finder
@@ -193,7 +199,7 @@ class Network(Serving):
         if not session.expiry:  # it ends with its connection, which the other one takes over
             self.core.end_session(client_id, now, publishes_will=True)
             self.report(now)
-            self.finder.give(client, epoch, to, None, roamer.epoch)
+            self.finder.give(client, epoch, to, None)
             return
         self.core.forget_queue(session)  # the mobility core has those events, and brings them along
         if roamer.arrived:
@@ -206,9 +212,9 @@ class Network(Serving):
         self.report(now)
         self.giving.discard(client)
         del self.roamers[client]
-        self.finder.give(client, epoch, to, msgspec.msgpack.encode(state), roamer.epoch)
+        self.finder.give(client, epoch, to, msgspec.msgpack.encode(state))
 
-    def _found(self, result: Any, now: float) -> None:
+    def _found(self, result: Result, now: float) -> None:
         waiting = self.waiting.get(result.client)
         state = None
         if result.state is not None:
@@ -216,18 +222,31 @@ class Network(Serving):
                 state = msgspec.msgpack.decode(result.state, type=SessionState)
             except msgspec.MsgspecError:
                 self.drops["unreadable session"] += 1
-        if waiting is None or waiting.epoch != result.epoch:
+        if waiting is None or waiting.epoch != result.asked:
             if state is not None:
                 self._adopt(result.client, result.epoch, result.holder, state, now)
+            elif result.superseded and not result.asked:
+                self._yield(result.client, now)
             return
         del self.waiting[result.client]
+        if result.unreachable:
+            names = " or ".join(self.names_of[number] for number in sorted(result.unreachable))
+            text = f"Your session may be at {names}, which is out of reach; try again."
+            self.core.refuse(waiting.connection, ConnectCode.SERVER_UNAVAILABLE, text)
+            return
         if result.superseded:
             self.core.refuse(
                 waiting.connection, ConnectCode.SERVER_BUSY, "The same client is connected to another broker."
             )
             return
         previous = result.holder if state is not None else waiting.previous
-        self._enter(result.client, waiting, previous, state, now)
+        self._enter(result.client, waiting._replace(epoch=result.epoch), previous, state, now)
+
+    def _yield(self, client: int, now: float) -> None:
+        """End a session that another broker has a later one beside."""
+        roamer = self.roamers.get(client)
+        if roamer is not None:
+            self._close(client, roamer.epoch, now)
 
     # Time ----------------------------------------------------------------------------------------------
 
@@ -244,7 +263,7 @@ class Network(Serving):
         """Let timers run out."""
         while (due := self.timers.due(now)) is not None:
             self._tell(facts.TimerFired(*due), now)
-        self.finder.absent = self._absent(now)
+        self.finder.out_of_reach = self._out_of_reach()
         self.finder.time_passed(now)
         self._follow_finder(now)
         self.report(now)

@@ -134,12 +134,15 @@ _TYPES: dict[str, Any] = {
     "subscriptions": list[str] | None,
     "advertisements": list[str],
     "others": list[int],
+    "waits_for": list[int],
     "holders": list[int],
     "marks": dict[str, int] | None,
     "publications": list[EventFrame],
     "state": bytes | None,
     "report": bytes,
     "found": bool,
+    "present": bool,
+    "holds": bool,
     "for_good": bool,
     "wants": bool,
     "keep": bool,
@@ -232,7 +235,7 @@ class Wire:
     def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
         names = self._names
         lowest = EVERYBODY if name == "destination" else 0
-        if name in {"destination", "sender", "holder"} and not lowest <= value < self._brokers:
+        if name in {"destination", "sender", "holder", "held_at"} and not lowest <= value < self._brokers:
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
         if name == "client":
             return names.client_number(value)
@@ -246,7 +249,7 @@ class Wire:
             return tuple(names.advertisement_number(text) for text in value)
         if name == "publications":
             return tuple(_carried(frame, now) for frame in value)
-        if name in {"others", "holders"}:
+        if name in {"others", "holders", "waits_for"}:
             if not all(0 <= number < self._brokers for number in value):
                 raise WireError(f"A peer named brokers {value}; there are {self._brokers}.")
             return tuple(value)
