@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig
@@ -14,18 +15,21 @@ LINKS = [
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+    """Ports that nobody else gets while this process lives, and that brokers of a test can listen on.
+
+    Each stays bound to a socket that does not listen. The system gives such a port to nobody who asks for any
+    free one, but lets in who asks for this one and may share addresses, as a server does.
+    """
+    keepers = [socket.socket() for _ in range(count)]
+    for keeper in keepers:
+        atexit.register(keeper.close)
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind(("127.0.0.1", 0))
+    return [int(keeper.getsockname()[1]) for keeper in keepers]
 
 
 def building(scheme: str = "proactive", mode: str = "content", stores: str | None = None) -> Config:
-    """The configuration, with every port free at the moment."""
+    """The configuration, with ports of its own."""
     ports = free_ports(12)
     return Config(
         brokers=[

@@ -265,7 +265,8 @@ class Hall:
         options.setdefault("clean_start", False)
         self.now += 0.01  # connections are told apart by their dates
         visitor = Visitor(self.desks[broker], [] if got is None else got)
-        visitor.send(ConnectPacket(client_id, session_expiry_interval=lasts_s, keep_alive=0, **options))
+        options.setdefault("keep_alive", 0)
+        visitor.send(ConnectPacket(client_id, session_expiry_interval=lasts_s, **options))
         return visitor
 
 

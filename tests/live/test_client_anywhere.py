@@ -13,22 +13,16 @@ import pytest
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
 from sojourn.live.client.link import Address, ClientError
+from tests.live.building import free_ports
 
 MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Mosquitto:
     """A Mosquitto of its own that can be killed and started again."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
+        self.port = free_ports(1)[0]
         self.url = f"mqtt://127.0.0.1:{self.port}"
         self._config = folder / "mosquitto.conf"
         self._config.write_text(
