@@ -141,7 +141,7 @@ def test_a_new_connection_takes_the_place_of_an_old_one() -> None:
         again = Side("B1", "B2", {"B2": address})
         again.channel = one.channel
         await again.links.start(None)
-        await until(lambda: old.ended.done())
+        await until(old.ended.done)
         await until(lambda: two.channel.open)
         assert [*two.links._connections.values()] != [old]
         for side in (one, again, two):

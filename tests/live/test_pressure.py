@@ -13,6 +13,7 @@ from sojourn.live.client.client import Client
 from sojourn.live.config import Config
 from tests.live.building import building, url
 from tests.live.hall import Hall, Visitor, line
+from tests.live.test_quenching import until
 from tests.live.test_roaming import started, stop
 
 FILLING = b"x" * 1_000
@@ -201,15 +202,13 @@ def test_over_sockets_a_publisher_waits_until_the_far_side_takes_events_in(qos: 
                     await source.publish("news", {"n": n, "filling": "x" * 1_000}, qos=qos)
 
             publishing = asyncio.create_task(publish())
-            while not network.pressure.held:
-                await asyncio.sleep(0.01)
+            await until(lambda: bool(network.pressure.held))
             assert channel.queued < 200_000
             connection._transport.resume_reading()
             await publishing
             if qos:
                 assert [(await reader.next(10)).attributes["n"] for _ in range(300)] == list(range(300))
-            while network.pressure.held:
-                await asyncio.sleep(0.01)
+            await until(lambda: not network.pressure.held)
         await stop(servers)
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
