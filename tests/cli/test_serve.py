@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,12 +18,19 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.live.building import free_ports
 from tests.live.raw_client import Raw
 
 from sojourn.cli.logs import JsonLines, TextLines
 from sojourn.cli.main import main
-from sojourn.cli.serve_all import RESTARTS_MAX, Keeper, Watched, view, wait_for_links
+from sojourn.cli.serve_all import (
+    FAILURES_MAX,
+    LONGEST_PAUSE_S,
+    STEADY_S,
+    Keeper,
+    Watched,
+    view,
+    wait_for_links,
+)
 from sojourn.live.config import read_config
 from sojourn.live.page.status import LinkState, Report
 
@@ -30,11 +39,10 @@ SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
 
 def two_brokers(folder: Path) -> Path:
     """The configuration of two brokers with stores."""
-    ports = free_ports(4)
     text = 'links = [["B1", "B2"]]\n'
     for number in (0, 1):
-        text += f'[[brokers]]\nname = "B{number + 1}"\nlisten = "127.0.0.1:{ports[number]}"\n'
-        text += f'peers = "127.0.0.1:{ports[2 + number]}"\nstore = "{folder}/B{number + 1}.db"\n'
+        text += f'[[brokers]]\nname = "B{number + 1}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\n'
+        text += f'store = "stores/B{number + 1}"\n'
     path = folder / "two.toml"
     path.write_text(text)
     return path
@@ -43,12 +51,11 @@ def two_brokers(folder: Path) -> Path:
 def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
     """A broker that is killed is started again and serves from its store; SIGTERM ends them all."""
     path = two_brokers(tmp_path)
-    port = int(read_config(path.read_text()).brokers[1].listen.rpartition(":")[2])
     command = [*SOJOURN, "serve", str(path), "--all", "--logs", str(tmp_path / "logs"), "--log", "json"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fleet:
         assert fleet.stderr is not None
         said = read_until(fleet.stderr, "Ctrl-C stops them all")
-        assert "broker B2 listens on mqtt://127.0.0.1:" in said
+        port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]
         logs = (tmp_path / "logs").glob("*.log")
         assert any(is_link_up(line) for log in logs for line in log.read_text().splitlines())
         children = list(map(int, Path(f"/proc/{fleet.pid}/task/{fleet.pid}/children").read_text().split()))
@@ -60,7 +67,8 @@ def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
         assert "B2 was ended by signal 9" in said
         assert connect_again(port, "kept").session_present
         fleet.send_signal(signal.SIGTERM)
-        fleet.communicate(timeout=30)
+        _, said = fleet.communicate(timeout=30)
+        assert "listens on" not in said, "it came back where it was"
     assert fleet.returncode == 0
     assert not any(Path(f"/proc/{child}").exists() for child in children)
     lines = [json.loads(line) for line in (tmp_path / "logs" / "B2.log").read_text().splitlines()]
@@ -143,6 +151,9 @@ class FakeFleet:
     def report(self, _name: str) -> None:
         """It says nothing."""
 
+    def listening(self, _name: str) -> None:
+        """It says nothing."""
+
     def log(self, _name: str) -> str:
         """What it said before."""
         return "sojourn: The store is broken.\n"
@@ -153,7 +164,7 @@ class FakeFleet:
 
 
 def test_a_broker_that_ends_again_and_again_is_given_up() -> None:
-    """It is started again a limited number of times, with pauses that grow, and its last words are told."""
+    """One that never serves is started a few times, with pauses that grow, and its last words are told."""
     fleet = FakeFleet(2)
     said: list[str] = []
     keeper = Keeper(fleet, said.append)  # type: ignore[arg-type]  # a stand-in
@@ -163,14 +174,54 @@ def test_a_broker_that_ends_again_and_again_is_given_up() -> None:
         keeper.look(now)
         if fleet.restarted > before:
             starts.append(now)
-        now += 0.25
+        now += 0.125
         assert now < 1_100.0, "it is given up some day"
     pauses = [later - earlier for earlier, later in pairwise(starts)]
-    assert fleet.restarted == RESTARTS_MAX
+    assert fleet.restarted == FAILURES_MAX - 1
     assert pauses == sorted(pauses)
     assert pauses[-1] > pauses[0]
     assert "given up" in said[-1]
     assert "The store is broken." in said[-1]
+
+
+class Dying(FakeFleet):
+    """A broker that serves until it is killed."""
+
+    def __init__(self) -> None:
+        super().__init__(-9)
+        self.is_dead = False
+
+    def poll(self) -> int | None:  # type: ignore[override]  # it lives at first
+        """Whether it was killed."""
+        return self.returncode if self.is_dead else None
+
+    def restart(self, name: str) -> None:
+        """It lives again."""
+        super().restart(name)
+        self.is_dead = False
+
+    def report(self, _name: str) -> Report | None:  # type: ignore[override]  # it tells while it lives
+        """How it is doing."""
+        return None if self.is_dead else a_report()
+
+
+@pytest.mark.parametrize("every_s", [60.0, 10.0])
+def test_a_broker_that_is_killed_again_and_again_comes_back(every_s: float) -> None:
+    """Somebody kills it for an hour: it is never given up, and at once back if it had run for a while."""
+    fleet = Dying()
+    keeper = Keeper(fleet, lambda _text: None)  # type: ignore[arg-type]  # a stand-in
+    now, longest_s = 0.0, 0.0
+    for watched in keeper.watched.values():
+        watched.since_s = now
+    while now < 3_600.0:
+        now += every_s
+        fleet.is_dead, killed_s = True, now
+        while fleet.is_dead:
+            keeper.look(now)
+            now += 0.1
+            assert not keeper.all_given_up
+        longest_s = max(longest_s, now - killed_s)
+    assert longest_s < (0.6 if every_s > STEADY_S else LONGEST_PAUSE_S + 0.6)
 
 
 def a_report(**links: bool) -> Report:
@@ -238,6 +289,37 @@ def test_log_lines_carry_their_fields() -> None:
     assert line["level"] == "info"
     assert line["odd"] == "{1, 2}"
     assert TextLines().format(record).endswith("INFO sojourn.node link x peer=B2 odd={1, 2}")
+
+
+def test_nobody_forges_a_log_line() -> None:
+    """What a client calls itself stays on the line it is mentioned in, in both formats."""
+    name = "x\n2026-01-01 00:00:00,000 ERROR sojourn.node all is lost\x1b[2J\u2028é"
+    record = logging.makeLogRecord({"name": "sojourn", "levelname": "INFO", "msg": name, "client": name})
+    for line in (TextLines().format(record), JsonLines().format(record)):
+        assert len(line.splitlines()) == 1
+        assert line.isprintable()
+    assert "é" in TextLines().format(record)
+
+
+def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
+    """Of a client port that somebody has, and of a page that is not ours: neither is announced."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        path = tmp_path / "one.toml"
+        command = [*SOJOURN, "serve", str(path), "--all", "--logs", str(tmp_path / "logs")]
+        path.write_text(f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:{port}"\n')
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode == 2
+        last = ended.stderr.splitlines()[-1]
+        assert f"B1 cannot listen on 127.0.0.1:{port}: another process has that port" in last
+        path.write_text(f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\npage = "127.0.0.1:{port}"\n')
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fleet:
+            assert fleet.stderr is not None
+            said = read_until(fleet.stderr, "Ctrl-C stops them all")
+            fleet.send_signal(signal.SIGTERM)
+            fleet.communicate(timeout=30)
+    assert "its page is" not in said
+    assert f"B1 runs without its page: Cannot serve the page on 127.0.0.1:{port}: another process" in said
 
 
 def test_a_broker_tells_how_it_is_doing() -> None:

@@ -1,47 +1,45 @@
-"""Six brokers of a building on free ports, in one process or in six."""
+"""Six brokers of a building on whatever ports are free, in one process or in six."""
 
 from __future__ import annotations
 
 import atexit
-import socket
+import shutil
+import tempfile
+import time
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig
-from sojourn.live.config import BrokerConfig, Config
+from sojourn.live.addresses import FolderBook
+from sojourn.live.config import BrokerConfig, Config, NetworkConfig
 
+ANY_PORT = "127.0.0.1:0"
+PATIENCE_S = 60.0
 LINKS = [
     ("B1", "B2"), ("B1", "B6"), ("B2", "B3"), ("B2", "B6"),
     ("B3", "B4"), ("B3", "B5"), ("B3", "B6"), ("B4", "B6"),
 ]  # fmt: skip
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody else gets while this process lives, and that brokers of a test can listen on.
-
-    Each stays bound to a socket that does not listen. The system gives such a port to nobody who asks for any
-    free one, but lets in who asks for this one and may share addresses, as a server does.
-    """
-    keepers = [socket.socket() for _ in range(count)]
-    for keeper in keepers:
-        atexit.register(keeper.close)
-        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        keeper.bind(("127.0.0.1", 0))
-    return [int(keeper.getsockname()[1]) for keeper in keepers]
+def an_address_folder() -> NetworkConfig:
+    """A fresh folder where brokers say which ports they have; it is gone when the tests end."""
+    folder = tempfile.mkdtemp(prefix="sojourn-addresses-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return NetworkConfig(addresses=folder)
 
 
 def building(scheme: str = "proactive", mode: str = "content", stores: str | None = None) -> Config:
-    """The configuration, with ports of its own."""
-    ports = free_ports(12)
+    """The configuration; every broker takes whatever ports are free."""
     return Config(
         brokers=[
             BrokerConfig(
                 name=f"B{number + 1}",
-                listen=f"127.0.0.1:{ports[number]}",
-                peers=f"127.0.0.1:{ports[6 + number]}",
+                listen=ANY_PORT,
+                peers=ANY_PORT,
                 store=None if stores is None else f"{stores}/B{number + 1}.db",
             )
             for number in range(6)
         ],
         links=LINKS,
+        network=an_address_folder(),
         mobility=MobilityConfig(subscribers=scheme),  # type: ignore[arg-type]
         routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
     )
@@ -52,6 +50,7 @@ def as_toml(config: Config) -> str:
     links = ", ".join(f'["{one}", "{other}"]' for one, other in config.links)
     lines = [f"links = [{links}]", "[mobility]", f'subscribers = "{config.mobility.subscribers}"']
     lines += ["[routing]", f'mode = "{config.routing.mode}"']
+    lines += ["[network]", f'addresses = "{config.network.addresses}"'] if config.network.addresses else []
     for broker in config.brokers:
         lines += ["[[brokers]]", f'name = "{broker.name}"', f'listen = "{broker.listen}"']
         lines += [f'peers = "{broker.peers}"'] if broker.peers else []
@@ -59,6 +58,21 @@ def as_toml(config: Config) -> str:
     return "\n".join(lines) + "\n"
 
 
+def address(config: Config, number: int, of: str = "clients") -> str:
+    """Where the broker with that number (from 0) listens for its `clients`, `tls`, `peers` or `page`."""
+    broker = config.brokers[number]
+    assert config.network.addresses is not None
+    book = FolderBook(config.network.addresses)
+    until = time.monotonic() + PATIENCE_S
+    while (found := book.find(broker.name)) is None:
+        assert time.monotonic() < until, f"{broker.name} never said where it listens"
+        time.sleep(0.01)  # its process is starting
+    said = getattr(found, of)
+    assert isinstance(said, str), f"{broker.name} does not serve {of}"
+    return said
+
+
 def url(config: Config, number: int) -> str:
     """Where clients of the broker with that number (from 0) connect."""
-    return f"mqtt://{config.brokers[number].listen}"
+    listen = config.brokers[number].listen
+    return f"mqtt://{listen if not listen.endswith(':0') else address(config, number)}"

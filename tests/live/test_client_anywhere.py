@@ -1,10 +1,6 @@
 """The client library against a broker that we did not write."""
 
 import asyncio
-import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,38 +9,7 @@ import pytest
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
 from sojourn.live.client.link import Address, ClientError
-from tests.live.building import free_ports
-
-MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-
-
-class Mosquitto:
-    """A Mosquitto of its own that can be killed and started again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.port = free_ports(1)[0]
-        self.url = f"mqtt://127.0.0.1:{self.port}"
-        self._config = folder / "mosquitto.conf"
-        self._config.write_text(
-            f"listener {self.port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n"
-        )
-        self.start()
-
-    def start(self) -> None:
-        """Run it and wait until it listens."""
-        assert MOSQUITTO is not None
-        self.process = subprocess.Popen([MOSQUITTO, "-c", str(self._config)], stderr=subprocess.DEVNULL)
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            assert self.process.poll() is None
-            time.sleep(0.02)
-
-    def kill(self) -> None:
-        """Stop it without grace."""
-        self.process.kill()
-        self.process.wait()
+from tests.live.mosquitto import MOSQUITTO, Mosquitto
 
 
 @pytest.fixture
@@ -52,7 +17,7 @@ def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
     """A running Mosquitto."""
     if MOSQUITTO is None:
         pytest.skip("Mosquitto is not installed here; scripts/setup does it")
-    broker = Mosquitto(tmp_path)
+    broker = Mosquitto(tmp_path, "max_queued_messages 0\n")
     yield broker
     broker.kill()
 

@@ -18,19 +18,15 @@ import sojourn.live.client.client
 from sojourn import Client, ClientError
 from sojourn.live.brokers.server import Server
 from sojourn.live.config import Address, BrokerConfig, Config, single_broker
-from tests.live.building import free_ports
+from tests.live.building import ANY_PORT, address, an_address_folder
 
 EXAMPLES = [found for found in doctest.DocTestFinder().find(sojourn.live.client.client) if found.examples]
 
 
 def two_brokers() -> Config:
     """B1 and B2, linked."""
-    ports = free_ports(4)
-    brokers = [
-        BrokerConfig(name=f"B{n + 1}", listen=f"127.0.0.1:{ports[n]}", peers=f"127.0.0.1:{ports[2 + n]}")
-        for n in (0, 1)
-    ]
-    return Config(brokers=brokers, links=[("B1", "B2")])
+    brokers = [BrokerConfig(name=name, listen=ANY_PORT, peers=ANY_PORT) for name in ("B1", "B2")]
+    return Config(brokers=brokers, links=[("B1", "B2")], network=an_address_folder())
 
 
 async def run_example(example: doctest.DocTest, config: Config) -> None:
@@ -39,7 +35,7 @@ async def run_example(example: doctest.DocTest, config: Config) -> None:
     for step in example.examples:
         source = step.source
         for number in (0, 1):
-            source = source.replace(f"127.0.0.1:{1883 + number}", config.brokers[number].listen)
+            source = source.replace(f"127.0.0.1:{1883 + number}", address(config, number))
         said = StringIO()
         with redirect_stdout(said):
             # As the interpreter does: "single" prints what an expression, also inside a block, is worth.

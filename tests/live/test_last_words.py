@@ -9,7 +9,7 @@ import mqtt5
 from mqtt5 import DisconnectPacket, PubAckPacket, PublishPacket
 
 from sojourn.live.client.client import Client
-from tests.live.building import building, url
+from tests.live.building import address, building, url
 from tests.live.raw_client import Raw
 from tests.live.test_roaming import started, stop
 
@@ -23,7 +23,7 @@ def test_answers_before_a_reset_count_though_a_write_failed_first() -> None:
         node = servers[0].node
         assert node is not None
         loop = asyncio.get_running_loop()
-        port = int(config.brokers[0].listen.rpartition(":")[2])
+        port = int(address(config, 0).rpartition(":")[2])
         reader = await loop.run_in_executor(None, Raw, port)
         await loop.run_in_executor(None, lambda: reader.connect("reader", session_expiry_interval=60))
         await loop.run_in_executor(None, lambda: reader.subscribe("news"))

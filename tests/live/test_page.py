@@ -16,13 +16,15 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
-from sojourn.live.config import Address, Config, single_broker
+from sojourn.live.config import Address, BrokerConfig, Config, single_broker
 from sojourn.live.page.board import Board
 from sojourn.live.page.metrics import BrokerMetrics
+from sojourn.live.page.page import REQUESTS_MAX, STREAMS_MAX
 from sojourn.live.page.status import BUCKETS_S, CLIENTS_MAX, NAME_MAX, Move, Report, Tally, some_of
-from tests.live.building import building, url
+from tests.live.building import ANY_PORT, address, an_address_folder, building, url
 from tests.live.moving import Moving, moving
 from tests.live.test_roaming import started, stop
 
@@ -97,14 +99,108 @@ def test_metrics_are_prometheus_text(world: Moving) -> None:
     assert any(key[0] == "sojourn_build_info" for key in samples)
 
 
-def test_health_says_which_links_are_up(world: Moving) -> None:
-    """A broker that serves is healthy, and says how its links and its store are."""
+def test_a_broker_that_serves_is_healthy_and_ready(world: Moving) -> None:
+    """It says how its store and its links are."""
     status, body = get(world.page + "/healthz")
+    assert (status, json.loads(body)) == (
+        200,
+        {"status": "ok", "reasons": [], "broker": "B1", "store": "none"},
+    )
+    status, body = get(world.page + "/readyz")
     found = json.loads(body)
-    assert status == 200
-    assert found["broker"] == "B1"
-    assert found["links"] == {"B2": True}
-    assert (found["status"], found["store"], found["refusing"]) == ("ok", "none", None)
+    assert (status, found["status"], found["links"]) == (200, "ok", {"B2": True})
+    assert found["listens"] == address(world.config, 0)
+
+
+def test_health_is_told_while_many_watch(world: Moving) -> None:
+    """Sixty-four streams take no room from other requests; one more stream is refused."""
+    host, _, port = world.page.removeprefix("http://").partition(":")
+    watching = [socket.create_connection((host, int(port)), PATIENCE_S) for _ in range(STREAMS_MAX)]
+    try:
+        for watcher in watching:
+            watcher.sendall(b"GET /stream HTTP/1.1\r\n\r\n")
+            assert watcher.recv(12) == b"HTTP/1.1 200"
+        assert get(world.page + "/healthz")[0] == 200
+        assert get(world.page + "/stream")[0] == 503
+        asking = [socket.create_connection((host, int(port)), PATIENCE_S) for _ in range(REQUESTS_MAX)]
+        assert get(world.page + "/readyz")[0] == 200, "who asks nothing makes room"
+        for silent in asking:
+            silent.close()
+    finally:
+        for watcher in watching:
+            watcher.close()
+
+    def stream() -> bytes:
+        with socket.create_connection((host, int(port)), PATIENCE_S) as watcher:
+            watcher.sendall(b"GET /stream HTTP/1.1\r\n\r\n")
+            return watcher.recv(12)
+
+    wait_for(stream, lambda said: said == b"HTTP/1.1 200")
+
+
+def test_a_broker_alone_or_without_room_is_not_ready() -> None:
+    """A link that is down is named with its age, a store that is full fails both checks; metrics go on."""
+    places = {"listen": ANY_PORT, "peers": ANY_PORT, "metrics": ANY_PORT}
+    brokers = [BrokerConfig(name=name, **places) for name in ("B1", "B2")]
+    config = Config(brokers=brokers, links=[("B1", "B2")], network=an_address_folder())
+
+    async def scenario() -> None:
+        server = Server(config, "B1")
+        await server.start()
+        assert server.node is not None
+        there = f"http://{address(config, 0, 'metrics')}"
+
+        async def ask(path: str) -> tuple[int, bytes]:
+            return await asyncio.to_thread(get, there + path)
+
+        status, body = await ask("/readyz")
+        assert status == 503
+        assert json.loads(body)["reasons"][0].startswith("The link to B2 is down for ")
+        assert (await ask("/healthz"))[0] == 200, "no restart would mend a link"
+        server.node.core.state.refusing = "No room."
+        status, body = await ask("/healthz")
+        assert (status, json.loads(body)["reasons"]) == (503, ["No room."])
+        _, text = await ask("/metrics")
+        assert b'sojourn_link_up{peer="B2"} 0.0' in text
+        assert b'sojourn_link_down_seconds{peer="B2"}' in text
+        assert (await ask("/"))[0] == 404
+        assert (await ask("/stream"))[0] == 404
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> None:
+    """An incomplete hand-off is not delivered; an event that a neighbour sent twice is told apart."""
+
+    async def scenario() -> None:
+        server = Server(building(), "B1")
+        await server.start()
+        assert server.node is not None
+        assert server.node.network is not None
+        assert server.observer is not None
+        network = server.node.network
+        network.clients.drops["repeated by a neighbour"] = 3
+        network.clients.drops["queue full"] = 2
+        network.reconciling.resets["B2"] = 1
+        network.confirming.unconfirmed = 4
+        server.observer.handed_off(Handoff("phone\n", "B2", 1.0, 2.0, "copy", complete=False))
+        server.observer.look()
+        last = server.observer.last
+        assert last.dropped == {"hand-off incomplete": 1, "queue full": 2}
+        assert (last.repeated, last.unconfirmed, last.handoffs_incomplete) == (3, 4, 1)
+        assert (last.links["B2"].up, last.links["B2"].resets) == (False, 1)
+        text = BrokerMetrics(server.observer).text()
+        for line in (
+            b'sojourn_link_resets_total{peer="B2"} 1.0',
+            b"sojourn_repeated_total 3.0",
+            b"sojourn_unconfirmed_total 4.0",
+            b'sojourn_dropped_total{reason="hand-off incomplete"} 1.0',
+        ):
+            assert line in text
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def test_the_stream_goes_on(world: Moving) -> None:

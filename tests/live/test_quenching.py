@@ -17,24 +17,24 @@ from sojourn.live.brokers.server import Server
 from sojourn.live.client.quench import BUFFER_EVENTS_MAX
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.mqtt.conventions import QUENCH, QUENCH_TOPIC
-from tests.live.building import free_ports, url
+from tests.live.building import ANY_PORT, an_address_folder, url
 from tests.live.raw_client import Raw
 from tests.live.test_roaming import started, stop
 
 
 def pair(mode: str = "content", count: int = 2) -> Config:
-    """Brokers in a row on free ports."""
-    ports = free_ports(2 * count)
+    """Brokers in a row."""
     return Config(
         brokers=[
             BrokerConfig(
                 name=f"B{at + 1}",
-                listen=f"127.0.0.1:{ports[2 * at]}",
-                peers=f"127.0.0.1:{ports[2 * at + 1]}" if count > 1 else None,
+                listen=ANY_PORT,
+                peers=ANY_PORT if count > 1 else None,
             )
             for at in range(count)
         ],
         links=[(f"B{at}", f"B{at + 1}") for at in range(1, count)],
+        network=an_address_folder(),
         routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
     )
 

@@ -17,11 +17,10 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from tests.live.building import free_ports
+from tests.live.mosquitto import MOSQUITTO, Mosquitto
 from tests.live.raw_client import Raw
 
 SUB, PUB = shutil.which("mosquitto_sub") or "", shutil.which("mosquitto_pub") or ""
-BROKER = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") or ""
 LINEWISE = shutil.which("stdbuf") or "stdbuf"
 needs_mosquitto = pytest.mark.skipif(
     not (SUB and PUB), reason="scripts/mosquitto installs Mosquitto's clients"
@@ -143,21 +142,20 @@ def test_mosquitto_keeps_a_session(port: int) -> None:
     assert again.stdout.split("\n")[:5] == [f"item {number}" for number in range(5)]
 
 
-@pytest.mark.skipif(not BROKER, reason="scripts/setup installs Mosquitto")
+@pytest.mark.skipif(MOSQUITTO is None, reason="scripts/setup installs Mosquitto")
 def test_mosquitto_builds_a_bridge(port: int, tmp_path: Path) -> None:
     """As a broker it is our client: messages cross both ways, once, and it tells and wills its state."""
-    there = free_ports(1)[0]
-    config = tmp_path / "bridge.conf"
-    config.write_text(
-        f"listener {there} 127.0.0.1\nallow_anonymous true\nconnection ours\naddress 127.0.0.1:{port}\n"
+    bridge = (
+        f"connection ours\naddress 127.0.0.1:{port}\n"
         "bridge_protocol_version mqttv50\ntopic bridge/# both 2\nlocal_clientid local\nremote_clientid far\n"
     )
-    with Raw(port) as ours, subprocess.Popen([BROKER, "-c", config], stderr=subprocess.DEVNULL) as process:
+    with Raw(port) as ours:
+        ours.connect("near the bridge")
+        ours.subscribe("bridge/#", "$SYS/broker/connection/far/state")
+        far = Mosquitto(tmp_path, bridge)
         try:
-            ours.connect("near the bridge")
-            ours.subscribe("bridge/#", "$SYS/broker/connection/far/state")
             assert ours.message().payload == b"1"
-            with Raw(there) as theirs:
+            with Raw(far.port) as theirs:
                 theirs.connect("across the bridge")
                 theirs.subscribe("bridge/#")
                 theirs.publish("bridge/a", b"from there", 2)
@@ -165,7 +163,7 @@ def test_mosquitto_builds_a_bridge(port: int, tmp_path: Path) -> None:
                 ours.publish("bridge/b", b"from here", 1)
                 assert (ours.message().payload, theirs.message().payload) == (b"from here", b"from here")
         finally:
-            process.kill()
+            far.kill()
         assert ours.message().payload == b"0"
         ours.expect_nothing()
 

@@ -15,7 +15,7 @@ from paho.mqtt.properties import Properties
 
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config
-from tests.live.building import building
+from tests.live.building import address, building
 from tests.live.test_roaming import started, stop
 
 MOSQUITTO_SUB = shutil.which("mosquitto_sub")
@@ -23,7 +23,7 @@ MOSQUITTO_SUB = shutil.which("mosquitto_sub")
 
 def port_of(config: Config, number: int) -> int:
     """The port of the broker with that number, from 0."""
-    return int(config.brokers[number].listen.rpartition(":")[2])
+    return int(address(config, number).rpartition(":")[2])
 
 
 class PahoReader:

@@ -12,7 +12,6 @@ from sojourn.edge.filters import DisplayerError
 from sojourn.live.client.inbox import Received
 from sojourn.live.client.link import ClientError, RefusedError
 from sojourn.live.client.replicas import Dropped, Shown
-from tests.live.building import free_ports
 from tests.live.raw_client import BrokerProcess
 
 
@@ -59,12 +58,13 @@ def test_what_is_asked_wrongly_is_refused() -> None:
 
 
 class Pair:
-    """Two brokers on ports that stay the same over restarts."""
+    """Two brokers whose ports stay the same over restarts, and are known before the first start."""
 
     def __init__(self) -> None:
-        self.ports = free_ports(2)
+        self.brokers: list[BrokerProcess | None] = [BrokerProcess(), BrokerProcess()]
+        self.ports = [broker.port for broker in self.brokers if broker is not None]
         self.urls = [f"mqtt://127.0.0.1:{port}" for port in self.ports]
-        self.brokers: list[BrokerProcess | None] = [None, None]
+        self.stop()
 
     def start(self, at: int) -> None:
         """Start one of them, again perhaps."""

@@ -22,7 +22,7 @@ from sojourn.live.client.client import Client
 from sojourn.live.client.link import RefusedError
 from sojourn.live.config import Config, ConfigError, TlsConfig, read_config
 from sojourn.live.links.tls import TlsError, for_clients
-from tests.live.building import building, free_ports, url
+from tests.live.building import ANY_PORT, address, building, url
 from tests.live.test_roaming import started, stop
 
 SECRET = "a shared secret of at least 32 bytes for HS256"  # noqa: S105 - of this test alone
@@ -80,11 +80,7 @@ def encrypted(config: Config, folder: Path) -> Config:
         key=f"{folder}/{{broker}}.key",
         authority=str(folder / "authority.pem"),
     )
-    ports = free_ports(len(config.brokers))
-    brokers = [
-        msgspec.structs.replace(broker, listen_tls=f"127.0.0.1:{port}")
-        for broker, port in zip(config.brokers, ports, strict=True)
-    ]
+    brokers = [msgspec.structs.replace(broker, listen_tls=ANY_PORT) for broker in config.brokers]
     return msgspec.structs.replace(config, tls=tls, brokers=brokers)
 
 
@@ -98,14 +94,14 @@ def test_clients_and_brokers_speak_tls(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         servers = await started(config)
-        address = f"mqtts://localhost:{str(config.brokers[4].listen_tls).rpartition(':')[2]}"
-        async with Client(address, tls=context) as reader, Client(url(config, 0)) as writer:
+        there = f"mqtts://localhost:{address(config, 4, 'tls').rpartition(':')[2]}"
+        async with Client(there, tls=context) as reader, Client(url(config, 0)) as writer:
             await reader.subscribe()
             await asyncio.sleep(0.1)
             await writer.publish("t", b"across")
             assert (await reader.next(5)).payload == b"across"
         with pytest.raises(ssl.SSLError):
-            await Client(address).connect()
+            await Client(there).connect()
         await stop(servers)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))

@@ -2,8 +2,8 @@
 
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -67,19 +67,11 @@ def _wait_until(true: Callable[[], bool], what: str, seconds: float = START_S_MA
         time.sleep(0.02)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One master and two workers, killed at the end whatever happened."""
     folder = tmp_path_factory.mktemp("cluster")
     spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-    port = _free_port()
-    url = f"spark://127.0.0.1:{port}"
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(log: str, *arguments: str) -> None:
@@ -99,8 +91,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         return words in (folder / log).read_text()
 
     try:
-        start("master.log", f"{DEPLOY}.master.Master", "--port", str(port))
+        start("master.log", f"{DEPLOY}.master.Master", "--port", "0")
         _wait_until(lambda: said("master.log", "New state: ALIVE"), "the master")
+        # It takes any port that is free, and says which.
+        found = re.search(r"Starting Spark master at (spark://\S+:\d+)", (folder / "master.log").read_text())
+        assert found is not None
+        url = found[1]
         for name in ("one", "two"):
             work = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name)]
             start(f"{name}.log", f"{DEPLOY}.worker.Worker", url, *work)

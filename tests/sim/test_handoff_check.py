@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 
 from sojourn.cli.main import app
 from sojourn.interest.events import Event
-from sojourn.mobility import keeping
+from sojourn.mobility import queues
 from sojourn.mobility.copy_requests import CopyRequests
+from sojourn.mobility.deliveries import Deliveries
 from sojourn.mobility.holdings import Holding
-from sojourn.mobility.keeping import Keeping
-from sojourn.mobility.subscribers import Subscribers
+from sojourn.mobility.memory import Memory
+from sojourn.mobility.requests import Requests
+from sojourn.mobility.visits import Visits
 from sojourn.routing.messages import Activated, Publish
 from sojourn.sim.handoff_check import check, run, shorten
 from sojourn.sim.handoff_check_oracle import Oracle, Wanted, Witness
@@ -86,19 +88,19 @@ def test_the_same_specification_is_the_same_run() -> None:
 
 def _no_wait_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A subscriber is served before FORWARD-END."""
-    welcome: Callable[..., None] = Subscribers._welcome
+    welcome: Callable[..., None] = Visits._welcome
 
-    def hasty(self: Subscribers, stay: Holding, fact: Any) -> None:
+    def hasty(self: Visits, stay: Holding, fact: Any) -> None:
         welcome(self, stay, fact)
         if stay.waits:
-            self._complete(stay)
+            self._giving.complete(stay)
 
-    monkeypatch.setattr(Subscribers, "_welcome", hasty)
+    monkeypatch.setattr(Visits, "_welcome", hasty)
 
 
 def _no_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes by itself after it was forwarded is delivered again."""
-    monkeypatch.setattr(Subscribers, "_is_news", lambda *_: True)
+    monkeypatch.setattr(Deliveries, "_is_news", lambda *_: True)
 
 
 def _no_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,12 +109,12 @@ def _no_order(monkeypatch: pytest.MonkeyPatch) -> None:
     def as_it_came(publications: Iterable[Publish], marks: Any) -> list[Publish]:
         return [one for one in publications if one.event.sequence > marks.get(one.event.source, -1)]
 
-    monkeypatch.setattr(keeping, "in_order", as_it_came)
+    monkeypatch.setattr(queues, "in_order", as_it_came)
 
 
 def _no_memory_of_what_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that comes again after its copy was deleted is obeyed again."""
-    monkeypatch.setattr(Keeping, "_is_closed", lambda *_: False)
+    monkeypatch.setattr(Memory, "is_closed", lambda *_: False)
 
 
 def _answer_before_the_copy_stores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +123,7 @@ def _answer_before_the_copy_stores(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def early(self: CopyRequests, message: Any, *, found: bool) -> None:
         answer(self, message, found=found)
-        sends = self.effects.sends
+        sends = self._effects.sends
         if isinstance(sends[-1][1], Activated):
             sends.insert(0, sends.pop())
 
@@ -130,7 +132,7 @@ def _answer_before_the_copy_stores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _no_copies_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The old broker forgets to tidy up."""
-    monkeypatch.setattr(Subscribers, "_delete", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr(Requests, "delete", lambda *_args, **_kwargs: None)
 
 
 @pytest.mark.parametrize(

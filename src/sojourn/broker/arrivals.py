@@ -16,10 +16,10 @@ import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
 
 from sojourn.broker.clients import Clients
-from sojourn.broker.forgetting import EPOCHS_A_SECOND
 from sojourn.broker.links import Links
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
-from sojourn.mobility.finding import EVERYBODY, Find, Finder, Found
+from sojourn.broker.settings import Settings
+from sojourn.mobility.finding import EVERYBODY, Find, Finder, Found, Result
 from sojourn.mqtt import conventions
 from sojourn.mqtt.content import property_values
 from sojourn.mqtt.core import Core
@@ -27,19 +27,18 @@ from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.packets import decode
 from sojourn.mqtt.session_state import SessionState
 
-DOWN_S = 10.0
-"""Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
-
 
 class Arrivals:
     """The clients that wait for their sessions at one broker, and the sessions that leave it."""
 
-    def __init__(self, core: Core, links: Links, clients: Clients) -> None:
+    def __init__(self, settings: Settings, core: Core, links: Links, clients: Clients) -> None:
         self.core = core
         self.links = links
         self.clients = clients
-        self.finder = Finder(links.number, len(links.names_of))
+        self.finder = Finder(links.number, len(links.names_of), give_up_s=settings.mobility.give_up_s)
         self.waiting: dict[int, Waiting] = {}
+        self.given_up = 0
+        """Clients that began anew although a broker that may have their session is out of reach."""
 
     def admit(self, number: int, admission: Admission, now: float) -> None:
         """Let in a client whose name and password are in order, once its session is found."""
@@ -49,13 +48,12 @@ class Arrivals:
         packet: Any = decode(connection.connect)
         client_id = packet.client_id or connection.fresh_id
         client = self.clients.names.client_number(client_id)
-        known = self.clients.roamers.get(client)
-        epoch = max(int(now * EPOCHS_A_SECOND), known.epoch + 1 if known is not None else 0)
+        epoch = self.next_epoch(client, now)
         marks = read_marks(property_values(packet.user_properties, conventions.MARKS))
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.links.numbers.get(named[0]) if named else None
         waiting = Waiting(number, admission, epoch, previous, marks)
-        self.finder.absent = self._absent(now)
+        self.finder.out_of_reach = self.links.out_of_reach()
         session = self.core.state.sessions.get(client_id)
         is_over = session is not None and (packet.clean_start or not session.expiry)
         if is_over:
@@ -68,12 +66,17 @@ class Arrivals:
             self._enter(client, waiting, None, None, now)
         elif packet.clean_start:
             # Wherever there is a session, it ends; nobody waits for that.
-            self.finder.seek(client, epoch, None, now)
+            self.finder.claim(client, epoch, now)
             self._enter(client, waiting, None, None, now)
         else:
             self.waiting[client] = waiting
             self.finder.seek(client, epoch, previous, now)
         self.follow_finder(now)
+
+    def next_epoch(self, client: int, now: float) -> int:
+        """Return the epoch of a new connection of a client, later than all that is known of it."""
+        known = self.clients.roamers.get(client)
+        return self.finder.next_epoch(client, now, known.epoch if known is not None else 0)
 
     def _enter(
         self, client: int, waiting: Waiting, previous: int | None, state: SessionState | None, now: float
@@ -140,7 +143,8 @@ class Arrivals:
         if isinstance(message, Find):
             self._on_find(message, sender, now)
         elif message.destination == self.links.number:
-            self.finder.answered(message, now)
+            held_epoch, present = self._held(message.client)
+            self.finder.answered(message, held_epoch, now, present=present)
         else:
             self.links.forward(message, now)
         self.follow_finder(now)
@@ -151,10 +155,16 @@ class Arrivals:
         elif message.destination != self.links.number:
             self.links.forward(message, now)
             return
-        client = message.client
+        held_epoch, present = self._held(message.client)
+        self.finder.asked(message, held_epoch, now, present=present)
+
+    def _held(self, client: int) -> tuple[int | None, bool]:
+        """The epoch of a client's session here, None if there is none, and whether the client is connected."""
         roamer = self.clients.roamers.get(client)
-        is_here = roamer is not None and self.clients.names.client_name(client) in self.core.state.sessions
-        self.finder.asked(message, roamer.epoch if roamer is not None and is_here else None)
+        session = self.core.state.sessions.get(self.clients.names.client_name(client))
+        if roamer is None or session is None:
+            return None, False
+        return roamer.epoch, session.connection is not None
 
     def follow_finder(self, now: float) -> None:
         """Do what the finder asks for."""
@@ -181,7 +191,7 @@ class Arrivals:
         if not session.expiry:  # it ends with its connection, which the other one takes over
             self.core.end_session(client_id, now)
             self.clients.report(now)
-            self.finder.give(client, epoch, to, None, roamer.epoch)
+            self.finder.give(client, epoch, to, None)
             return
         self.core.forget_queue(session)  # the mobility core has those events, and brings them along
         if roamer.arrived:
@@ -194,37 +204,50 @@ class Arrivals:
         self.clients.report(now)
         self.clients.giving.discard(client)
         del self.clients.roamers[client]
-        self.finder.give(client, epoch, to, msgspec.msgpack.encode(state), roamer.epoch)
+        self.finder.give(client, epoch, to, msgspec.msgpack.encode(state))
 
-    def _found(self, result: Any, now: float) -> None:
+    def _found(self, result: Result, now: float) -> None:
+        state = self._read_state(result.state)
         waiting = self.waiting.get(result.client)
-        state = None
-        if result.state is not None:
-            try:
-                state = msgspec.msgpack.decode(result.state, type=SessionState)
-            except msgspec.MsgspecError:
-                self.clients.drops["unreadable session"] += 1
-        if waiting is None or waiting.epoch != result.epoch:
-            if state is not None:
-                self._adopt(result.client, result.epoch, result.holder, state, now)
+        if waiting is None or waiting.epoch != result.asked:
+            self._found_late(result, state, now)
             return
         del self.waiting[result.client]
         if result.superseded:
-            self.core.refuse(
-                waiting.connection, ConnectCode.SERVER_BUSY, "The same client is connected to another broker."
-            )
+            text = "The same client is connected to another broker."
+            self.core.refuse(waiting.connection, ConnectCode.SERVER_BUSY, text)
             return
-        previous = result.holder if state is not None else waiting.previous
-        self._enter(result.client, waiting, previous, state, now)
+        if result.unreachable:
+            names = ", ".join(self.links.names_of[broker] for broker in sorted(result.unreachable))
+            text = f"Your session may be at {names}, out of reach at present; try again."
+            self.core.refuse(waiting.connection, ConnectCode.SERVER_UNAVAILABLE, text)
+            return
+        self.given_up += bool(result.given_up)
+        waiting = waiting._replace(epoch=result.epoch)
+        self._enter(result.client, waiting, result.holder if state is not None else None, state, now)
+
+    def _found_late(self, result: Result, state: SessionState | None, now: float) -> None:
+        """Something came of a search that nobody waits for any more."""
+        if state is not None:
+            self._adopt(result.client, result.epoch, result.holder, state, now)
+        elif result.superseded and not result.asked:
+            # Another broker has a later session of the client: it began anew while this one was out of reach.
+            self.core.end_session(self.clients.names.client_name(result.client), now)
+            self.clients.report(now)
+
+    def _read_state(self, data: bytes | None) -> SessionState | None:
+        if data is None:
+            return None
+        try:
+            return msgspec.msgpack.decode(data, type=SessionState)
+        except msgspec.MsgspecError:
+            self.clients.drops["unreadable session"] += 1
+            return None
 
     # Time ----------------------------------------------------------------------------------------------
 
     def time_passed(self, now: float) -> None:
-        """Give up on brokers that do not answer."""
-        self.finder.absent = self._absent(now)
+        """Give up on brokers that do not answer, or are out of reach."""
+        self.finder.out_of_reach = self.links.out_of_reach()
         self.finder.time_passed(now)
         self.follow_finder(now)
-
-    def _absent(self, now: float) -> frozenset[int]:
-        since = self.links.out_of_reach()
-        return frozenset(broker for broker, since_s in since.items() if now - since_s >= DOWN_S)

@@ -27,6 +27,7 @@ from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.keeping import COPY_TIMEOUTS
 from sojourn.mobility.policies import Policy
+from sojourn.mobility.queues import FULL
 from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.content import interest_of
@@ -34,7 +35,7 @@ from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Session
-from sojourn.routing.effects import Effects
+from sojourn.routing.effects import Dropped, Effects
 
 NOBODY = 0
 """The client that stands for the broker itself."""
@@ -271,7 +272,7 @@ class Clients:
     def carry_out(self, effects: Effects, now: float) -> None:
         """Do what the core asks for."""
         sends, deliveries, ready = effects.sends[:], effects.deliveries[:], effects.ready[:]
-        drops, closes = effects.drops[:], effects.closes[:]
+        drops, closes, ends = effects.drops[:], effects.closes[:], effects.ends[:]
         for timer in effects.timers:
             self.timers.set(timer, now)
         for cancel in effects.cancels:
@@ -287,14 +288,26 @@ class Clients:
         for client in thinned:
             self._thin(client, now)
         for drop in drops:
-            self.drops[drop.reason] += 1
-            if self.traces and isinstance(drop.publication, Carried):
-                name = self.names.client_name(drop.client)
-                self._note("dropped", name, drop.publication.message, drop.reason, now)
+            self._dropped(drop, now)
         for one in ready:
             self._ready(one, now)
         for close in closes:
             self._close(close.client, close.epoch, now)
+        for end in ends:
+            roamer = self.roamers.get(end.client)
+            if roamer is not None and roamer.epoch == end.epoch:
+                self.core.end_session(self.names.client_name(end.client), now)
+
+    def _dropped(self, drop: Dropped, now: float) -> None:
+        """Count an event that a client does not get; one that does not read for so long is closed."""
+        self.drops[drop.reason] += 1
+        name = self.names.client_name(drop.client)
+        if self.traces and isinstance(drop.publication, Carried):
+            self._note("dropped", name, drop.publication.message, drop.reason, now)
+        session = self.core.state.sessions.get(name)
+        connection = session.connection if session is not None else None
+        if drop.reason == FULL and connection is not None and connection.blocked:
+            self.core.effects.overflowing[connection.number] = None
 
     def _hold(self, client: int) -> bool:
         """Hold back what was stored for a client whose subscriptions do not want all of that."""
@@ -350,5 +363,9 @@ def scheme_of(settings: Settings) -> Scheme:
         timeout_s=mobility.timeout_s,
         # As an active copy that is an orphan; a client that stays for longer costs one more message.
         passive_s=COPY_TIMEOUTS * mobility.timeout_s,
+        patience_s=mobility.give_up_s,
+        queue_bytes_max=settings.limits.queue_bytes_max_all,
+        queue_bytes_each_max=settings.limits.queue_bytes_max,
+        queue_events_max=settings.limits.queue_messages_max,
         event_bytes=1024,
     )

@@ -34,8 +34,6 @@ GROWTH_MAX = 10_000
 MARGIN_S = 600.0
 """How late a message may be because links were down, on top of all timeouts."""
 SEQUENCES_A_SECOND = 1_000_000
-EPOCHS_A_SECOND = 1_000
-"""A connection is dated in milliseconds: finer dates would leave versions no room in 64 bits."""
 
 
 def memory_s(timeout_s: float) -> float:
@@ -82,7 +80,7 @@ class Forgetting:
         subscribers.forget_until(moment_s)
         subscribers.forget_marks(int(moment_s * SEQUENCES_A_SECOND))
         network.forget_seen(int(moment_s * SEQUENCES_A_SECOND))
-        network.arrivals.finder.forget_before(int(moment_s * EPOCHS_A_SECOND))
+        network.arrivals.finder.forget_until(moment_s)
 
     def _forget_unused(self, network: Network) -> None:
         """Forget every name that nothing speaks of."""

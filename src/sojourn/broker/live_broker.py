@@ -191,8 +191,6 @@ class LiveBroker:
         self.core.state.quenches = settings.quenches
         if is_another_network(before, settings):
             self.network = transplant(self.core, self.network, settings, self.life, now)
-        elif self.network is not None:
-            self.network.reconfigure(settings)
 
     # Clients -------------------------------------------------------------------------------------------
 

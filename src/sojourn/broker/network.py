@@ -17,7 +17,7 @@ from typing import Any
 
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.channel import Position
-from sojourn.broker.clients import Clients, scheme_of
+from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
 from sojourn.broker.forgetting import Forgetting
@@ -42,7 +42,7 @@ class Network:
         self.core = core
         self.links = Links(settings, life)
         self.clients = Clients(settings, core, self.links)
-        self.arrivals = Arrivals(core, self.links, self.clients)
+        self.arrivals = Arrivals(settings, core, self.links, self.clients)
         self.confirming = Confirming(self.links)
         self.reconciling = Reconciling(core, self.links, self.clients)
         self.pressure = Pressure(core, self.links)
@@ -168,9 +168,7 @@ class Network:
     def has_unsettled(self) -> bool:
         """Whether a turn has something to begin or to answer."""
         confirming = self.confirming
-        return bool(
-            confirming.waiting or confirming.confirmed or self.links.congested or self.pressure.held
-        )
+        return bool(confirming.waiting or confirming.confirmed or self.links.congested or self.pressure.held)
 
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""
@@ -179,12 +177,6 @@ class Network:
         self.pressure.settle(now)
         confirmed, self.confirming.confirmed = self.confirming.confirmed, []
         return confirmed
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Take in other limits and times."""
-        self.clients.broker.subscribers.reconfigure(scheme_of(settings))
-        self.arrivals.reconfigure(settings)
-        self.forgetting = Forgetting(settings.mobility.timeout_s)
 
     def restarted(self, life: str, now: float) -> None:
         """The broker was killed and is back from its journal: no connection is left."""

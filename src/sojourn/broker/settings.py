@@ -19,6 +19,9 @@ class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     subscribers: Literal["proactive", "reactive", "durable"] = "proactive"
     timeout_s: float = 3_600.0
     """How long events are stored for a client that is away, at the most."""
+    give_up_s: float = 300.0
+    """How long a client is told to try again while its session may be at a broker that is out of reach; after
+    that it begins anew. As long a client that is in waits for events that its last broker has for it."""
     publishers: str = "standard"
     """A publisher protocol, or several joined by +."""
 

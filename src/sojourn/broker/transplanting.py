@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sojourn.broker.clients import scheme_of
 from sojourn.broker.network import Network
 from sojourn.broker.roamers import Roamer
 from sojourn.broker.settings import Settings
@@ -30,8 +31,7 @@ class _Kept(NamedTuple):
 def is_another_network(old: Settings, new: Settings) -> bool:
     """Whether two settings differ in what a network is made of, and not only in limits and times."""
     parts = (
-        (one.brokers, one.links, one.routing, one.routes, one.mobility.subscribers, one.mobility.publishers)
-        for one in (old, new)
+        (one.brokers, one.links, one.routing, one.routes, one.mobility, scheme_of(one)) for one in (old, new)
     )
     return next(parts) != next(parts)
 

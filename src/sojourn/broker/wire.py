@@ -189,6 +189,7 @@ _TYPES: dict[str, Any] = {
     "advertisements": list[str],
     "others": list[int],
     "holders": list[int],
+    "waits_for": list[int],
     "marks": dict[str, int] | None,
     "publications": list[EventFrame],
     "state": bytes | None,
@@ -200,6 +201,8 @@ _TYPES: dict[str, Any] = {
     "wants": bool,
     "keep": bool,
     "everywhere": bool,
+    "present": bool,
+    "holds": bool,
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
 _ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
@@ -288,7 +291,10 @@ class Wire:
     def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
         names = self._names
         lowest = EVERYBODY if name == "destination" else 0
-        if name in {"destination", "sender", "holder", "origin"} and not lowest <= value < self._brokers:
+        if (
+            name in {"destination", "sender", "holder", "held_at", "origin"}
+            and not lowest <= value < self._brokers
+        ):
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
         if name == "client":
             return names.client_number(value)
@@ -302,7 +308,7 @@ class Wire:
             return tuple(names.advertisement_number(text) for text in value)
         if name == "publications":
             return tuple(_carried(frame, now) for frame in value)
-        if name in {"others", "holders"}:
+        if name in {"others", "holders", "waits_for"}:
             if not all(0 <= number < self._brokers for number in value):
                 raise WireError(f"A peer named brokers {value}; there are {self._brokers}.")
             return tuple(value)

@@ -27,7 +27,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,9 @@ import msgspec
 
 from sojourn.cli.bench_live_client import Task
 from sojourn.errors import SojournError
+from sojourn.live.addresses import FolderBook
+from sojourn.live.brokers.fleet import last_line
+from sojourn.live.config import parse_address
 
 ROUNDS = 3
 SECONDS = 3.0
@@ -42,6 +46,7 @@ WARM_UP_S = 0.7
 IDLE_CONNECTIONS = 10_000
 START_S = 60.0
 START_MARGIN_S = 0.2
+MOSQUITTO_TRIES = 5
 
 Progress = Callable[[str], None]
 
@@ -73,29 +78,36 @@ def find_mosquitto() -> str | None:
     return shutil.which("mosquitto", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+class Running(NamedTuple):
+    """A broker at work."""
+
+    process: subprocess.Popen[bytes]
+    port: int
 
 
 @contextmanager
-def _broker(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+def _process(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a broker's process; whoever waits for it in vain is told what it said."""
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)  # noqa: S603
         try:
-            until = time.monotonic() + START_S
-            while not _listens(port):
-                if process.poll() is not None or time.monotonic() > until:
-                    said.seek(0)
-                    text = said.read().decode()
-                    raise BenchError(f"{command[0]} does not listen on port {port}: {text}")
-                time.sleep(0.05)
             yield process
+        except BenchError as error:
+            said.seek(0)
+            raise BenchError(f"{error} {last_line(said.read().decode(errors='replace'))}") from None
         finally:
             process.terminate()
             process.wait(20)
+
+
+def _wait_for(process: subprocess.Popen[bytes], listens: Callable[[], bool]) -> bool:
+    """Wait until a broker listens; return whether it does, and has not ended."""
+    until = time.monotonic() + START_S
+    while not listens():
+        if process.poll() is not None or time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return process.poll() is None
 
 
 def _listens(port: int) -> bool:
@@ -107,27 +119,49 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def sojourn_broker(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a single broker of ours."""
-    command = [sys.executable, "-m", "sojourn.cli.main", "serve", "--port", str(port)]
-    with _broker(command, port) as process:
-        yield process
+def sojourn_broker() -> Iterator[Running]:
+    """Run a single broker of ours on any port; it says itself which that is."""
+    with tempfile.TemporaryDirectory() as folder:
+        book = FolderBook(folder)
+        command = [sys.executable, "-m", "sojourn.cli.main", "serve", "--port", "0", "--addresses", folder]
+        with _process(command) as process:
+            if not _wait_for(process, lambda: book.find("B1") is not None):
+                raise BenchError("Our broker does not listen:")
+            found = book.find("B1")
+            assert found is not None
+            yield Running(process, parse_address(found.clients, "an address").port)
 
 
 @contextmanager
-def mosquitto_broker(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Mosquitto with the same windows as ours and nothing written to disk."""
-    found = find_mosquitto()
-    if found is None:
+def mosquitto_broker() -> Iterator[Running]:
+    """Run Mosquitto with the same windows as ours and nothing written to disk.
+
+    It cannot say which port it got, so it is given one, and another if somebody else was faster.
+    """
+    program = find_mosquitto()
+    if program is None:
         raise BenchError("There is no Mosquitto to measure beside; scripts/mosquitto installs it.")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         config = Path(folder) / "mosquitto.conf"
-        config.write_text(
-            f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n"
-            "max_inflight_messages 1000\nmax_queued_messages 100000\nset_tcp_nodelay true\n"
-        )
-        with _broker([found, "-c", str(config)], port) as process:
-            yield process
+        for _ in range(MOSQUITTO_TRIES):
+            port = _likely_port()
+            config.write_text(
+                f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n"
+                "max_inflight_messages 1000\nmax_queued_messages 100000\nset_tcp_nodelay true\n"
+            )
+            process = stack.enter_context(_process([program, "-c", str(config)]))
+            if _wait_for(process, partial(_listens, port)):
+                yield Running(process, port)
+                return
+        raise BenchError(f"{program} does not listen on any of {MOSQUITTO_TRIES} ports:")
+
+
+def _likely_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 BROKERS = {"mosquitto": mosquitto_broker, "sojourn": sojourn_broker}
@@ -202,8 +236,7 @@ def resident_mib(process: subprocess.Popen[bytes]) -> float:
 
 
 def _measure_memory(name: str, connections: int) -> dict[str, Any]:
-    port = _free_port()
-    with BROKERS[name](port) as process:
+    with BROKERS[name]() as (process, port):
         before = resident_mib(process)
         start = time.monotonic()
         client = _client(Task(role="idle", port=port, count=connections))
@@ -246,8 +279,7 @@ def _throughput_row(case: Case, rounds: int, seconds: float, progress: Progress)
     for number in range(rounds):
         for name, broker in BROKERS.items():
             progress(f"{case.name}, round {number + 1} of {rounds}, {name}")
-            port = _free_port()
-            with broker(port) as process:
+            with broker() as (process, port):
                 before = cpu_seconds(process)
                 found = traffic(port, case, name, seconds)
                 rates[name].append(found["useful"] / seconds)
@@ -264,8 +296,7 @@ def _latency_row(pace_per_s: float, rounds: int, seconds: float, progress: Progr
     for number in range(rounds):
         for name, broker in BROKERS.items():
             progress(f"latency at {pace_per_s:,.0f}/s, round {number + 1} of {rounds}, {name}")
-            port = _free_port()
-            with broker(port):
+            with broker() as (_, port):
                 found[name].append(traffic(port, CASES[0], name, seconds, pace_per_s))
     row = _row("latency at half load", {"offered_per_s": pace_per_s})
     for name in BROKERS:

@@ -10,8 +10,6 @@ replica that came back is ahead of the other; they are counted.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import tempfile
 import time
 from collections.abc import Callable
@@ -186,17 +184,13 @@ def try_replicas(
     stream: Stream, folder: Path, on_progress: Callable[[int], None] = lambda _done: None
 ) -> list[Verdict]:
     """Start two brokers that know nothing of one another, run a stream over both, and say what was seen."""
-    ports = _free_ports(len(REPLICAS))
-    tables = [
-        f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:{port}"\n'
-        for name, port in zip(REPLICAS, ports, strict=True)
-    ]
+    tables = [f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\n' for name in REPLICAS]
     path = folder / "replicas.toml"
     path.write_text("\n".join(tables))
     fleet = Fleet(path, REPLICAS, folder)
     try:
         fleet.wait_until_ready()
-        trial = Trial(stream, fleet, [f"mqtt://127.0.0.1:{port}" for port in ports])
+        trial = Trial(stream, fleet, [fleet.url(name) for name in REPLICAS])
         verdicts = uvloop.run(trial.run(on_progress))
         dead = [name for name in fleet.ended() if name != REPLICAS[0] or stream.restart_at is not None]
         if dead:
@@ -239,12 +233,3 @@ def replicas(
     console.print(f"That took {time.monotonic() - began:.0f} s.")
     if faults:
         raise typer.Exit(EXIT_FAILED)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at the moment."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]

@@ -96,8 +96,11 @@ def _run(
     fleet = Fleet(path, config.names, folder)
     with Live(Text(f"{scheme}: starting six brokers …"), console=console, transient=True) as live:
         fleet.wait_until_ready()
-        console.print(f"{scheme}: watch it at [bold]http://{config.page}/[/bold]")
-        plan = Plan(urls=config.urls, clients=clients, seconds=length, rate=rate, pace=pace, seed=seed)
+        first = fleet.listening(config.names[0])
+        if first is not None and first.page is not None:
+            console.print(f"{scheme}: watch it at [bold]http://{first.page}/[/bold]")
+        urls = [fleet.url(name) for name in config.names]
+        plan = Plan(urls=urls, clients=clients, seconds=length, rate=rate, pace=pace, seed=seed)
         try:
             crowd = asyncio.run(walk(plan, lambda crowd: live.update(_line(scheme, crowd, length * rate))))
         finally:

@@ -1,6 +1,7 @@
 """How a broker's log looks: lines for a person, or one JSON object a line for a machine.
 
-Both say the same: when, how grave, who, what, and the fields that the broker gave with it (`extra`).
+Both say the same: when, how grave, who, what, and the fields that the broker gave with it (`extra`). A record
+is one line whatever clients call themselves: what is not printable is escaped, so that nobody forges lines.
 """
 
 from __future__ import annotations
@@ -53,7 +54,14 @@ class TextLines(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
         """Write a record's line; a traceback comes behind it."""
         fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
-        return super().formatMessage(record) + fields
+        return one_line(super().formatMessage(record) + fields)
+
+
+def one_line(text: str) -> str:
+    """Return a text with everything escaped that is no printable character."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def set_up_logs(wanted: LogFormat, *, verbose: bool) -> None:

@@ -15,8 +15,9 @@ from rich.console import Console
 
 from sojourn.cli.logs import LogFormat, set_up_logs
 from sojourn.errors import SojournError
+from sojourn.live.addresses import Listening
 from sojourn.live.brokers.server import serve as run_broker
-from sojourn.live.config import Address, Config, load_config, single_broker
+from sojourn.live.config import Address, Config, NetworkConfig, load_config, single_broker
 from sojourn.live.page.status import Report
 
 PIPE_ATOM = 4_096
@@ -51,6 +52,10 @@ def serve(  # noqa: PLR0913 - each is an option of the command
     logs: Annotated[Path, typer.Option(help="With --all: the folder for the brokers' logs.")] = Path(
         "sojourn-logs"
     ),
+    addresses: Annotated[
+        Path | None,
+        typer.Option(help="The folder where brokers say which ports they have, instead of the file's."),
+    ] = None,
     status: Annotated[
         bool, typer.Option("--status", help="Print how the broker is doing every second, as a line of JSON.")
     ] = False,
@@ -69,22 +74,39 @@ def serve(  # noqa: PLR0913 - each is an option of the command
 
         if config is None or broker is not None or host is not None or port is not None or status:
             raise ServeError("--all runs every broker of a file: give FILE and none of the other choices.")
-        serve_all(config, load_config(config), logs, log=log, verbose=verbose)
+        serve_all(config, placed(load_config(config), addresses), logs, log=log, verbose=verbose)
         return
     settings, name = _settings(config, broker, host, port)
+    settings = placed(settings, addresses)
     set_up_logs(log, verbose=verbose)
     console = Console(stderr=True, highlight=False)
 
-    def announce(address: Address, page: Address | None) -> None:
+    def announce(found: Listening) -> None:
         if log is LogFormat.JSON:
-            where = {"broker": name, "address": str(address), "page": None if page is None else str(page)}
-            _log.info("%s listens on mqtt://%s", name, address, extra=where)
+            where = {"broker": name, "address": found.clients, "page": found.page}
+            _log.info("%s listens on mqtt://%s", name, found.clients, extra=where)
             return
-        console.print(f"sojourn: broker {name} listens on mqtt://{address} (Ctrl-C stops it)", soft_wrap=True)
-        if page is not None:
-            console.print(f"sojourn: its page is http://{page}/", soft_wrap=True)
+        for text in sentences(found):
+            console.print(f"sojourn: {text}", soft_wrap=True, markup=False)
 
     run_broker(settings, name, announce, StatusLines() if status else None)
+
+
+def sentences(found: Listening) -> list[str]:
+    """Say where a broker is to be found."""
+    said = [f"broker {found.broker} listens on mqtt://{found.clients} (Ctrl-C stops it)"]
+    if found.page is not None:
+        said.append(f"its page is http://{found.page}/")
+    if found.metrics is not None:
+        said.append(f"its metrics are at http://{found.metrics}/metrics")
+    return said
+
+
+def placed(config: Config, addresses: Path | None) -> Config:
+    """Return a configuration whose brokers say in this folder where they listen, if one is given."""
+    if addresses is None:
+        return config
+    return msgspec.structs.replace(config, network=NetworkConfig(addresses=str(addresses.absolute())))
 
 
 class StatusLines:

@@ -2,9 +2,12 @@
 
 The brokers are ready when the links between them stand, for events cross no sooner; links that take too long
 are named, and the brokers go on without them, and trying. On a terminal the view is a table that is drawn
-anew every half second; in a pipe or a service's log only what changes is said. A broker that ends by itself
-is started again after a pause that grows, a limited number of times; it comes back from its store. When no
-broker is left, the command ends with an error.
+anew every half second; in a pipe or a service's log only what changes is said.
+
+A broker that ends is started again at once and comes back from its store; the pause before that grows while
+it dies young. It is given up only if it fails by itself, `FAILURES_MAX` times in a row, before it has served
+anybody: that is a broken store or configuration, and no restart mends it. When no broker is left, the command
+ends with an error.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -23,15 +27,18 @@ from rich.text import Text
 
 from sojourn.cli.logs import LogFormat
 from sojourn.errors import SojournError
+from sojourn.live.addresses import Listening
 from sojourn.live.brokers.fleet import Fleet, FleetError, last_line
 from sojourn.live.config import Config
 from sojourn.live.page.status import Report
 
-RESTARTS_MAX = 5
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
-STEADY_S = 300.0
+FAILURES_MAX = 5
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
+STEADY_S = 30.0
 """A broker that ran so long is forgiven its earlier ends."""
-LOOK_S = 0.5
+LOOK_S = 0.1
+DRAW_EVERY = 5
+"""The table is drawn anew after so many looks."""
 LINKS_S = 10.0
 """How long the links may take to stand before that is said."""
 HASTE_S = 0.1
@@ -50,6 +57,13 @@ class Watched:
     since_s: float
     report: Report | None = None
     restarts: int = 0
+    """How often it was started again, in all."""
+    young: int = 0
+    """How often in a row it ended before it had run for `STEADY_S`."""
+    failures: int = 0
+    """How often in a row it ended by itself before it told anything."""
+    where: Listening | None = None
+    """Where it was last said to listen."""
     start_at_s: float | None = None
     """When it is started again; None while it runs, or for ever once it was given up."""
     given_up: bool = False
@@ -64,6 +78,7 @@ class Keeper:
         self._say = say
         now = time.monotonic()
         self.watched = {name: Watched(now) for name in fleet.processes}
+        self._has_announced = False
 
     def look(self, now: float) -> None:
         """Take in what was told, notice who has ended, start again whose time has come."""
@@ -71,31 +86,49 @@ class Keeper:
             report = self._fleet.report(name)
             if report is not None:
                 one.report = report
+                one.failures = 0
+                if self._has_announced:
+                    self._announce(name, one)
             if one.given_up:
                 continue
             if one.start_at_s is not None:
                 if now >= one.start_at_s:
                     one.start_at_s, one.since_s = None, now
+                    one.restarts += 1
                     self._fleet.restart(name)
-                    self._say(f"{name} is started again ({one.restarts} of {RESTARTS_MAX})")
+                    self._say(f"{name} is started again")
             elif self._fleet.processes[name].poll() is not None:
                 self._ended(name, one, now)
+
+    def announce_all(self) -> None:
+        """Say where every broker listens; from now on also when one comes back elsewhere."""
+        self._has_announced = True
+        for name, one in self.watched.items():
+            self._announce(name, one)
+
+    def _announce(self, name: str, one: Watched) -> None:
+        """Say where a broker listens, if it came back elsewhere."""
+        where = self._fleet.listening(name)
+        if where is None or where == one.where:
+            return
+        before, one.where = one.where, where
+        if before is None or replace(before, pid=where.pid) != where:
+            for text in sentences(where):
+                self._say(text)
 
     def _ended(self, name: str, one: Watched, now: float) -> None:
         code = self._fleet.processes[name].returncode
         how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         one.said = last_line(self._fleet.log(name)) if code > 0 else ""
+        one.failures = one.failures + 1 if code > 0 and one.report is None else 0
+        one.young = 0 if now - one.since_s > STEADY_S else one.young + 1
         one.report = None
-        if now - one.since_s > STEADY_S:
-            one.restarts = 0
         why = f": {one.said}" if one.said else ""
-        if one.restarts >= RESTARTS_MAX:
+        if one.failures >= FAILURES_MAX:
             one.given_up = True
             self._say(f"{name} {how} and is given up; see {self._fleet.log_path(name)}{why}")
             return
-        pause_s = min(FIRST_PAUSE_S * 2**one.restarts, LONGEST_PAUSE_S)
-        one.restarts += 1
-        one.start_at_s = now + pause_s
+        one.start_at_s = now + min(FIRST_PAUSE_S * 2 ** max(0, one.young - 1), LONGEST_PAUSE_S)
         self._say(f"{name} {how}{why}")
 
     def missing(self) -> list[str]:
@@ -130,7 +163,9 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in _SIGNALS}
     names = [broker.name for broker in config.brokers]
     options = ["--log", log.value, *(["--verbose"] if verbose else [])]
-    fleet = Fleet(path, names, logs, options=options, reports=True)
+    folder = config.network.addresses
+    addresses = None if folder is None else Path(folder)
+    fleet = Fleet(path, names, logs, options=options, reports=True, addresses=addresses)
     try:
         say(f"starting {len(names)} brokers; their logs are in {logs}")
         fleet.wait_until_ready()
@@ -138,7 +173,8 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
         if config.links:
             wait_for_links(keeper, stopped, say)
         if not stopped.is_set():
-            _announce(say, config)
+            keeper.announce_all()
+            say("ready; Ctrl-C stops them all")
         if console.is_terminal:
             with Live(console=console, refresh_per_second=4, transient=True) as live:
                 _watch(keeper, stopped, lambda: live.update(view(config, keeper.watched)))
@@ -160,9 +196,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _watch(keeper: Keeper, stopped: threading.Event, draw: Callable[[], None]) -> None:
+    looks = 0
     while not stopped.wait(LOOK_S) and not keeper.all_given_up:
         keeper.look(time.monotonic())
-        draw()
+        if looks % DRAW_EVERY == 0:
+            draw()
+        looks += 1
 
 
 def wait_for_links(
@@ -184,11 +223,14 @@ def wait_for_links(
         keeper.look(time.monotonic())
 
 
-def _announce(say: Callable[[str], None], config: Config) -> None:
-    for broker in config.brokers:
-        page = f"; its page is http://{broker.page}/" if broker.page is not None else ""
-        say(f"broker {broker.name} listens on mqtt://{broker.listen}{page}")
-    say("ready; Ctrl-C stops them all")
+def sentences(where: Listening) -> list[str]:
+    """Say where a broker listens and where its page is, or why there is none."""
+    said = [f"broker {where.broker} listens on mqtt://{where.clients}"]
+    if where.page is not None:
+        said[0] += f"; its page is http://{where.page}/"
+    elif where.without_page is not None:
+        said.append(f"{where.broker} runs without its page: {where.without_page}")
+    return said
 
 
 # The view ------------------------------------------------------------------------------------------------
@@ -220,7 +262,10 @@ def _row(one: Watched) -> list[Text]:
     if one.restarts:
         state.append(f" (restarted {one.restarts}x)", style="yellow")
     links = Text(" ").join(
-        Text(f"{peer}{'' if link.up else ' down'}", style="green" if link.up else "red")
+        Text(
+            peer if link.up else f"{peer} down {link.down_s:.0f} s, {size(link.queue_bytes)} waiting",
+            style="green" if link.up else "red",
+        )
         for peer, link in sorted(report.links.items())
     )
     mean = f"{1e3 * report.handoff_sum_s / report.handoffs:,.1f}" if report.handoffs else "-"
@@ -241,6 +286,7 @@ def _amiss(reports: list[Report]) -> Text:
     for label, tables in (
         ("not delivered", [report.dropped for report in reports]),
         ("refused", [report.refused for report in reports]),
+        ("mended", [mended(report) for report in reports]),
     ):
         counts: dict[str, int] = {}
         for table in tables:
@@ -250,6 +296,16 @@ def _amiss(reports: list[Report]) -> Text:
         text.append(f"{label}: {parts or 'nothing'}\n", style="yellow" if parts else "dim")
     text.rstrip()
     return text
+
+
+def mended(report: Report) -> dict[str, int]:
+    """What went amiss at a broker and was made good, as far as it could be."""
+    counts = {
+        "links told all anew": sum(link.resets for link in report.links.values()),
+        "events sent again by a neighbour": report.repeated,
+        "SUBACKs not confirmed by all": report.unconfirmed,
+    }
+    return {what: count for what, count in counts.items() if count}
 
 
 def size(count: int) -> str:

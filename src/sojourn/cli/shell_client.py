@@ -11,6 +11,7 @@ import typer
 
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
+from sojourn.live.client.link import UnreachableError
 
 UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="A broker: mqtt://HOST:PORT or HOST:PORT.")]
 UserOption = Annotated[
@@ -30,13 +31,10 @@ async def connected(client: Client) -> AsyncIterator[Client]:
     """Connect, and disconnect at the end; say in a sentence what stands in the way."""
     try:
         await client.connect()
-    except TimeoutError:
-        raise ShellError(f"{client.address} does not answer; is it an MQTT 5 broker?") from None
+    except UnreachableError as error:
+        raise ShellError(f"{error} `sojourn serve` starts a broker.") from None
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ShellError(
-            f"{client.address} cannot be reached ({reason}); `sojourn serve` starts a broker."
-        ) from None
+        raise ShellError(f"{client.address} cannot be used ({error.strerror or error}).") from None
     try:
         yield client
     except BrokenPipeError:

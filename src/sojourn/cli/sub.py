@@ -56,6 +56,14 @@ def sub(  # noqa: PLR0913 - each is an option of the command
 async def _subscribe(
     client: Client, wanted: str, topic: str, qos: int, count: int | None, *, as_json: bool
 ) -> None:
+    def tell() -> None:
+        if client.connected:
+            name = f"{client.broker} at " if client.broker else ""
+            typer.echo(f"sojourn: connected to {name}{client.address}", err=True)
+        else:
+            typer.echo(f"sojourn: the connection to {client.address} is lost; it is tried again", err=True)
+
+    client.on_change = tell
     async with connected(client):
         await client.subscribe(wanted, topic=topic, qos=qos)
         printing = asyncio.create_task(_print(client, count, as_json=as_json))

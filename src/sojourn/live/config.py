@@ -7,7 +7,8 @@
     listen = "127.0.0.1:1883"
 
 Every broker reads the same file and is told its name, so there is one place to look. Values that do not fit
-are refused with the place they stand at. `templates.py` writes such files.
+are refused with the place they stand at. `templates.py` writes such files. Paths that are not absolute begin
+at the folder of the file, wherever a broker is started; port 0 is any that is free (`addresses.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.errors import SojournError
@@ -23,6 +25,8 @@ from sojourn.mqtt.limits import Limits
 
 PORT_MAX = 65_535
 LOOPBACK = ("127.", "::1", "localhost")
+ADDRESSES = "addresses"
+"""The folder for address files that a configuration has if it needs one and names none."""
 
 
 class ConfigError(SojournError):
@@ -57,7 +61,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     peers: str | None = None
     """Where other brokers connect, as HOST:PORT."""
     page: str | None = None
-    """Where the page, the metrics and the health check are served, as HOST:PORT."""
+    """Where the page, the metrics and the health checks are served, as HOST:PORT."""
+    metrics: str | None = None
+    """Where the metrics and the health checks are served without the page, as HOST:PORT."""
     store: str | None = None
     """The folder that survives a restart; none keeps everything in memory."""
     power_safe: bool = False
@@ -116,6 +122,14 @@ class JwtConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     issuer: str | None = None
 
 
+class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How brokers find one another."""
+
+    addresses: str | None = None
+    """The folder where brokers with a port of 0 say which it became. A file that has such a port and names no
+    folder has one beside it."""
+
+
 class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who may connect."""
 
@@ -131,6 +145,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     brokers: list[BrokerConfig]
     links: list[tuple[str, str]] = []
+    network: NetworkConfig = NetworkConfig()
     mobility: MobilityConfig = MobilityConfig()
     routing: RoutingConfig = RoutingConfig()
     limits: Limits = Limits()
@@ -192,7 +207,47 @@ def load_config(path: Path) -> Config:
         raise ConfigError(
             f"Cannot read {path}: {error.strerror}; `sojourn init single > {path}` writes one."
         ) from None
-    return read_config(text, str(path))
+    return at_folder(read_config(text, str(path)), path.parent)
+
+
+def at_folder(config: Config, folder: Path) -> Config:
+    """Return a configuration whose relative paths begin at a folder, that of its file."""
+
+    def placed(path: str) -> str:
+        return str(folder.absolute() / path)
+
+    addresses = config.network.addresses
+    if addresses is None and _has_free_port(config):
+        addresses = ADDRESSES
+    trace, tls, jwt = config.trace, config.tls, config.security.jwt
+    if trace is not None:
+        trace = replace(trace, folder=placed(trace.folder))
+    if tls is not None:
+        authority = None if tls.authority is None else placed(tls.authority)
+        tls = replace(tls, certificate=placed(tls.certificate), key=placed(tls.key), authority=authority)
+    if jwt is not None:
+        jwt = replace(jwt, key=placed(jwt.key))
+    return replace(
+        config,
+        brokers=[
+            broker if broker.store is None else replace(broker, store=placed(broker.store))
+            for broker in config.brokers
+        ],
+        network=NetworkConfig(addresses=None if addresses is None else placed(addresses)),
+        trace=trace,
+        tls=tls,
+        security=replace(config.security, jwt=jwt),
+    )
+
+
+def _has_free_port(config: Config) -> bool:
+    """Whether some broker listens on any port that is free."""
+    places = (
+        place
+        for broker in config.brokers
+        for place in (broker.listen, broker.listen_tls, broker.peers, broker.page, broker.metrics)
+    )
+    return any(parse_address(place, "an address").port == 0 for place in places if place is not None)
 
 
 def check_config(config: Config) -> None:
@@ -203,6 +258,10 @@ def check_config(config: Config) -> None:
     for name in names:
         if names.count(name) > 1 or not name:
             raise ConfigError(f"The broker name {name!r} is empty or given twice; each broker has its own.")
+        if "/" in name or name.startswith(".") or not name.isprintable():
+            raise ConfigError(
+                f"The broker name {name!r} is the name of files too: it has no / and no dot first."
+            )
     for broker in config.brokers:
         parse_address(broker.listen, f"listen of {broker.name}")
         _check_addresses(config, broker)
@@ -215,7 +274,12 @@ def check_config(config: Config) -> None:
 
 
 def _check_addresses(config: Config, broker: BrokerConfig) -> None:
-    places = (("peers", broker.peers), ("page", broker.page), ("listen_tls", broker.listen_tls))
+    places = (
+        ("peers", broker.peers),
+        ("page", broker.page),
+        ("metrics", broker.metrics),
+        ("listen_tls", broker.listen_tls),
+    )
     for key, text in places:
         if text is not None:
             parse_address(text, f"{key} of {broker.name}")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sojourn.errors import SojournError
 
 FIRST_CLIENT_PORT, FIRST_TLS_PORT, FIRST_PEER_PORT, PAGE_PORT = 1883, 8883, 2883, 8080
+FIRST_METRICS_PORT = 9883
 
 
 class TemplateError(SojournError):
@@ -38,7 +39,8 @@ _HEAD = """\
 # Run all brokers:  sojourn serve FILE --all
 # Run one of them:  sojourn serve FILE --broker B1
 # Every broker reads this same file. What stands in a comment as `key = value` is what holds without it, or
-# an example.
+# an example. Paths begin at the folder of this file, wherever a broker is started. A port of 0 is any that is
+# free: a broker says which it became in the folder `addresses`, and neighbours look there.
 
 # Between which brokers there is a connection. Loops are fine: routing uses a tree of them.
 links = [{links}]
@@ -48,10 +50,15 @@ links = [{links}]
 #   proactive  copies wait one hop ahead of it      reactive  fetched when it arrives
 #   durable    every broker keeps its own
 subscribers = "proactive"
-# How many seconds events are stored for a client that is away, at the most:
+# How many seconds events are stored at the most for a client that is away. One that stays away for longer
+# comes back to a session without them, and its copies at other brokers are forgotten; a larger number costs
+# room at the brokers, a smaller one events of clients that are away for long:
 timeout_s = 3600
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
+
+# [network]
+# addresses = "addresses"     # where brokers with a port of 0 say which it became
 
 [routing]
 # content: events go where a subscription wants them; flooding: to every broker.
@@ -81,10 +88,10 @@ covering = true
 
 # Certificates for clients (see `listen_tls` below) and between brokers; {{broker}} is the broker's name.
 # [tls]
-# certificate = "{{broker}}.pem"
-# key = "{{broker}}.key"
-# authority = "brokers.pem"   # whose certificates brokers accept from one another
-# peers = true                # whether the links between brokers are encrypted too
+# certificate = "certificates/{{broker}}.pem"
+# key = "certificates/{{broker}}.key"
+# authority = "certificates/brokers.pem"   # whose certificates brokers accept from one another
+# peers = true                             # whether the links between brokers are encrypted too
 
 # What happened, as tables that `sojourn audit FOLDER` reads.
 # [trace]
@@ -109,12 +116,26 @@ _BROKER = """
 name = "B{number}"
 listen = "127.0.0.1:{client_port}"{peers}{page}
 # listen_tls = "127.0.0.1:{tls_port}"
-# store = "B{number}.db"   # keeps sessions and acknowledged messages over a restart
+# metrics = "127.0.0.1:{metrics_port}"
+{store}"""
+
+_STORE = """\
+store = "stores/B{number}"
+# power_safe = false
+"""
+
+_FIRST_STORE = """\
+# The folder that keeps sessions and everything acknowledged over a restart; without it all is in memory.
+store = "stores/B{number}"
+# What was acknowledged survives the death of the broker's process, also by kill -9. With `power_safe` it
+# survives the loss of power too: every commit then waits for the disk, which costs a publisher milliseconds
+# for each answer it waits for.
+# power_safe = false
 """
 
 _PAGE = """
-# The page for people, and /metrics and /healthz for machines. It shows all brokers, so one page is enough;
-# whoever reaches it reads the names of clients.
+# The page for people, and /metrics, /healthz and /readyz for machines; `metrics` serves the latter alone. The
+# page shows all brokers, so one is enough; whoever reaches it reads the names of clients.
 page = "127.0.0.1:{port}"\
 """
 
@@ -134,5 +155,7 @@ def template(name: str) -> str:
             peers=f'\npeers = "127.0.0.1:{peer_port}"' if found.links else "",
             tls_port=FIRST_TLS_PORT + number - 1,
             page=_PAGE.format(port=PAGE_PORT) if number == 1 else "",
+            metrics_port=FIRST_METRICS_PORT + number - 1,
+            store=(_FIRST_STORE if number == 1 else _STORE).format(number=number),
         )
     return text

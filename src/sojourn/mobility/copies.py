@@ -65,7 +65,7 @@ class Wait(Enum):
     AS_IS = auto()
     STOP = auto()
     TIMEOUT = auto()
-    """Start Timeout(S), or the time that the state has instead (`Keeping._rewind`)."""
+    """Start Timeout(S), or the time that the state has instead (`Shelf.rewind`)."""
     PATIENCE = auto()
     """Start the patience for the old broker's answer; of no consequence if nothing is waited for."""
 

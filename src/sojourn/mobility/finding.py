@@ -1,40 +1,58 @@
-"""Finding the session of a client that connects to a broker which has never seen it.
+"""Finding the session of a client that connects to a broker which does not have it.
 
 What is stored for a subscriber follows it by the schemes of `schemes.py`. The rest of its session (what it
 subscribed to and how, what it has half received) is kept by one broker at a time, and a client need not know
-which. So the broker it connects to asks: the broker the client names as its last, or else all of them.
+which. So the broker it connects to asks: the broker the client names as its last, then all of them.
 
-    finder.seek(client, epoch, previous)      # asks; `finder.results` says what came of it
-    finder.asked(message)                     # somebody else asks
-    finder.answered(message)                  # an answer came
-    finder.time_passed(now)                   # gives up on brokers that do not answer
+    epoch = finder.next_epoch(client, now, after)
+    finder.seek(client, epoch, previous, now)           # asks; `finder.results` says what came of it
+    finder.asked(message, held_epoch, now, present=…)   # somebody else asks
+    finder.answered(message, now)                       # an answer came
+    finder.out_of_reach = {broker: since_s}; finder.time_passed(now)
 
-The rules:
+A connection is a *pair*, its epoch and its broker's number, and pairs are ordered. The rules:
 
-- Whoever has the session gives it away to an asker with a later epoch and forgets it; to one with an earlier
-  epoch it says that the client is here now.
-- A broker that is still looking for a client itself, and is asked by one with a later epoch, passes on what
-  it finds. So a client that runs ahead of the answers is followed along the way it took.
-- An asker gives up after a time, first on the named broker and then on all others: the client then
-  starts anew. What is given away after that comes to nobody, and is a result like any other.
-- Brokers that the driver knows to be out of reach (`absent`) are asked like all others and not waited for,
-  unless the client names one. A session that is only there is given up for a client that comes here; it ends
-  when the question reaches it.
+- Whoever has the session gives it to an asker with a later pair, and to no other. So a session moves along
+  growing pairs only, and of several connections at once the latest gets it.
+- An asker with an earlier pair is told the later one. The broker of the later connection alone knows whether
+  the client is still there: if so, the asker is superseded; if not, it takes an epoch that is later still and
+  asks again, for it has a live connection and is right. Who hears of a later connection from a third broker asks
+  the broker of that connection.
+- A broker that asked and has not been answered by all may yet be sent the session: it has *debts* outstanding.
+  It does not say that it has none before they are settled. A later asker becomes its *heir*, who gets what comes,
+  or the news that nothing came. While all debtors are out of reach the heir is told whom it waits for.
+- So a client starts anew only if every broker said that it has nothing and expects nothing. If some are out of
+  reach, or silent for too long, the search ends as `unreachable` and the client is to try again; only when all
+  of them have been out of reach for `give_up_s` is it given a new session.
+- The questions stay with the links. What is given later comes here, though nobody waits: it goes on to the
+  latest connection that is known, or is kept here for the client (a late result).
+- A session that comes for an epoch that already has one (`settled`) is a repetition, or was given up before.
 
-This is a core: no clock, no sockets. Messages go hop by hop like all that have a destination.
+Why nobody is overlooked: suppose all brokers said no to an asker while the session travelled. Then some broker G
+gave it away before it was asked, to a broker T that got it after it was asked. T had no debts then, so it asked
+for the session only after it knew the asker, with a later pair; and G, which knew that pair when it was asked, has
+told of it. This rests on the order of messages between two brokers and on the memory of who asked, which is
+limited (`TRAILS_MAX`, `forget_until`) and lost with a broker's store.
+
+This is a core: no clock, no sockets, plain state. Messages go hop by hop like all that have a destination.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from sojourn.mobility.epochs import EPOCH_END, EpochClock
+from sojourn.mobility.trails import Debt, Heir, Pair, Search, Trail
+
 EVERYBODY = -1
 """The destination of a question to all brokers."""
-ASKERS_MAX = 10_000
-LAST_PATIENCE_S = 1.0
-"""What is left at least of the patience with a broker that a client names again."""
+TRAILS_MAX = 10_000
+"""Clients that something is remembered of, besides those that are being looked for."""
+OVERTAKES_MAX = 4
+"""How often a search may take a later epoch; after that, others that overtake it as often are in the right."""
 FIND, FOUND = 32, 33
 """Kinds of messages, beyond those of `routing.messages`, which no router sees."""
 
@@ -60,7 +78,15 @@ class Found:
     client: int
     epoch: int
     held_epoch: int
-    """The epoch of the client's connection here, or 0 if it is not known."""
+    """The epoch of a later connection of the client, or 0 if none is known."""
+    held_at: int
+    """The broker of that connection. If it is the sender, that has the last word about it."""
+    present: bool
+    """Whether the client is still connected there, or waits for its session; only the broker itself knows."""
+    holds: bool
+    """Whether the sender has a session of the client, and keeps it."""
+    waits_for: tuple[int, ...]
+    """Brokers out of reach that may still send the session here; another answer follows when they have spoken."""
     holder: int
     """The broker that had the session, and still has what is stored for the client: not always the sender,
     who may have passed on what came too late for itself."""
@@ -69,16 +95,24 @@ class Found:
 
 
 class Result(NamedTuple):
-    """What came of looking for a client."""
+    """What came of looking for a client: its session, or none (it starts anew), or why it cannot come in."""
 
     client: int
+    asked: int
+    """The epoch that `Finder.seek` was told; 0 for a session that comes late, when nobody waits for it."""
     epoch: int
+    """The epoch that the connection has now: it may have had to overtake another."""
     state: bytes | None = None
     """The session, if there is one."""
     holder: int | None = None
     """The broker that had it."""
     superseded: bool = False
-    """The client has connected elsewhere since."""
+    """The client has connected elsewhere since. If nothing was asked (0), the session here is to end: `holder` has
+    another one with a later epoch, which stays."""
+    unreachable: frozenset[int] = frozenset()
+    """Brokers that may have the session and did not answer; the client is to try again."""
+    given_up: frozenset[int] = frozenset()
+    """Brokers that may have had it, and have been out of reach for too long."""
 
 
 class Give(NamedTuple):
@@ -89,63 +123,75 @@ class Give(NamedTuple):
     to: int
 
 
-class _Search:
-    """What one broker waits for."""
-
-    __slots__ = ("deadline_s", "epoch", "given_up", "heir", "named", "named_s", "silent", "void")
-
-    def __init__(self, epoch: int, silent: set[tuple[int, int]], named: int | None, now: float) -> None:
-        self.epoch = epoch
-        self.silent = silent
-        """Brokers that have not answered, each with the epoch of the question: one of an earlier connection
-        to this broker may still be answered with the session."""
-        self.named = named
-        """The one broker that was asked; None if all were."""
-        self.named_s = now
-        """When the client first named it."""
-        self.given_up: frozenset[int] = frozenset()
-        """Brokers that were waited for in vain."""
-        self.deadline_s = now
-        self.void = False
-        """The client has connected elsewhere; but a session may be on its way here, and must not be missed by
-        an asker who hears from everybody that they have none."""
-        self.heir: tuple[int, int] | None = None
-        """The epoch and broker of a later asker, who gets what is found."""
-
-
 class Finder:
     """The searches of one broker."""
 
     def __init__(
-        self, number: int, brokers: int, *, patience_s: float = 5.0, named_patience_s: float = 15.0
+        self,
+        number: int,
+        brokers: int,
+        *,
+        patience_s: float = 5.0,
+        named_patience_s: float = 1.0,
+        give_up_s: float = 600.0,
     ) -> None:
         self.number = number
         self._others = frozenset(range(brokers)) - {number}
         self._patience_s, self._named_patience_s = patience_s, named_patience_s
         """For the answers of all brokers; for that of the one which the client says it comes from."""
-        self.absent: frozenset[int] = frozenset()
-        """Brokers that are out of reach and have been so for a while, as far as the driver knows."""
-        self._searches: dict[int, _Search] = {}
-        self._askers: OrderedDict[int, tuple[int, int]] = OrderedDict()
-        """By client: the epoch and broker of the latest question; what comes late goes there."""
+        self._give_up_s = give_up_s
+        """How long brokers must have been out of reach before a session is given up that may be with them."""
+        self.out_of_reach: Mapping[int, float] = {}
+        """By broker that is out of reach: since when. The driver replaces it, and calls `time_passed`."""
+        self.clock = EpochClock()
+        self._searches: dict[int, Search] = {}
+        self._trails: OrderedDict[int, Trail] = OrderedDict()
+        """By client, the one longest not spoken of first."""
+        self._heirs: dict[int, Heir] = {}
+        """By client with debts: who gets what comes."""
         self.sends: list[Find | Found] = []
         """Messages to be sent towards their destination, or to every neighbour."""
         self.results: list[Result] = []
         self.gives: list[Give] = []
 
+    # A client comes --------------------------------------------------------------------------------------
+
+    def next_epoch(self, client: int, now: float, after: int = 0) -> int:
+        """Return the epoch of a new connection here, later than all that is known of the client."""
+        trail = self._trails.get(client)
+        return self.clock.next(now, max(after, trail.latest[0] if trail is not None else 0))
+
     def seek(self, client: int, epoch: int, previous: int | None, now: float) -> None:
-        """Look for a client's session: at the broker it names, or everywhere."""
-        self._remember(client, epoch, self.number)
-        running = self._searches.pop(client, None)
-        if running is not None:  # the client connected again, here; what is on its way still comes
-            if not running.void:
-                self.results.append(Result(client, running.epoch, superseded=True))
-            if running.heir is not None:
-                self._tell(client, *running.heir, held_epoch=epoch)
-        before = running.silent if running is not None else set()
-        named = previous if previous in self._others else None
-        since = running.named_s if running is not None and running.named == named else None
-        self._search(client, _Search(epoch, before, named, now if since is None else since), now)
+        """Look for a client's session: at the broker it names, and everywhere."""
+        trail = self._begin(client, epoch, now)
+        search = self._searches[client] = Search(epoch)
+        search.deadline_s = now + self._patience_s
+        if previous in self._others and previous not in self.out_of_reach:
+            search.named = previous
+            search.silent = {previous}
+            search.deadline_s = now + self._named_patience_s
+            self._ask(client, trail, search, previous, now)
+        else:
+            self._ask_all(client, trail, search, now)
+        self._review(client, trail, now)
+
+    def claim(self, client: int, epoch: int, now: float) -> None:
+        """The client has a new session here, whatever there is elsewhere: that is to end (clean start)."""
+        self._begin(client, epoch, now).settle(epoch)
+        if self._others:
+            self._find(client, EVERYBODY, epoch)
+
+    def _begin(self, client: int, epoch: int, now: float) -> Trail:
+        """Note a new connection here."""
+        trail = self._trail(client, now)
+        running = self._searches.get(client)
+        if running is not None:
+            self._supersede(client, running)
+        trail.learn((epoch, self.number))
+        heir = self._heirs.pop(client, None)
+        if heir is not None:
+            self._answer(client, trail, heir.pair, present=True)
+        return trail
 
     def seeks(self, client: int) -> bool:
         """Whether a search for a client is under way."""
@@ -153,136 +199,348 @@ class Finder:
 
     def clients(self) -> set[int]:
         """The clients that something is remembered of."""
-        return {*self._searches, *self._askers}
+        return {*self._searches, *self._trails}
 
-    def forget_before(self, epoch: int) -> None:
-        """Forget who asked in earlier epochs: no answer to them is on its way any more."""
-        for client in [client for client, (asked, _) in self._askers.items() if asked < epoch]:
-            del self._askers[client]
+    def forget_until(self, moment_s: float) -> None:
+        """Forget clients that nobody has spoken of since; later, if somebody still owes an answer."""
+        for client, trail in list(self._trails.items()):
+            spoken_s = trail.touched_s + (self._give_up_s if trail.debts else 0.0)
+            if spoken_s < moment_s and client not in self._searches:
+                self._forget(client)
 
-    def _search(self, client: int, search: _Search, now: float) -> None:
-        """Ask the broker that the client names, or all of them, and wait unless all are out of reach."""
-        named = search.named
-        asked = self._others - self.absent - search.given_up if named is None else {named}
-        search.silent = search.silent | {(broker, search.epoch) for broker in asked}
-        if named is None or named in self.absent:
+    def _trail(self, client: int, now: float) -> Trail:
+        trail = self._trails.get(client)
+        if trail is None:
+            trail = self._trails[client] = Trail()
+            if len(self._trails) > TRAILS_MAX + len(self._searches):
+                self._forget_oldest()
+        self._trails.move_to_end(client)
+        trail.touched_s = now
+        return trail
+
+    def _forget_oldest(self) -> None:
+        oldest = next(iter(self._trails))
+        while oldest in self._searches:  # some other is not
+            self._trails.move_to_end(oldest)
+            oldest = next(iter(self._trails))
+        self._forget(oldest)
+
+    def _forget(self, client: int) -> None:
+        del self._trails[client]
+        self._heirs.pop(client, None)
+
+    # Questions -------------------------------------------------------------------------------------------
+
+    def _ask_all(self, client: int, trail: Trail, search: Search, now: float) -> None:
+        """Ask every broker under the epoch that the search has now."""
+        if search.named is not None:
+            search.named = None
             search.deadline_s = now + self._patience_s
-        else:
-            # A client that comes again and again, and names the same broker, does not wait for ever.
-            search.deadline_s = max(search.named_s + self._named_patience_s, now + LAST_PATIENCE_S)
-        if self._others:
-            destination = EVERYBODY if named is None else named
-            self.sends.append(
-                Find(destination=destination, sender=self.number, client=client, epoch=search.epoch)
-            )
-        self._searches[client] = search
-        if not search.silent:
-            self._end(client, search, Result(client, search.epoch))
+        search.silent = set(self._others)
+        search.asked.clear()
+        search.confronted.clear()
+        if any(broker in self.out_of_reach for broker in trail.debts):
+            for broker in sorted(search.silent):
+                self._ask(client, trail, search, broker, now)
+        elif self._others:
+            self._find(client, EVERYBODY, search.epoch)
+            for broker in self._others:
+                self._note_question(trail, search, broker, now)
 
-    def asked(self, message: Find, held_epoch: int | None) -> None:
-        """Somebody asks for a client; `held_epoch` is that of its session here, None if there is none."""
-        client, epoch = message.client, message.epoch
+    def _ask(self, client: int, trail: Trail, search: Search, broker: int, now: float) -> None:
+        """Ask one broker; but one out of reach only once, so that a client that tries again fills no link."""
+        if broker not in self.out_of_reach or broker not in trail.debts:
+            self._find(client, broker, search.epoch)
+            self._note_question(trail, search, broker, now)
+
+    def _note_question(self, trail: Trail, search: Search, broker: int, now: float) -> None:
+        search.asked.add(broker)
+        trail.debts[broker] = Debt(search.epoch, now)
+        trail.excuses.pop(broker, None)
+
+    def _overtake(self, client: int, trail: Trail, search: Search, now: float) -> None:
+        """A later connection that was heard of is not there any more: ask under an epoch that is later still."""
+        search.overtakes += 1
+        if search.overtakes > OVERTAKES_MAX or trail.latest[0] + 1 >= EPOCH_END:
+            self._supersede(client, search)
+            return
+        search.epoch = self.next_epoch(client, now)
+        trail.learn((search.epoch, self.number))
+        search.rumours.clear()
+        self._ask_all(client, trail, search, now)
+
+    def asked(self, message: Find, held_epoch: int | None, now: float, *, present: bool) -> None:
+        """Somebody asks for a client; `held_epoch` is that of its session here, None if there is none.
+
+        `present` says whether the client is connected here.
+        """
+        client, pair = message.client, (message.epoch, message.sender)
+        if message.sender not in self._others or message.epoch >= EPOCH_END:
+            return
+        self.clock.witness(message.epoch, now)
+        trail = self._trail(client, now)
         search = self._searches.get(client)
-        self._remember(client, epoch, message.sender)
-        if held_epoch is not None and held_epoch < epoch:
-            self.gives.append(Give(client, epoch, message.sender))
-        elif held_epoch is not None:
-            self._answer(message, held_epoch)
-        elif self._askers[client][0] > epoch:
-            self._answer(message, self._askers[client][0])
-        elif search is None:
-            self._answer(message, 0)
-        elif search.heir is None or search.heir[0] < epoch:
-            before, search.heir = search.heir, (epoch, message.sender)
-            if before is not None:
-                self._tell(client, before[0], before[1], held_epoch=epoch)
-        else:
-            self._answer(message, search.heir[0])
-
-    def _remember(self, client: int, epoch: int, asker: int) -> None:
-        if epoch > self._askers.get(client, (0, 0))[0]:
-            self._askers[client] = (epoch, asker)
-            self._askers.move_to_end(client)
-            if len(self._askers) > ASKERS_MAX:
-                self._askers.popitem(last=False)
-
-    def give(self, client: int, epoch: int, to: int, state: bytes | None, held_epoch: int) -> None:
-        """Send a session to the broker that asked for it."""
-        self._tell(client, epoch, to, held_epoch=held_epoch, state=state)
-
-    def answered(self, message: Found, now: float) -> None:
-        """An answer came, perhaps to a question that is no longer asked."""
-        client = message.client
-        search = self._searches.get(client)
-        if message.state is not None:  # to whatever question: it is here now, and nowhere else
-            result = Result(client, search.epoch if search else message.epoch, message.state, message.holder)
-            later = self._askers.get(client)
-            if search is not None:
-                self._end(client, search, result)
-            elif later is not None and later[0] > message.epoch and later[1] != self.number:
-                self._tell(client, *later, held_epoch=0, state=message.state, holder=message.holder)
+        if held_epoch is not None:
+            own = (max(held_epoch, trail.settled), self.number)
+            if own < pair:
+                trail.learn(pair)
+                self.gives.append(Give(client, message.epoch, message.sender))
             else:
-                self.results.append(result)
+                self._tell(client, pair, later=own, present=present, holds=True)
             return
-        if search is None:
+        if trail.latest > pair:
+            self._answer(client, trail, pair, present=search is not None)
             return
-        search.silent.discard((message.sender, message.epoch))
-        if message.held_epoch > search.epoch and not search.void:
-            search.void = True
-            self.results.append(Result(client, search.epoch, superseded=True))
-        if not search.silent:
-            self._nobody(client, search, now)
+        trail.learn(pair)
+        if search is not None:
+            self._supersede(client, search)
+        heir = self._heirs.get(client)
+        if heir is not None and heir.pair != pair:
+            self._answer(client, trail, heir.pair, present=False)
+        self._heirs[client] = Heir(pair)
+        self._remind(client, trail, now)
+        self._review(client, trail, now)
+
+    def _remind(self, client: int, trail: Trail, now: float) -> None:
+        """Ask those again who should have answered: they may have lost their memory, and the question with it."""
+        for broker, debt in trail.debts.items():
+            if broker not in self.out_of_reach and now - debt.asked_s >= self._patience_s:
+                trail.debts[broker] = Debt(debt.epoch, now)
+                trail.excuses.pop(broker, None)
+                self._find(client, broker, debt.epoch)
+
+    # Answers ---------------------------------------------------------------------------------------------
+
+    def give(self, client: int, epoch: int, to: int, state: bytes | None) -> None:
+        """Send a session to the broker that asked for it; None if it ended with its connection here."""
+        self._tell(client, (epoch, to), state=state)
+
+    def answered(self, message: Found, held_epoch: int | None, now: float, *, present: bool) -> None:
+        """An answer came, perhaps to a question that is no longer asked.
+
+        `held_epoch` and `present` are as for `asked`.
+        """
+        if message.sender not in self._others or message.held_epoch >= EPOCH_END:
+            return
+        self.clock.witness(max(message.epoch, message.held_epoch), now)
+        if message.state is not None:
+            self._arrived(message, message.state, now)
+            return
+        client, sender = message.client, message.sender
+        trail = self._trails.get(client)
+        if trail is None:
+            return
+        trail.touched_s = now
+        debt = trail.debts.get(sender)
+        if debt is not None and debt.epoch <= message.epoch:
+            if message.waits_for:
+                trail.excuses[sender] = frozenset(message.waits_for)
+            else:
+                self._repaid(trail, sender)
+        later = (message.held_epoch, message.held_at)
+        if message.held_epoch:
+            if held_epoch is not None:
+                self._meet_rival(message, max(held_epoch, trail.settled), now, present=present)
+            elif message.holds and message.epoch <= trail.settled:
+                self._pass_rival_on(trail, message)
+            trail.learn(later)
+        search = self._searches.get(client)
+        if search is not None:
+            if message.epoch == search.epoch and sender not in trail.excuses:
+                search.silent.discard(sender)
+            if later > (search.epoch, self.number):
+                self._overtaken(client, trail, search, message, now)
+        self._review(client, trail, now)
+
+    def _overtaken(self, client: int, trail: Trail, search: Search, message: Found, now: float) -> None:
+        """There is a later connection of the client; or there was."""
+        at = message.held_at
+        if at == message.sender and message.present:
+            self._supersede(client, search)
+        elif at in (message.sender, self.number):
+            self._overtake(client, trail, search, now)
+        elif at in self._others:
+            search.rumours[at] = max(message.held_epoch, search.rumours.get(at, 0))
+
+    def _meet_rival(self, message: Found, own_epoch: int, now: float, *, present: bool) -> None:
+        """There is a session here, and perhaps a later one elsewhere: one of them ends.
+
+        That happens after a client began anew while its session was out of reach. Of two sessions the later pair
+        stays, for both brokers must come to the same end; but one whose client is here takes a later epoch first.
+        """
+        client = message.client
+        own, rival = (own_epoch, self.number), (message.held_epoch, message.held_at)
+        if message.holds and own < rival and not (present and not message.present):
+            epoch, at = rival
+            self.results.append(Result(client, 0, epoch, holder=at, superseded=True))
+        elif message.holds:
+            self.claim(client, own_epoch if own > rival else self.next_epoch(client, now), now)
+        elif rival[1] in self._others and rival[1] != message.sender:
+            self._find(client, rival[1], own_epoch)
+
+    def _pass_rival_on(self, trail: Trail, message: Found) -> None:
+        """The session that was here has moved on: let the other one meet its broker of today."""
+        epoch, broker = trail.latest
+        if broker not in (self.number, message.sender):
+            find = Find(destination=message.sender, sender=broker, client=message.client, epoch=epoch)
+            self.sends.append(find)
+
+    def _arrived(self, message: Found, state: bytes, now: float) -> None:
+        """A session came, as the answer to whatever question: it is here now, and nowhere else."""
+        client = message.client
+        trail = self._trail(client, now)
+        is_expected = message.sender in trail.debts
+        self._repaid(trail, message.sender)
+        search = self._searches.get(client)
+        if message.epoch <= trail.settled:
+            self._review(client, trail, now)
+            return
+        trail.learn((message.epoch, self.number))
+        if search is not None:
+            del self._searches[client]
+            # A question of an earlier life of this broker may have been later than all it knew since.
+            epoch = search.epoch if search.epoch >= message.epoch else self.next_epoch(client, now)
+            trail.settle(epoch)
+            self.results.append(Result(client, search.ticket, epoch, state, message.holder))
+            return
+        epoch, broker = trail.latest
+        heir = self._heirs.pop(client, None)
+        if heir is not None:
+            trail.settle(max([message.epoch, *(debt.epoch for debt in trail.debts.values())]))
+            self._tell(client, heir.pair, state=state, holder=message.holder)
+        elif broker == self.number or is_expected:
+            if broker != self.number:
+                # Somebody was heard of who has not asked here, and so does not expect to be sent anything.
+                epoch = message.epoch
+                self._find(client, broker, epoch)
+            trail.settle(epoch)
+            self.results.append(Result(client, 0, epoch, state, message.holder))
+        else:  # the question was forgotten; the one who asked last was told that nothing is here
+            self._tell(client, trail.latest, state=state, holder=message.holder)
+
+    @staticmethod
+    def _repaid(trail: Trail, broker: int) -> None:
+        trail.debts.pop(broker, None)
+        trail.excuses.pop(broker, None)
+
+    # Time ------------------------------------------------------------------------------------------------
 
     def time_passed(self, now: float) -> None:
-        """Give up on brokers that were asked too long ago."""
-        for client, search in [item for item in self._searches.items() if item[1].deadline_s <= now]:
-            self._nobody(client, search, now)
+        """Give up on brokers that were asked too long ago, and on those that are out of reach."""
+        for client in [*self._searches, *self._heirs]:
+            self._review(client, self._trails[client], now)
 
     def next_moment(self) -> float | None:
-        """When `time_passed` has something to do, at the latest."""
+        """When `time_passed` has something to do, at the latest, if no broker comes into reach or goes out."""
         return min((search.deadline_s for search in self._searches.values()), default=None)
 
-    def _nobody(self, client: int, search: _Search, now: float) -> None:
-        """The brokers that were asked do not have it, or do not answer: ask all others, or give up."""
-        if search.named is None or search.void:
-            self._end(client, search, Result(client, search.epoch))
-            return
-        wider = _Search(search.epoch, set(), None, now)
-        wider.given_up = frozenset(broker for broker, _ in search.silent)
-        wider.heir = search.heir
-        self._search(client, wider, now)
+    def _review(self, client: int, trail: Trail, now: float) -> None:
+        """End a search that has nothing to wait for; answer the heir, if there is one."""
+        search = self._searches.get(client)
+        while search is not None and self._goes_on(client, trail, search, now):
+            search = self._searches.get(client)
+        self._review_heir(client, trail)
 
-    def _end(self, client: int, search: _Search, result: Result) -> None:
+    def _goes_on(self, client: int, trail: Trail, search: Search, now: float) -> bool:
+        """Take the next step of a search, if there is one now; return whether to look for another at once."""
+        for broker in sorted(search.silent - search.asked - self.out_of_reach.keys()):
+            self._ask(client, trail, search, broker, now)  # it was out of reach
+        for broker in sorted(search.rumours.keys() - search.silent):
+            if broker in search.confronted:  # it knows nothing of such a connection any more
+                self._overtake(client, trail, search, now)
+                return True
+            search.confronted.add(broker)
+            search.silent.add(broker)
+            search.asked.discard(broker)
+            return True
+        hopeless = self.out_of_reach.keys() | trail.excuses.keys()
+        if search.silent - hopeless and now < search.deadline_s:
+            return False
+        if search.named is not None:
+            self._ask_all(client, trail, search, now)
+            return True
+        self._end(client, trail, search, now)
+        return False
+
+    def _end(self, client: int, trail: Trail, search: Search, now: float) -> None:
+        """End a search that found nothing."""
         del self._searches[client]
-        if search.heir is None:
-            if result.state is not None or not search.void:
-                self.results.append(result)
+        missing = self._missing(trail, search.silent)
+        is_hopeless = all(now - self.out_of_reach.get(broker, now) >= self._give_up_s for broker in missing)
+        if missing and not is_hopeless:
+            self.results.append(Result(client, search.ticket, search.epoch, unreachable=missing))
             return
-        epoch, heir = search.heir
-        self._tell(client, epoch, heir, held_epoch=0, state=result.state, holder=result.holder)
-        if not search.void:
-            self.results.append(Result(client, search.epoch, superseded=True))
+        epoch = search.epoch
+        if trail.latest > (epoch, self.number):
+            epoch = self.next_epoch(client, now)
+            search.asked.clear()
+        for broker in sorted(missing - search.asked):  # whatever there is, ends when it is in reach again
+            self._find(client, broker, epoch)
+        trail.settle(epoch)
+        self.results.append(Result(client, search.ticket, epoch, given_up=missing))
 
-    def _answer(self, message: Find, held_epoch: int) -> None:
-        self._tell(message.client, message.epoch, message.sender, held_epoch=held_epoch)
+    def _missing(self, trail: Trail, silent: set[int]) -> frozenset[int]:
+        """The brokers that hide behind those that are silent."""
+        missing: set[int] = set()
+        for broker in silent:
+            missing |= (trail.excuses.get(broker, frozenset()) - {self.number}) or {broker}
+        return frozenset(missing)
+
+    def _supersede(self, client: int, search: Search) -> None:
+        """The client is elsewhere; what was asked is answered all the same."""
+        del self._searches[client]
+        self.results.append(Result(client, search.ticket, search.epoch, superseded=True))
+
+    def _review_heir(self, client: int, trail: Trail) -> None:
+        """Answer the heir once nothing can come any more; or tell it that this may take long."""
+        heir = self._heirs.get(client)
+        if heir is None:
+            return
+        if not trail.debts:
+            del self._heirs[client]
+            self._answer(client, trail, heir.pair, present=False)
+        elif not heir.knows and trail.debts.keys() <= self.out_of_reach.keys() | trail.excuses.keys():
+            self._heirs[client] = Heir(heir.pair, knows=True)
+            waits_for = self._missing(trail, set(trail.debts))
+            self._tell(client, heir.pair, waits_for=tuple(sorted(waits_for)))
+
+    # Messages --------------------------------------------------------------------------------------------
+
+    def _find(self, client: int, destination: int, epoch: int) -> None:
+        self.sends.append(Find(destination=destination, sender=self.number, client=client, epoch=epoch))
+
+    def _answer(self, client: int, trail: Trail, pair: Pair, *, present: bool) -> None:
+        """Say that there is no session here, and whether a later connection is known."""
+        if trail.latest > pair:
+            is_here = trail.latest[1] == self.number
+            self._tell(client, pair, later=trail.latest, present=present and is_here)
+        else:
+            self._tell(client, pair)
 
     def _tell(
         self,
         client: int,
-        epoch: int,
-        to: int,
+        to: Pair,
         *,
-        held_epoch: int,
+        later: Pair | None = None,
+        present: bool = False,
+        holds: bool = False,
+        waits_for: tuple[int, ...] = (),
         state: bytes | None = None,
         holder: int | None = None,
     ) -> None:
+        held_epoch, held_at = later or (0, self.number)
         self.sends.append(
             Found(
-                destination=to,
+                destination=to[1],
                 sender=self.number,
                 client=client,
-                epoch=epoch,
+                epoch=to[0],
                 held_epoch=held_epoch,
+                held_at=held_at,
+                present=present,
+                holds=holds,
+                waits_for=waits_for,
                 holder=self.number if holder is None else holder,
                 state=state,
             )

@@ -1,17 +1,27 @@
-"""Stored events, each once however many subscribers it is stored for, within a budget of bytes.
+"""Stored events: each once however many subscribers it is stored for, within a budget; and their queues.
 
 Paper 001's brokers have 1 to 4 MB for messages, and one stored message serves all subscribers that share an
 interest. A queue is then a list of references, and what counts is how many distinct events are referred to.
 
-Rules: an event that is stored already costs nothing more; one that finds no room is not stored for anybody.
-What was promised is kept until it is consumed, handed on, or its owner's time is up; only a broker whose
-scheme says so makes room by giving up the oldest event, and then has to know whose it is (`owners`).
+Rules of the budget: an event that is stored already costs nothing more; a new one that finds no room is not
+stored for anybody. What was promised is kept until it is consumed, handed on, or its owner's time is up; only
+a broker whose scheme says so makes room by giving up the oldest event, and then has to know whose it is
+(`owners`).
+
+Rules of one subscriber's queue: what does not fit is refused when it comes, and its owner is not given it
+either (`deliveries.py`). What another broker forwards was promised there. It is taken in whatever the limits
+say; new events find no room then. So a queue has at most what the limit allows at one broker, and while a
+transfer is under way as much again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from sojourn.mobility.holdings import Holding
+from sojourn.mobility.holdings import Holding, in_order
+from sojourn.mobility.schemes import Scheme
+from sojourn.routing.effects import Dropped, Effects
 from sojourn.routing.messages import Publish
+
+FULL = "queue full"
 
 
 class Store:
@@ -42,12 +52,15 @@ class Store:
         """The event that has been stored for longest."""
         return next(iter(self._references), None)
 
-    def admit(self, publication: Publish, copies: int) -> bool:
-        """Refer to an event from so many queues; False, and nothing done, where there is no room."""
+    def admit(self, publication: Publish, copies: int, *, promised: bool = False) -> bool:
+        """Refer to an event from so many queues; False, and nothing done, where there is no room.
+
+        For what was promised there always is.
+        """
         references = self._references.get(publication)
         if references is None:
             size = self.bytes + (publication.size or self._event_bytes)
-            if size > self.bytes_max:
+            if size > self.bytes_max and not promised:
                 return False
             self.bytes = size
             self.bytes_peak = max(self.bytes_peak, size)
@@ -67,3 +80,142 @@ class Store:
                 if self.owners is not None:
                     self.owners.pop(publication, None)
                 self.bytes -= publication.size or self._event_bytes
+
+
+class Queues:
+    """What goes into and out of the queues of one broker's holdings."""
+
+    __slots__ = ("_effects", "_scheme", "store")
+
+    def __init__(self, scheme: Scheme, effects: Effects) -> None:
+        self._scheme = scheme
+        self._effects = effects
+        self.store = Store(scheme.queue_bytes_max, scheme.event_bytes, evicts=scheme.evicts)
+
+    def put(self, holdings: list[Holding], publication: Publish) -> bool:
+        """Store an event for these, each of which has room; False, and nothing done, if there is none."""
+        if not self._admit(publication, holdings):
+            return False
+        size = publication.size or self._scheme.event_bytes
+        for holding in holdings:
+            holding.queue.append(publication)
+            holding.bytes += size
+        return True
+
+    def make_room(self, holding: Holding, publication: Publish) -> bool:
+        """Let consumed events go that stand behind others in a full queue; say whether one more fits now.
+
+        A queue is only looked through when enough was consumed since the last time to make that worth it.
+        """
+        if 2 * holding.behind < len(holding.queue) or not holding.behind:
+            return False
+        self._replace(holding, in_order(holding.queue, holding.marks))
+        scheme = self._scheme
+        size = publication.size or scheme.event_bytes
+        return (
+            holding.bytes + size <= scheme.queue_bytes_each_max
+            and len(holding.queue) < scheme.queue_events_max
+        )
+
+    def take_in(self, holding: Holding, publications: Sequence[Publish]) -> None:
+        """Keep what another broker forwards until all of it is there."""
+        for publication in publications:
+            self._admit(publication, [holding], promised=True)
+            holding.forwarded.append(publication)
+
+    def take_in_late(self, holding: Holding, publication: Publish) -> None:
+        """Store what another broker forwards after it was waited for."""
+        self._admit(publication, [holding], promised=True)
+        holding.queue.append(publication)
+        holding.bytes += publication.size or self._scheme.event_bytes
+
+    def consume(self, holding: Holding, source: str, sequence: int) -> None:
+        """The client has consumed a source's events up to this one."""
+        marks, queue = holding.marks, holding.queue
+        if sequence <= marks.get(source, -1):
+            return
+        marks[source] = sequence
+        done = []
+        while queue and queue[0].event.sequence <= marks.get(queue[0].event.source, -1):
+            done.append(queue.popleft())
+        if not done:
+            holding.behind += 1
+            return
+        self.store.release(done)
+        event_bytes = self._scheme.event_bytes
+        holding.bytes -= sum([one.size or event_bytes for one in done])
+
+    def settle(self, holding: Holding) -> None:
+        """Make the queue what was forwarded and what came by itself, less what is consumed or doubled.
+
+        What was forwarded stays; of what came by itself meanwhile, the newest goes where that is too much.
+        """
+        promised = {(one.event.source, one.event.sequence) for one in holding.forwarded}
+        self._replace(holding, in_order([*holding.forwarded, *holding.queue], holding.marks))
+        scheme = self._scheme
+        bytes_over = holding.bytes - scheme.queue_bytes_each_max
+        events_over = len(holding.queue) - scheme.queue_events_max
+        if not promised or (bytes_over <= 0 and events_over <= 0):
+            return
+        kept, refused = [], []
+        for one in reversed(holding.queue):
+            is_own = (one.event.source, one.event.sequence) not in promised
+            if is_own and (bytes_over > 0 or events_over > 0):
+                refused.append(one)
+                bytes_over -= one.size or scheme.event_bytes
+                events_over -= 1
+            else:
+                kept.append(one)
+        self._replace(holding, kept[::-1])
+        self.drop(holding.client, refused[::-1], FULL)
+
+    def _replace(self, holding: Holding, publications: list[Publish]) -> None:
+        """Make the queue these events, all of which are stored for the holding already."""
+        for publication in publications:
+            self._admit(publication, [holding], promised=True)
+        self.empty(holding)
+        holding.queue.extend(publications)
+        event_bytes = self._scheme.event_bytes
+        holding.bytes = sum([one.size or event_bytes for one in publications])
+
+    def empty(self, holding: Holding) -> None:
+        """Give up all that is stored for a holding."""
+        self.store.release(holding.queue)
+        self.store.release(holding.forwarded)
+        holding.queue.clear()
+        holding.forwarded.clear()
+        holding.bytes = holding.behind = 0
+
+    def drop(self, client: int, publications: Iterable[Publish], reason: str) -> None:
+        """Report that events will not reach a client from here."""
+        self._effects.drops.extend(Dropped(client, publication, reason) for publication in publications)
+
+    def _admit(self, publication: Publish, holdings: list[Holding], *, promised: bool = False) -> bool:
+        """Have room for an event that is to be stored for these; the caller puts it into their queues."""
+        store = self.store
+        while not store.admit(publication, len(holdings)):
+            oldest = store.oldest()
+            if not self._scheme.evicts or oldest is None:
+                if not promised:
+                    return False
+                store.admit(publication, len(holdings), promised=True)
+                break
+            self._evict(oldest)
+        if store.owners is not None:
+            store.owners.setdefault(publication, []).extend(holdings)
+        return True
+
+    def _evict(self, publication: Publish) -> None:
+        """Give up a stored event, whoever it is stored for."""
+        owners = self.store.owners
+        assert owners is not None, "only a store that evicts knows the owners"
+        for holding in dict.fromkeys(owners.pop(publication)):
+            for place in (holding.queue, holding.forwarded):
+                # The oldest event of the broker is as a rule the oldest of its owner.
+                if place and (place[0] is publication or publication in place):
+                    place.remove(publication)
+                    if place is holding.queue:
+                        holding.bytes -= publication.size or self._scheme.event_bytes
+                    self.store.release((publication,))
+                    if not holding.ready:
+                        self.drop(holding.client, [publication], FULL)

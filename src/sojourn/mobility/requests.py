@@ -1,52 +1,76 @@
 """What a broker that serves a subscriber, or served it last, asks of other brokers."""
 
 from sojourn.mobility.holdings import Holding
-from sojourn.mobility.keeping import Keeping
-from sojourn.routing.messages import Activate, Copy, Deactivate, Delete, Moved
+from sojourn.mobility.memory import Moment
+from sojourn.mobility.neighbour_table import NeighbourTable
+from sojourn.mobility.post import Post
+from sojourn.mobility.prediction import Predictor
+from sojourn.mobility.schemes import Scheme
+from sojourn.routing.messages import Activate, Ask, Copy, Deactivate, Delete, Moved
 
 
-class Requests(Keeping):
-    """The requests, built from the stay that they are about."""
+class Requests:
+    """Sends requests, built from the stay that they are about, to the brokers that it knows to be near."""
 
-    __slots__ = ()
+    __slots__ = ("_moment", "_post", "_predictor", "_scheme", "table")
 
-    def _targets(self, stay: Holding) -> set[int]:
+    def __init__(self, scheme: Scheme, post: Post, moment: Moment, predictor: Predictor | None) -> None:
+        self._scheme = scheme
+        self._post = post
+        self._moment = moment
+        self._predictor = predictor
+        self.table = NeighbourTable(scheme.neighbours_max, scheme.edge_timeout_s)
+
+    # Where to ----------------------------------------------------------------------------------------
+
+    def crossed(self, broker: int) -> None:
+        """A subscriber went from here to that broker, or came from it: it is a neighbour."""
+        if self._scheme.ahead and broker != self._post.number:
+            self.table.cross(broker, self._moment.now)
+
+    def targets(self, stay: Holding) -> set[int]:
         """The brokers that the subscriber may come to next."""
-        likely = self.predictor.likely(self.number, stay.origin) if self.predictor is not None else None
-        brokers = self.table.neighbours(self.now) if likely is None else likely
-        return set(brokers) - {self.number}
+        number = self._post.number
+        likely = self._predictor.likely(number, stay.origin) if self._predictor is not None else None
+        brokers = self.table.neighbours(self._moment.now) if likely is None else likely
+        return set(brokers) - {number}
 
-    def _choose_holders(self, stay: Holding) -> None:
+    def choose_holders(self, stay: Holding) -> None:
         """Settle where copies are to be, before anybody is told."""
-        if self.scheme.ahead and stay.subscriptions:
-            stay.holders |= self._targets(stay)
+        if self._scheme.ahead and stay.subscriptions:
+            stay.holders |= self.targets(stay)
 
-    def _spread(self, stay: Holding, known: tuple[int, ...]) -> None:
-        """Case 1: passive copies to the neighbours that have none yet."""
-        for broker in sorted(stay.holders.difference(known)):
-            self._copy(stay, broker)
+    # To the old broker -------------------------------------------------------------------------------
 
-    def _copy(self, stay: Holding, broker: int) -> None:
-        self._send(
-            Copy(
-                destination=broker,
-                sender=self.number,
+    def seek(self, stay: Holding, known: tuple[int, ...]) -> None:
+        """Tell the old broker, or ask it what the client wants; then have copies made."""
+        self.choose_holders(stay)
+        if stay.origin is not None:
+            if stay.is_asking:
+                self._ask(stay, stay.origin)
+                return
+            self.announce(stay, stay.origin, wants=not stay.complete)
+            known = (*known, stay.origin)
+        self.spread(stay, known)
+
+    def _ask(self, stay: Holding, previous: int) -> None:
+        self._post.send(
+            Ask(
+                destination=previous,
+                sender=self._post.number,
                 client=stay.client,
-                epoch=stay.epoch,
+                epoch=stay.began,
                 cause=stay.cause,
-                subscriptions=stay.subscriptions,
-                version=stay.version,
-                others=tuple(sorted(stay.holders)),
             )
         )
 
-    def _announce(self, stay: Holding, previous: int, *, wants: bool) -> None:
+    def announce(self, stay: Holding, previous: int, *, wants: bool) -> None:
         """Tell the old broker that the subscriber is here."""
         stay.asked = stay.began
-        self._send(
+        self._post.send(
             Moved(
                 destination=previous,
-                sender=self.number,
+                sender=self._post.number,
                 client=stay.client,
                 epoch=stay.began,
                 cause=stay.cause,
@@ -58,17 +82,39 @@ class Requests(Keeping):
             )
         )
 
-    def _abandon(self, stay: Holding) -> None:
+    def abandon(self, stay: Holding) -> None:
         """A stay ends before it could ask for its events: let whoever has them go, too."""
         if stay.is_asking and stay.origin is not None:
             stay.is_asking = False
-            self._announce(stay, stay.origin, wants=False)
+            self.announce(stay, stay.origin, wants=False)
 
-    def _activate(self, stay: Holding, broker: int, subscriptions: tuple[int, ...] | None) -> None:
-        self._send(
+    # To brokers with copies --------------------------------------------------------------------------
+
+    def spread(self, stay: Holding, known: tuple[int, ...]) -> None:
+        """Case 1: passive copies to the neighbours that have none yet."""
+        for broker in sorted(stay.holders.difference(known)):
+            self._copy(stay, broker)
+
+    def _copy(self, stay: Holding, broker: int) -> None:
+        self._post.send(
+            Copy(
+                destination=broker,
+                sender=self._post.number,
+                client=stay.client,
+                epoch=stay.epoch,
+                cause=stay.cause,
+                subscriptions=stay.subscriptions,
+                version=stay.version,
+                others=tuple(sorted(stay.holders)),
+            )
+        )
+
+    def activate(self, stay: Holding, broker: int, subscriptions: tuple[int, ...] | None) -> None:
+        """Case 2: have events stored by a copy, which is given along where it is missing."""
+        self._post.send(
             Activate(
                 destination=broker,
-                sender=self.number,
+                sender=self._post.number,
                 client=stay.client,
                 epoch=stay.epoch,
                 cause=stay.cause,
@@ -79,18 +125,24 @@ class Requests(Keeping):
             )
         )
 
-    def _deactivate(self, stay: Holding, broker: int, cause: int) -> None:
-        self._send(
+    def deactivate(self, stay: Holding, broker: int, cause: int) -> None:
+        """Cases 3 and 4: have a copy store no more."""
+        self._post.send(
             Deactivate(
-                destination=broker, sender=self.number, client=stay.client, epoch=stay.epoch, cause=cause
+                destination=broker,
+                sender=self._post.number,
+                client=stay.client,
+                epoch=stay.epoch,
+                cause=cause,
             )
         )
 
-    def _delete(self, stay: Holding, broker: int, cause: int, *, for_good: bool = False) -> None:
-        self._send(
+    def delete(self, stay: Holding, broker: int, cause: int, *, for_good: bool = False) -> None:
+        """Cases 4, 6 and 8: have a copy forgotten."""
+        self._post.send(
             Delete(
                 destination=broker,
-                sender=self.number,
+                sender=self._post.number,
                 client=stay.client,
                 epoch=stay.epoch,
                 cause=cause,

@@ -44,14 +44,18 @@ class Scheme:
     good. A copy that is missing when it is to be activated is asked for, so this costs a message and loses
     nothing."""
     patience_s: float = 60.0
-    """How long a subscriber that arrived waits for its old broker before it is served with what there is."""
+    """How long a subscriber that arrived waits for a sign of its old broker before it is served with what
+    there is; inf for ever. While its events come, it waits for their end."""
     queue_bytes_max: int = AMPLE_BYTES
-    """Room for stored events at a broker, all subscribers together; an event is stored once for all."""
+    """Room for stored events at a broker, all subscribers together; an event is stored once for all. What is
+    handed over from another broker is taken in all the same."""
+    queue_bytes_each_max: int = AMPLE_BYTES
+    """Bytes of events stored for one subscriber: while it is away, does not read, or has not acknowledged."""
     evicts: bool = False
     """Whether a full broker gives up its oldest stored event for a new one, as caches do, or refuses the new
     one. Only the second keeps what was promised."""
     queue_events_max: int = AMPLE_EVENTS
-    """How many events may be stored for one subscriber."""
+    """How many events may be stored for one subscriber, in the same sense."""
     event_bytes: int = 1024
     """Room taken by an event that does not say its size."""
     neighbours_max: int = 64
@@ -66,7 +70,14 @@ class Scheme:
             value = getattr(self, name)
             if not value > 0:
                 raise SchemeError(f"{name} must be more than 0, not {value:g}.")
-        for name in ("queue_bytes_max", "queue_events_max", "event_bytes", "neighbours_max", "memory_max"):
+        for name in (
+            "queue_bytes_max",
+            "queue_bytes_each_max",
+            "queue_events_max",
+            "event_bytes",
+            "neighbours_max",
+            "memory_max",
+        ):
             if getattr(self, name) < 1:
                 raise SchemeError(f"{name} must be 1 or more, not {getattr(self, name)}.")
         if self.ahead and not self.follows:

@@ -45,7 +45,7 @@ class Dropped(NamedTuple):
     client: int
     publication: Publish
     reason: str
-    """`queue full` or `timeout`."""
+    """`queue full`, `timeout` or `came too late`."""
 
 
 class Ready(NamedTuple):
@@ -73,10 +73,18 @@ class Close(NamedTuple):
     epoch: int
 
 
+class Ended(NamedTuple):
+    """Everything kept for a subscriber is gone, since it was away for too long: its session is to end too."""
+
+    client: int
+    epoch: int
+    """Of its last connection here; a later one is another matter."""
+
+
 class Effects:
     """The reused lists of what is to be done, in order within each list."""
 
-    __slots__ = ("cancels", "closes", "deliveries", "drops", "ready", "redirects", "sends", "timers")
+    __slots__ = ("cancels", "closes", "deliveries", "drops", "ends", "ready", "redirects", "sends", "timers")
 
     def __init__(self) -> None:
         self.sends: list[tuple[int, Message]] = []
@@ -88,6 +96,7 @@ class Effects:
         self.ready: list[Ready] = []
         self.redirects: list[Redirect] = []
         self.closes: list[Close] = []
+        self.ends: list[Ended] = []
 
     def clear(self) -> None:
         """Empty every list, after the driver has done what they say."""
@@ -103,3 +112,5 @@ class Effects:
             self.redirects.clear()
         if self.closes:
             self.closes.clear()
+        if self.ends:
+            self.ends.clear()

@@ -5,8 +5,9 @@
     …
     fleet.stop()
 
-What a broker says goes to a file of its name. With `reports` each also tells every second how it is doing
-(`sojourn serve --status`), and stops by itself when whoever started it has gone.
+What a broker says goes to a file of its name. Where it listens is what its address file tells
+(`addresses.py`), so a configuration may leave every port to the system. With `reports` each also tells every
+second how it is doing (`sojourn serve --status`), and stops by itself when whoever started it has gone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import msgspec
 
 from sojourn.errors import SojournError
+from sojourn.live.addresses import FolderBook, Listening
 from sojourn.live.page.status import Report
 
 START_S = 60.0
@@ -47,10 +49,12 @@ class Fleet:
         *,
         options: Sequence[str] = (),
         reports: bool = False,
+        addresses: Path | None = None,
     ) -> None:
         self._path = path
         self._logs = logs
-        self._options = (*options, "--status") if reports else tuple(options)
+        self._book = FolderBook(addresses if addresses is not None else logs)
+        self._options = (*options, "--addresses", str(self._book.folder), *(["--status"] if reports else []))
         self._reports = reports
         self._unread: dict[str, bytes] = {}
         logs.mkdir(parents=True, exist_ok=True)
@@ -86,7 +90,7 @@ class Fleet:
         while waiting:
             for name in waiting[:]:
                 said = self.log(name)
-                if " listens on " in said:
+                if self.listening(name) is not None:
                     waiting.remove(name)
                     on_ready(name)
                 elif self.processes[name].poll() is not None:
@@ -109,6 +113,18 @@ class Fleet:
             except msgspec.MsgspecError:
                 continue
         return None
+
+    def listening(self, name: str) -> Listening | None:
+        """Where a broker listens; None before the process that runs now has said so."""
+        found = self._book.find(name)
+        return found if found is not None and found.pid == self.processes[name].pid else None
+
+    def url(self, name: str) -> str:
+        """Where the clients of a broker that is ready connect."""
+        found = self.listening(name)
+        if found is None:
+            raise FleetError(f"The broker {name} does not listen; its log is {self.log_path(name)}.")
+        return f"mqtt://{found.clients}"
 
     def log_path(self, name: str) -> Path:
         """Where a broker's log is."""

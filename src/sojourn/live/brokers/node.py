@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 from sojourn.broker import facts
 from sojourn.broker.effects import Note, Turn
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.live.addresses import AddressBook, book_of, true_address
 from sojourn.live.brokers.admission import Doorkeeper, Question, Refusal, password_fits
 from sojourn.live.brokers.warming import load_index_kernels
-from sojourn.live.config import Config, parse_address
-from sojourn.live.links.peers import PeerAddress, PeerLinks
+from sojourn.live.config import Address, Config, parse_address
+from sojourn.live.links.peers import PeerLinks
 from sojourn.live.links.tls import for_callers, for_calling
+from sojourn.live.seldom import Seldom
 from sojourn.live.store.keeper import Keeper
 from sojourn.live.tracing import Tracer
 from sojourn.mqtt.core import Core
@@ -53,8 +55,12 @@ _log = logging.getLogger("sojourn.node")
 class Node:
     """One broker of a configuration, at work."""
 
-    def __init__(self, config: Config, name: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, config: Config, name: str, loop: asyncio.AbstractEventLoop, book: AddressBook | None = None
+    ) -> None:
         self.config = config
+        self.book = book if book is not None else book_of(config)
+        """Where the other brokers listen."""
         self.place = config.broker(name)
         self.loop = loop
         address = parse_address(self.place.listen, "listen")
@@ -75,6 +81,7 @@ class Node:
             self.broker = LiveBroker(settings, life)
             self.broker.handle(facts.Started(life, settings), self.now())
         self.links = self._make_links(self.network) if self.network is not None else None
+        self._seldom = Seldom(_log)
         self._tracer: Tracer | None = None
         self._last_number = 0
         self._flushing = False
@@ -194,7 +201,7 @@ class Node:
             if self.watcher is not None:
                 getattr(self.watcher, kind)(*what)
         elif kind == "link":
-            _log.info("link", extra={"peer": what[0], "up": what[1]})
+            self._seldom.info(("link", what[0], what[1]), "link", peer=what[0], up=what[1])
         elif self._tracer is not None:
             getattr(self._tracer, kind)(*what)
 
@@ -206,7 +213,7 @@ class Node:
             address = self.config.broker(peer).peers
             # Of two neighbours the first in the configuration calls the other.
             if address is not None and numbers[peer] > network.links.number:
-                calls[peer] = PeerAddress(*parse_address(address, f"peers of {peer}"))
+                calls[peer] = parse_address(address, f"peers of {peer}")
         tls = self.config.tls if self.config.tls is not None and self.config.tls.peers else None
         name = self.place.name
         return PeerLinks(
@@ -214,9 +221,17 @@ class Node:
             tuple(network.links.channels),
             self.tell,
             calls=calls,
+            find=self._find,
             server_tls=for_callers(tls, name) if tls is not None else None,
             client_tls=for_calling(tls, name) if tls is not None else None,
         )
+
+    def _find(self, peer: str, configured: Address) -> Address | None:
+        """Return where a neighbour listens at this moment."""
+        if configured.port:
+            return configured
+        said = self.book.find(peer)
+        return None if said is None else true_address(configured, said.peers, peer)
 
     def _trace(self) -> None:
         """Write a trace, if the configuration wants one."""

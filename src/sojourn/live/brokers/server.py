@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 import ssl
@@ -12,12 +13,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvloop
+from msgspec.structs import replace
 
 from sojourn.errors import SojournError
+from sojourn.live.addresses import AddressBook, Listening, bind, book_of, true_address, why_not
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import Address, Config, parse_address
-from sojourn.live.links.peers import PeerAddress
 from sojourn.live.links.tls import for_clients
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report
@@ -40,79 +42,117 @@ class ListenError(SojournError):
 class Server:
     """One broker listening for clients."""
 
-    def __init__(self, config: Config, name: str) -> None:
+    def __init__(self, config: Config, name: str, book: AddressBook | None = None) -> None:
         self.config = config
         self.name = name
+        self.book = book if book is not None else book_of(config)
+        """Where brokers say where they listen: the configuration's folder, unless another is given."""
         self.node: Node | None = None
         self._server: asyncio.Server | None = None
         self._tls_server: asyncio.Server | None = None
         self.observer: Observer | None = None
+        self.listening: Listening | None = None
+        """Where it listens, with true ports."""
         self.page: Address | None = None
         """Where the page is, with its true port."""
-        self._page_server: PageServer | None = None
+        self._page_servers: list[PageServer] = []
 
     async def start(self) -> Address:
         """Listen; return the address, which has the true port where 0 was asked for."""
-        loop = asyncio.get_running_loop()
-        address = parse_address(self.config.broker(self.name).listen, "listen")
-        node = self.node = Node(self.config, self.name, loop)
-        self._server = await self._listen(node, address, None)
-        tls = self.config.tls
-        encrypted = self.config.broker(self.name).listen_tls
-        if encrypted is not None and tls is not None:
-            place = parse_address(encrypted, "listen_tls")
-            self._tls_server = await self._listen(node, place, for_clients(tls, self.name))
+        place = self.config.broker(self.name)
+        before = self.book.find(self.name) or Listening(broker=self.name, pid=0, clients="")
+        node = self.node = Node(self.config, self.name, asyncio.get_running_loop(), self.book)
+        self._server, address = await self._listen(node, place.listen, before.clients or None, None)
+        encrypted: Address | None = None
+        if place.listen_tls is not None and self.config.tls is not None:
+            tls = for_clients(self.config.tls, self.name)
+            self._tls_server, encrypted = await self._listen(node, place.listen_tls, before.tls, tls)
+        peers: Address | None = None
         if node.links is not None:
-            peers = self.config.broker(self.name).peers
-            await node.links.start(PeerAddress(*parse_address(peers, "peers")) if peers is not None else None)
-        await self._show(node)
-        port = self._server.sockets[0].getsockname()[1]
-        return Address(address.host, port)
+            wanted = None if place.peers is None else parse_address(place.peers, "peers")
+            peers = await node.links.start(wanted, before.peers)
+        self.listening = Listening(
+            broker=self.name, pid=os.getpid(), clients=str(address), tls=_text(encrypted), peers=_text(peers)
+        )
+        await self._show(node, before)
+        self.book.write(self.listening)
+        return address
 
-    async def _show(self, node: Node) -> None:
+    async def _show(self, node: Node, before: Listening) -> None:
         """Let others see how the broker is doing."""
-        place = node.place.page
-        self.observer = Observer(node, keeps_board=place is not None)
+        assert self.listening is not None
+        place = node.place
+        self.observer = Observer(node, keeps_board=place.page is not None, listen=self.listening.clients)
         self.observer.start()
-        if place is not None:
-            from sojourn.live.page.page import PageError, PageServer  # noqa: PLC0415 - others start faster
+        why = None
+        if place.page is not None:
+            self.page, why = await self._serve_page("page", place.page, before.page)
+        metrics: Address | None = None
+        if place.metrics is not None:
+            metrics, _ = await self._serve_page("metrics", place.metrics, before.metrics)
+        self.listening = replace(
+            self.listening, page=_text(self.page), metrics=_text(metrics), without_page=why
+        )
 
-            self._page_server = PageServer(self.observer, parse_address(place, "page"))
-            try:
-                self.page = await self._page_server.start()
-            except PageError as error:  # to serve clients matters more than to be seen doing it
-                _log.warning("%s The broker runs without its page.", error)
+    async def _serve_page(
+        self, key: str, place: str, before: str | None
+    ) -> tuple[Address | None, str | None]:
+        """Serve the page, or the metrics alone; return where, or why not."""
+        from sojourn.live.page.page import PageError, PageServer  # noqa: PLC0415 - others start faster
 
-    async def _listen(self, node: Node, address: Address, tls: ssl.SSLContext | None) -> asyncio.Server:
+        assert self.observer is not None
+        server = PageServer(self.observer, parse_address(place, key), with_page=key == "page")
         try:
+            address = await server.start(before)
+        except PageError as error:  # to serve clients matters more than to be seen doing it
+            _log.warning("%s The broker runs without its %s.", error, key)
+            return None, str(error)
+        self._page_servers.append(server)
+        return address, None
+
+    async def _listen(
+        self, node: Node, place: str, before: str | None, tls: ssl.SSLContext | None
+    ) -> tuple[asyncio.Server, Address]:
+        wanted = parse_address(place, "listen")
+
+        async def create(host: str, port: int) -> asyncio.Server:
             return await asyncio.get_running_loop().create_server(
-                lambda: ClientConnection(node), address.host, address.port, backlog=BACKLOG, ssl=tls
+                lambda: ClientConnection(node), host, port, backlog=BACKLOG, ssl=tls
             )
+
+        try:
+            return await bind(wanted, before, create)
         except OSError as error:
-            raise ListenError(
-                f"Cannot listen on {address}: {error.strerror or error}; choose another port."
-            ) from None
+            raise ListenError(f"{self.name} cannot listen on {wanted}: {why_not(error)}.") from None
 
     async def stop(self, reference: str | None = None) -> None:
         """Accept nobody any more, and tell clients where to go."""
         for server in (self._server, self._tls_server):
             if server is not None:
                 server.close()
-        if self._page_server is not None:
-            await self._page_server.stop()
+        for page_server in self._page_servers:
+            await page_server.stop()
         if self.observer is not None:
             self.observer.stop()
         if self.node is not None:
             await self.node.stop(reference)
 
 
-def reference_for(config: Config, name: str) -> str | None:
+def reference_for(config: Config, name: str, book: AddressBook) -> str | None:
     """Return where the clients of a broker are to go when it stops: to a neighbour, if there is one."""
     neighbours = config.neighbours(name)
     if not neighbours:
         return None
     broker = config.broker(neighbours[0])
-    return broker.advertised or broker.listen
+    wanted = parse_address(broker.listen, "listen")
+    if broker.advertised is not None or wanted.port:
+        return broker.advertised or broker.listen
+    said = book.find(broker.name)
+    return None if said is None else _text(true_address(wanted, said.clients, broker.name))
+
+
+def _text(address: Address | None) -> str | None:
+    return None if address is None else str(address)
 
 
 def allow_many_files(wanted: int) -> None:
@@ -122,8 +162,8 @@ def allow_many_files(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
 
 
-OnReady = Callable[[Address, Address | None], None]
-"""Is told where clients connect, and where the page is."""
+OnReady = Callable[[Listening], None]
+"""Is told where the broker listens."""
 OnReport = Callable[[Report], bool]
 """Is told every second how the broker is doing; False asks it to stop."""
 
@@ -151,10 +191,11 @@ async def _serve(config: Config, name: str, on_ready: OnReady, on_report: OnRepo
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    address = await server.start()
+    await server.start()
+    assert server.listening is not None
     rest_the_collector()
     if on_report is not None and server.observer is not None:
         server.observer.listeners.append(lambda report: None if on_report(report) else stopped.set())
-    on_ready(address, server.page)
+    on_ready(server.listening)
     await stopped.wait()
-    await server.stop(reference_for(config, name))
+    await server.stop(reference_for(config, name, server.book))

@@ -8,14 +8,14 @@ across moves, lost connections and restarted brokers. The rules:
 - A publish of QoS 1 or 2 returns when the broker has promised to keep the event. What had no answer when a
   connection broke is sent again on the next one, under the same number.
 - A connection that is lost is made again with growing pauses, at the broker it was, or where that broker
-  sends the client, until `patience_s` has passed.
+  sends the client, until `patience_s` has passed. So is one that a broker cannot serve now: a broker that is
+  busy, or that cannot reach the one where the client's session is, says so.
 - At most `inbox` events wait for the application; the broker is told so and keeps the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
 import time
 import uuid
@@ -29,7 +29,15 @@ import mqtt5
 from sojourn.interest import Advertisement, Filter
 from sojourn.live.client.answers import PACKET_IDS, Answers
 from sojourn.live.client.inbox import Inbox, Received
-from sojourn.live.client.link import NO, Address, ClientError, Connection, Link, RefusedError
+from sojourn.live.client.link import (
+    NO,
+    Address,
+    ClientError,
+    Connection,
+    Link,
+    RefusedError,
+    UnreachableError,
+)
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
     UserProperties,
@@ -40,10 +48,10 @@ from sojourn.live.client.packets import (
     queue_properties,
     subscribe_packet,
 )
+from sojourn.live.client.patience import LONGEST_PAUSE_S, Patience, jittered, longer
 from sojourn.live.client.quench import Quench
 from sojourn.mqtt import conventions
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 ANSWER_S = 10.0
 REDIRECTIONS_MAX = 5
 LOG_MAX = 1_000
@@ -117,12 +125,15 @@ class Client:
 
     # Connecting and moving -----------------------------------------------------------------------------
 
-    async def connect(self) -> None:
-        """Connect, following redirections; raise what stands in the way."""
+    async def connect(self, *, patient: bool = True) -> None:
+        """Connect, following redirections; raise what stands in the way.
+
+        A broker that says that it cannot serve just now is asked again, unless the caller is not `patient`.
+        """
         self._closing, self._failure = False, None
         if self._link is None:
             self._connected.clear()
-        await self._connect_once()
+        await self._connect(self._patience_s if patient else 0.0)
 
     @property
     def connected(self) -> bool:
@@ -134,7 +145,7 @@ class Client:
         address = Address.parse(url)
         await self._leave("moved")
         self.address = address
-        await self._connect_once()
+        await self._connect(self._patience_s)
 
     def vanish(self) -> None:
         """Break the connection without a word, as a radio does; `connect` or `move_to` comes back."""
@@ -171,6 +182,17 @@ class Client:
             self._log_end(why)
         await asyncio.sleep(0)
 
+    async def _connect(self, patience_s: float) -> None:
+        patience = Patience(patience_s)
+        while True:
+            try:
+                await self._connect_once()
+            except RefusedError as error:
+                if not may_pass(error.code) or not await patience.lasts():
+                    raise
+            else:
+                return
+
     async def _connect_once(self) -> None:
         for _ in range(REDIRECTIONS_MAX):
             link = await Link.open(self.address, self._on_packet, self._on_lost, self._tls)
@@ -179,9 +201,12 @@ class Client:
             try:
                 async with asyncio.timeout(ANSWER_S):
                     connack: mqtt5.ConnAckPacket = await answer
-            except BaseException:
+            except BaseException as error:
                 self._answers.drop("connect")
                 link.close("no answer", abrupt=True)
+                if isinstance(error, TimeoutError):
+                    text = f"{self.address} does not answer; is it an MQTT 5 broker?"
+                    raise UnreachableError(text) from None
                 raise
             if connack.reason_code in ELSEWHERE and connack.server_reference:
                 link.close("redirected")
@@ -252,9 +277,8 @@ class Client:
         if (last.until or 0.0) - last.since > LONGEST_PAUSE_S:
             self._pause_s = 0.0  # only a connection that lasted is a reason to come back at once
         while True:
-            # Clients that lost the same broker must not come back in step.
-            await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
-            self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+            await asyncio.sleep(jittered(self._pause_s))
+            self._pause_s = longer(self._pause_s)
             try:
                 await self._connect_once()
             except (OSError, ClientError, TimeoutError) as error:

@@ -7,6 +7,7 @@ owner gives it, keeps the connection alive and notices when it is dead. The sess
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from sojourn.errors import SojournError
 
 PORT, TLS_PORT = 1883, 8883
 PACKET_BYTES_MAX = 16 << 20
+OPEN_S = 10.0
+"""How long a connection may take to stand."""
 
 
 class ClientError(SojournError):
@@ -35,6 +38,10 @@ class RefusedError(ClientError):
     def __init__(self, what: str, code: int, reason: str | None = None) -> None:
         super().__init__(f"{what}: {reason or name_of(code)} (reason code {code:#04x}).")
         self.code = code
+
+
+class UnreachableError(ClientError, ConnectionError):
+    """There is nobody at a broker's address, or nobody who answers."""
 
 
 class Address(NamedTuple):
@@ -61,6 +68,13 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"mqtt{'s' if self.tls else ''}://{self.host}:{self.port}"
+
+
+def reason_of(error: OSError) -> str:
+    """An error of the system in a few words."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return error.strerror or str(error)
 
 
 def name_of(code: int) -> str:
@@ -105,12 +119,27 @@ class Link(asyncio.Protocol):
         on_lost: Callable[[Link, str], None],
         tls: ssl.SSLContext | None = None,
     ) -> Link:
-        """Connect to a broker's address."""
+        """Connect to a broker's address, or say in a sentence that nobody is there.
+
+        What is wrong with a certificate is raised as it is.
+        """
         context = (tls or ssl.create_default_context()) if address.tls else None
         loop = asyncio.get_running_loop()
-        _, link = await loop.create_connection(
-            lambda: cls(on_packet, on_lost), address.host, address.port, ssl=context
-        )
+        try:
+            async with asyncio.timeout(OPEN_S):
+                transport, link = await loop.create_connection(
+                    lambda: cls(on_packet, on_lost), address.host, address.port, ssl=context
+                )
+        except TimeoutError:
+            raise UnreachableError(f"{address} cannot be reached (no answer in {OPEN_S:g} s).") from None
+        except ssl.SSLError:
+            raise
+        except OSError as error:
+            raise UnreachableError(f"{address} cannot be reached ({reason_of(error)}).") from None
+        if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
+            # The port of a broker that is down was given to this very connection: it has reached itself.
+            transport.abort()
+            raise UnreachableError(f"{address} cannot be reached (connection refused).")
         return link
 
     @property

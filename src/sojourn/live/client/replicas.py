@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import random
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -32,11 +31,12 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 from sojourn.edge.filters import DuplicateFilter, OrderedFilter, displayer_filter
-from sojourn.live.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, Client
+from sojourn.live.client.client import Client
 from sojourn.live.client.inbox import REMEMBERED_PUBLISHERS, Received
 from sojourn.live.client.link import ClientError, RefusedError
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import may_pass, queue_properties
+from sojourn.live.client.patience import FIRST_PAUSE_S, jittered, longer
 
 FOR_EVER_S = 10 * 365 * 86_400.0
 REMEMBERED_NUMBERS = 20_000
@@ -235,7 +235,7 @@ class ReplicaClient:
         pause_s = FIRST_PAUSE_S
         while not replica.client.connections:
             try:
-                await replica.client.connect()
+                await replica.client.connect(patient=False)
             except (OSError, TimeoutError, ClientError) as error:
                 if isinstance(error, RefusedError) and not may_pass(error.code):
                     self._give_up(replica, error)
@@ -243,8 +243,8 @@ class ReplicaClient:
                     first_try.set_result(None)
                 if replica.failure is not None:
                     return
-                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                await asyncio.sleep(jittered(pause_s))
+                pause_s = longer(pause_s)
         if not first_try.done():
             first_try.set_result(None)
         try:

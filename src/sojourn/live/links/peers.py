@@ -9,30 +9,38 @@ it travel exactly once, is the broker's business (`broker/channel.py`); this fil
 
 A caller is believed to be who it says when the transport proves it (a certificate with that name); without
 TLS both ends must be on this machine. A neighbour that is not connected costs nothing but the room of its
-queue; the pauses between calls grow to a second.
+queue; the pauses between calls grow to a second, and any neighbour that comes ends them. Every broker reports
+once a second over each link: one on which nothing comes for `SILENCE_S` is dead, whatever TCP thinks.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from sojourn.broker import facts
 from sojourn.broker.channel import HELLO_BYTES_MAX, ChannelError, peek_hello
 from sojourn.errors import SojournError
+from sojourn.live.addresses import bind, why_not
+from sojourn.live.config import Address
+from sojourn.live.seldom import Seldom
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+STEADY_S = 1.0
+"""A connection that lasted so long was a good one: the next call follows soon."""
 CALL_S = 5.0
 GREETING_S = 5.0
 """How long a caller may take to say who it is."""
 STRANGERS_MAX = 64
 """Connections that have not said yet who they are."""
 WRITE_BUFFER_BYTES = 8 << 20
-QUIET_S = 10.0
-"""The same complaint about the same neighbour is logged once in this time."""
+LOOK_S = 1.0
+SILENCE_S = 10.0
+"""A link on which nothing came for so long is closed and called again."""
 
 _log = logging.getLogger("sojourn.peers")
 
@@ -41,11 +49,15 @@ class PeerError(SojournError):
     """A link between brokers cannot be set up."""
 
 
-class PeerAddress(NamedTuple):
-    """Where a broker listens for other brokers."""
+PeerAddress = Address
+"""Where a broker listens for other brokers."""
+Find = Callable[[str, Address], Address | None]
+"""Tells where a neighbour really listens, given its name and what the configuration says; None if unknown."""
 
-    host: str
-    port: int
+
+def as_configured(_peer: str, address: Address) -> Address:
+    """Return the address of a neighbour that listens where its configuration says."""
+    return address
 
 
 class PeerLinks:
@@ -57,7 +69,8 @@ class PeerLinks:
         peers: Sequence[str],
         tell: Callable[[facts.Fact], None],
         *,
-        calls: Mapping[str, PeerAddress],
+        calls: Mapping[str, Address],
+        find: Find = as_configured,
         server_tls: ssl.SSLContext | None = None,
         client_tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -65,30 +78,39 @@ class PeerLinks:
         self.peers = frozenset(peers)
         self.tell = tell
         self._calls = dict(calls)
+        self._find = find
+        self._wakes = {peer: asyncio.Event() for peer in calls}
+        """By neighbour that is called: set when there is a reason not to wait for the next call."""
         self._server_tls, self._client_tls = server_tls, client_tls
         self._connections: dict[str, _Connection] = {}
         self._strangers: set[_Connection] = set()
         self._callers: list[asyncio.Task[None]] = []
         self._server: asyncio.Server | None = None
-        self._complained: dict[tuple[str, str], float] = {}
-        """By neighbour and complaint: when it was last logged."""
+        self._seldom = Seldom(_log)
 
-    async def start(self, listen: PeerAddress | None) -> None:
-        """Listen for neighbours and begin to call the others."""
+    async def start(self, listen: Address | None, before: str | None = None) -> Address | None:
+        """Listen for neighbours and begin to call the others; return the address with its true port.
+
+        `before` is where the broker listened in its last life, which is tried first if any port will do.
+        """
         loop = asyncio.get_running_loop()
+        found: Address | None = None
         if listen is not None:
             try:
-                self._server = await loop.create_server(
-                    lambda: _Connection(self, None), listen.host, listen.port, ssl=self._server_tls
-                )
+                self._server, found = await bind(listen, before, self._create_server)
             except OSError as error:
                 raise PeerError(
-                    f"{self.broker} cannot listen for other brokers on {listen.host}:{listen.port}: "
-                    f"{error.strerror or error}."
+                    f"{self.broker} cannot listen for other brokers on {listen}: {why_not(error)}."
                 ) from None
         self._callers = [
             loop.create_task(self._keep_calling(peer, address)) for peer, address in self._calls.items()
         ]
+        return found
+
+    async def _create_server(self, host: str, port: int) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(
+            lambda: _Connection(self, None), host, port, ssl=self._server_tls
+        )
 
     async def stop(self) -> None:
         """End all connections; the broker keeps what was not acknowledged."""
@@ -115,33 +137,42 @@ class PeerLinks:
 
     def complain(self, peer: str, why: str) -> None:
         """Log what is wrong with a connection, but not all the time."""
-        now = asyncio.get_running_loop().time()
-        last = self._complained.get((peer, why))
-        if last is None or now - last >= QUIET_S:
-            if len(self._complained) >= STRANGERS_MAX:
-                self._complained.clear()
-            self._complained[peer, why] = now
-            _log.warning("%s ends a connection to %s: %s", self.broker, peer, why)
+        self._seldom.warning((peer, why), "%s ends a connection to %s: %s", self.broker, peer, why)
 
-    async def _keep_calling(self, peer: str, address: PeerAddress) -> None:
+    async def _keep_calling(self, peer: str, configured: Address) -> None:
         loop = asyncio.get_running_loop()
-        pause = FIRST_PAUSE_S
+        wake = self._wakes[peer]
+        pause_s = FIRST_PAUSE_S
         while True:
-            try:
-                async with asyncio.timeout(CALL_S):
-                    _, connection = await loop.create_connection(
-                        lambda: _Connection(self, peer),
-                        address.host,
-                        address.port,
-                        ssl=self._client_tls,
-                        server_hostname=peer if self._client_tls else None,
-                    )
-                pause = FIRST_PAUSE_S
-                await connection.ended
-            except (OSError, TimeoutError) as error:
-                _log.debug("%s cannot reach %s: %s", self.broker, peer, error)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+            began_s = loop.time()
+            wake.clear()
+            await self._call(peer, configured)
+            if loop.time() - began_s > STEADY_S:
+                pause_s = FIRST_PAUSE_S
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(wake.wait(), pause_s)
+            pause_s = FIRST_PAUSE_S if wake.is_set() else min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _call(self, peer: str, configured: Address) -> None:
+        """Call a neighbour once; return when the connection has ended, or cannot be made."""
+        address = self._find(peer, configured)
+        if address is None:
+            self._seldom.info((peer, "unknown"), "%s does not know yet where %s listens", self.broker, peer)
+            return
+        try:
+            async with asyncio.timeout(CALL_S):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: _Connection(self, peer),
+                    address.host,
+                    address.port,
+                    ssl=self._client_tls,
+                    server_hostname=peer if self._client_tls else None,
+                )
+        except (OSError, TimeoutError) as error:
+            why = str(error) or "no answer"
+            self._seldom.info((peer, "unreached"), "%s cannot reach %s: %s", self.broker, peer, why)
+            return
+        await connection.ended
 
     # What connections tell -------------------------------------------------------------------------------
 
@@ -154,6 +185,9 @@ class PeerLinks:
             before.abort()
             self.tell(facts.PeerLost(peer))
         self._connections[peer] = connection
+        if peer not in self._calls:
+            for wake in self._wakes.values():
+                wake.set()  # somebody came, so the others may be there again too
         self.tell(facts.PeerConnected(peer))
 
     def stranger(self, connection: _Connection) -> None:
@@ -187,14 +221,21 @@ class _Connection(asyncio.Protocol):
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
         self._greeting = b""
-        self._deadline: asyncio.TimerHandle | None = None
+        self._next_look: asyncio.TimerHandle | None = None
         self._has_heard = False
+        self._quiet_looks = 0
+        """How often in a row there was nothing new when this was looked at."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
         """Say hello, or wait for one."""
         self._transport = transport
+        if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
+            # The port of a neighbour that is down was given to this very call: it has reached itself.
+            transport.abort()
+            return
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self._deadline = asyncio.get_running_loop().call_later(GREETING_S, self._check_greeting)
+        _keep_alive(transport.get_extra_info("socket"))
+        self._look_later()
         if self.peer is not None:
             self._links.admit(self, self.peer)
         else:
@@ -202,12 +243,13 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes on, once it is known whose they are."""
-        self._has_heard = self._has_heard or self.peer is not None
         try:
             if self.peer is None:
                 data = self._learn(self._greeting + data)
                 if self.peer is None:
                     return
+            self._has_heard = True
+            self._quiet_looks = 0
             self._links.arrived(self, self.peer, data)
         except SojournError as error:
             self._links.complain(self.peer or "a stranger", str(error))
@@ -215,8 +257,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Tell whoever waits for the end."""
-        if self._deadline is not None:
-            self._deadline.cancel()
+        if self._next_look is not None:
+            self._next_look.cancel()
         self._transport = None
         self._links.lost(self)
         if not self.ended.done():
@@ -265,7 +307,33 @@ class _Connection(asyncio.Protocol):
                 return str(value)
         return ""
 
-    def _check_greeting(self) -> None:
-        if not self._has_heard:
-            self._links.complain(self.peer or "a stranger", "nobody said hello on it.")
-            self.abort()
+    def _look_later(self) -> None:
+        self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """Give up a connection on which nobody speaks.
+
+        Looks are counted and not seconds: a broker that was held up itself hears first what came meanwhile.
+        """
+        self._quiet_looks += 1
+        quiet_s = self._quiet_looks * LOOK_S
+        if self._has_heard and quiet_s >= SILENCE_S:
+            why = f"nothing came on it for {SILENCE_S:g} s."
+        elif not self._has_heard and quiet_s >= GREETING_S:
+            why = "nobody said hello on it."
+        else:
+            self._look_later()
+            return
+        self._links.complain(self.peer or "a stranger", why)
+        self.abort()
+
+
+def _keep_alive(sock: socket.socket | None) -> None:
+    """Have small frames sent at once, and the kernel notice a machine that has vanished."""
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):  # not on every system
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

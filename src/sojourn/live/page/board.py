@@ -17,6 +17,7 @@ import msgspec
 from sojourn import __version__
 from sojourn.live.config import Config
 from sojourn.live.page.status import REPORT_BYTES_MAX, Move, Report
+from sojourn.live.seldom import Seldom
 from sojourn.routing.overlay import Overlay
 
 FRESH_S = 4.0
@@ -26,7 +27,7 @@ MOVES_SHOWN = 60
 WINDOW_S = 60.0
 """The hand-offs that percentiles are of."""
 
-_log = logging.getLogger("sojourn.board")
+_seldom = Seldom(logging.getLogger("sojourn.board"))
 
 
 class Heard(NamedTuple):
@@ -76,7 +77,7 @@ class Board:
         try:
             report = self._decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            _log.warning("report", extra={"broker": broker, "error": str(error)})
+            _seldom.warning(("report", broker), "report", broker=broker, error=str(error))
             return
         self.take(broker, report, now)
 
@@ -144,7 +145,7 @@ class Board:
         silent_s = None if heard is None else round(max(0.0, now - heard.at_s), 2)
         return {
             "name": name,
-            "listen": listen,
+            "listen": heard.report.listen or listen if heard is not None else listen,
             "state": "unknown" if silent_s is None else "up" if silent_s < FRESH_S else "silent",
             "silent_s": silent_s,
             "report": None if heard is None else heard.report,

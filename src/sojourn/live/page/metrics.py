@@ -26,9 +26,10 @@ from sojourn.live.page.status import (
     clients_connected,
     file_bytes,
     link_states,
-    lost_by_reason,
     refused_by_reason,
+    repeated,
     stored,
+    unconfirmed,
 )
 
 
@@ -84,7 +85,7 @@ class BrokerMetrics(Collector):
         dropped = CounterMetricFamily(
             "sojourn_dropped", "Events that a subscriber did not get.", labels=["reason"]
         )
-        for reason, count in lost_by_reason(node).items():
+        for reason, count in self._observer.lost().items():
             dropped.add_metric([reason], count)
         yield dropped
         refused = CounterMetricFamily(
@@ -93,6 +94,12 @@ class BrokerMetrics(Collector):
         for reason, count in refused_by_reason(node).items():
             refused.add_metric([reason], count)
         yield refused
+        yield CounterMetricFamily(
+            "sojourn_repeated", "Events that a neighbour sent again and that were let go.", repeated(node)
+        )
+        yield CounterMetricFamily(
+            "sojourn_unconfirmed", "SUBACKs given before every broker in reach confirmed.", unconfirmed(node)
+        )
 
     def _handoffs(self) -> Iterator[Metric]:
         observer = self._observer
@@ -123,11 +130,19 @@ class BrokerMetrics(Collector):
         frames = GaugeMetricFamily(
             "sojourn_link_queue_frames", "Frames that the peer has not acknowledged.", labels=["peer"]
         )
+        down = GaugeMetricFamily(
+            "sojourn_link_down_seconds", "For how long a link has had no connection.", labels=["peer"]
+        )
+        resets = CounterMetricFamily(
+            "sojourn_link_resets", "How often all was told anew on a link.", labels=["peer"]
+        )
         for peer, link in link_states(self._observer.node).items():
             up.add_metric([peer], link.up)
+            down.add_metric([peer], link.down_s)
+            resets.add_metric([peer], link.resets)
             queue.add_metric([peer], link.queue_bytes)
             frames.add_metric([peer], link.queue_frames)
-        yield from (up, queue, frames)
+        yield from (up, down, resets, queue, frames)
 
     def _store(self) -> Iterator[Metric]:
         node = self._observer.node

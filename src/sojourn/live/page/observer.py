@@ -29,14 +29,17 @@ from sojourn.live.page.status import (
     link_states,
     lost_by_reason,
     refused_by_reason,
+    repeated,
     some_of,
     store_state,
     stored,
+    unconfirmed,
 )
 
 EVERY_S = 1.0
 TOLD_FOR_S = 5.0
 """How long a hand-off is in the reports: one that is lost on the way is not missed by the page."""
+INCOMPLETE = "hand-off incomplete"
 
 _log = logging.getLogger("sojourn.observer")
 
@@ -44,12 +47,14 @@ _log = logging.getLogger("sojourn.observer")
 class Observer:
     """One broker's reports, and those it hears."""
 
-    def __init__(self, node: Node, *, keeps_board: bool) -> None:
+    def __init__(self, node: Node, *, keeps_board: bool, listen: str = "") -> None:
         self.node = node
+        self.listen = listen or node.place.listen
         self.board = Board(node.config, node.place.name) if keeps_board else None
         self.tally = Tally()
         self.by_origin: dict[tuple[str, str, bool], int] = {}
         """Hand-offs by origin, by how they went, and whether nothing was missing."""
+        self.incomplete = 0
         self.started_s = node.now()
         self.listeners: list[Callable[[Report], None]] = []
         """Who is told of every report."""
@@ -99,6 +104,7 @@ class Observer:
         self.tally.add(took_s)
         key = (handoff.origin, handoff.how, handoff.complete)
         self.by_origin[key] = self.by_origin.get(key, 0) + 1
+        self.incomplete += not handoff.complete
         name = handoff.client[:NAME_MAX]
         self._moves.append(Move(name, handoff.origin, handoff.ready_s, took_s, handoff.how, handoff.complete))
         _log.debug(
@@ -111,6 +117,14 @@ class Observer:
                 "complete": handoff.complete,
             },
         )
+
+    def lost(self) -> dict[str, int]:
+        """What subscribers did not get, by reason, as far as it is known.
+
+        A hand-off that was incomplete counts as one event, although more may have been lost with it.
+        """
+        found = lost_by_reason(self.node)
+        return found | {INCOMPLETE: self.incomplete} if self.incomplete else found
 
     # The report ------------------------------------------------------------------------------------------
 
@@ -130,6 +144,7 @@ class Observer:
         ]
         names = clients_connected(node)
         return Report(
+            listen=self.listen,
             at_s=now,
             started_s=self.started_s,
             clients=len(names),
@@ -139,13 +154,16 @@ class Observer:
             published_rate=rates[0],
             delivered_rate=rates[1],
             handoff_rate=rates[2],
-            dropped=lost_by_reason(node),
+            dropped=self.lost(),
             refused=refused_by_reason(node),
             queue_bytes=state.queued_bytes + stored(node)[0],
             handoffs=self.tally.count,
             handoff_sum_s=self.tally.sum_s,
             handoff_buckets=list(self.tally.buckets),
+            handoffs_incomplete=self.incomplete,
             links=link_states(node),
+            repeated=repeated(node),
+            unconfirmed=unconfirmed(node),
             store=store_state(node),
             store_bytes=file_bytes(node.place.store),
             refusing=state.refusing,

@@ -8,6 +8,7 @@
   const AWAY_MS = 60000; // how long a client that has gone is remembered
   const MOVES_SHOWN = 10;
   const STALLED_MS = 4000;
+  const DOWN_S = 3; // a link that is down for longer is amiss, not merely being made again
   const byId = function (id) { return document.getElementById(id); };
 
   // Words and numbers ------------------------------------------------------------------------------------
@@ -27,6 +28,10 @@
     if (ms < 0.1) { return "< 0.1 ms"; }
     if (ms >= 1000) { return seconds.toFixed(1) + " s"; }
     return (ms < 10 ? ms.toFixed(1) : Math.round(ms)) + " ms";
+  }
+  function age(seconds) {
+    if (seconds < 120) { return Math.round(seconds) + " s"; }
+    return seconds < 7200 ? Math.round(seconds / 60) + " min" : Math.round(seconds / 3600) + " h";
   }
   function many(number, one, more) { return count(number) + " " + (number === 1 ? one : more || one + "s"); }
   function write(id, text) { const at = byId(id); if (at.textContent !== text) { at.textContent = text; } }
@@ -182,11 +187,17 @@
     const isUp = one && other && ends.every(function (end) { return end && end.up; });
     const from = at.get(link[0]), to = at.get(link[1]);
     const line = group.firstChild, text = group.lastChild;
-    line.setAttribute("class", "link " + (!link[2] ? "spare" : isUp ? "up" : "down"));
+    const downFor = Math.max(0, ...ends.map(function (end) { return end ? end.down_s || 0 : 0; }));
+    const isAmiss = !isUp && (downFor > DOWN_S || !one || !other);
+    line.setAttribute("class", "link " + (!link[2] ? "spare" : isUp ? "up" : isAmiss ? "down" : "coming"));
     line.setAttribute("x1", from[0]); line.setAttribute("y1", from[1]);
     line.setAttribute("x2", to[0]); line.setAttribute("y2", to[1]);
     const queued = ends.reduce(function (sum, end) { return sum + (end ? end.queue_bytes : 0); }, 0);
-    text.textContent = queued > 65536 ? bytes(queued) + " waiting" : "";
+    const words = [];
+    if (link[2] && isAmiss && downFor) { words.push("down for " + age(downFor)); }
+    if (queued > 65536 || (link[2] && isAmiss && queued)) { words.push(bytes(queued) + " waiting"); }
+    text.textContent = words.join(", ");
+    text.setAttribute("class", link[2] && isAmiss ? "queue amiss" : "queue");
     text.setAttribute("x", (from[0] + to[0]) / 2); text.setAttribute("y", (from[1] + to[1]) / 2 - 5);
   }
 
@@ -287,6 +298,24 @@
       const list = byId(kind[0] + "-list");
       list.replaceChildren(...(rows.length ? rows.flatMap(reasonRow) : [element("dt", "Nothing.", "none")]));
     }
+    const made = mended(known);
+    byId("mended-list").replaceChildren(
+      ...(made.length ? made.flatMap(reasonRow) : [element("dt", "Nothing.", "none")]));
+  }
+  // What went amiss between brokers and was made good: [[what, count, brokers], ...].
+  function mended(brokers) {
+    const sums = {
+      "links told all anew": function (report) {
+        return Object.values(report.links).reduce(function (sum, link) { return sum + (link.resets || 0); }, 0);
+      },
+      "events sent again by a neighbour": function (report) { return report.repeated || 0; },
+      "SUBACKs not confirmed by all": function (report) { return report.unconfirmed || 0; },
+    };
+    return Object.keys(sums).map(function (what) {
+      const where = brokers.filter(function (broker) { return sums[what](broker.report); });
+      const sum = where.reduce(function (all, broker) { return all + sums[what](broker.report); }, 0);
+      return [what, sum, where.map(function (broker) { return broker.name; })];
+    }).filter(function (row) { return row[1]; });
   }
   function reasonRow(row) {
     const term = element("dt", row[0] + " ");
@@ -373,8 +402,9 @@
       const links = element("td");
       for (const peer of Object.keys(report.links).sort()) {
         const link = report.links[peer];
-        links.append(element("span", link.up ? peer : peer + " down", link.up ? "" : "down"));
-        links.append(link.queue_bytes > 65536 ? " (" + bytes(link.queue_bytes) + ") " : " ");
+        const isAmiss = !link.up && link.down_s > DOWN_S;
+        links.append(element("span", link.up ? peer : peer + " down " + age(link.down_s || 0), isAmiss ? "down" : ""));
+        links.append(link.queue_bytes > 65536 || (isAmiss && link.queue_bytes) ? " (" + bytes(link.queue_bytes) + ") " : " ");
       }
       row.append(links);
       return row;

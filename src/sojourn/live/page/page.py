@@ -6,10 +6,15 @@
 | `/stream` | its numbers every second, as server-sent events |
 | `/state` | the same numbers once, as JSON |
 | `/metrics` | Prometheus' text format |
-| `/healthz` | JSON; 200 while the broker serves, also with a link down or a full disk: no restart mends it |
+| `/healthz` | JSON; 200 while the broker lives and can write its store, else 503 and the reasons |
+| `/readyz` | JSON; 200 while it serves, its links are up and it refuses nothing, else 503 and the reasons |
+
+A server without the page has the last three. A link that is down is no reason to restart a broker: that is
+why `/healthz` says nothing of it.
 
 Just enough of HTTP/1.1, by hand: GET and HEAD, one request a connection, a limit on each of request size,
-waiting time and number of connections. A page on loopback answers only to names of this machine, so that a
+waiting time, number of streams and number of other requests: who watches takes no room from who asks. A page
+on loopback answers only to names of this machine, so that a
 web site elsewhere cannot read it through a visitor's browser.
 """
 
@@ -21,22 +26,25 @@ import hashlib
 import logging
 from collections.abc import Callable
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from sojourn.errors import SojournError
+from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
 from sojourn.live.page.metrics import BrokerMetrics
 from sojourn.live.page.observer import Observer
-from sojourn.live.page.status import Report
+from sojourn.live.page.status import Report, link_states, store_state
 
 REQUEST_BYTES_MAX = 8_192
 REQUEST_S = 5.0
 """How long a request may take to arrive, and an answer to be taken."""
-CONNECTIONS_MAX = 64
+STREAMS_MAX = 64
+REQUESTS_MAX = 64
+"""Requests under way; the one that has taken longest makes room for another."""
 LOCAL_HOSTS = ("localhost", "::1")
 
 _log = logging.getLogger("sojourn.page")
@@ -57,42 +65,52 @@ class Answer(NamedTuple):
 class PageServer:
     """Serves what an observer sees."""
 
-    def __init__(self, observer: Observer, address: Address) -> None:
-        assert observer.board is not None, "a page shows the board"
+    def __init__(self, observer: Observer, address: Address, *, with_page: bool = True) -> None:
         self._observer = observer
-        self._board = observer.board
         self._address = address
         self._metrics = BrokerMetrics(observer)
-        self._document, self._policy = _document()
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.StreamWriter] = set()
+        self._asking: dict[asyncio.StreamWriter, None] = {}
+        """Connections with a request under way, the oldest first."""
+        self._watching: set[asyncio.StreamWriter] = set()
+        """Connections with a stream."""
         self._next: asyncio.Future[None] | None = None
+        self._policy = "default-src 'none'"
+        self._streams = with_page
         self._routes: dict[str, Callable[[], Answer]] = {
-            "/": lambda: Answer("200 OK", "text/html; charset=utf-8", self._document),
-            "/state": lambda: _json(self._state()),
             "/metrics": lambda: Answer("200 OK", CONTENT_TYPE_LATEST, self._metrics.text()),
-            "/healthz": lambda: _json(self._health()),
+            "/healthz": lambda: _verdict(health(observer)),
+            "/readyz": lambda: _verdict(readiness(observer)),
         }
+        if with_page:
+            assert observer.board is not None, "a page shows the board"
+            self._board = observer.board
+            document, self._policy = _document()
+            self._routes["/"] = lambda: Answer("200 OK", "text/html; charset=utf-8", document)
+            self._routes["/state"] = lambda: Answer("200 OK", "application/json", self._state())
 
-    async def start(self) -> Address:
-        """Listen; return the address with the true port."""
+    async def start(self, before: str | None = None) -> Address:
+        """Listen; return the address with the true port.
+
+        `before` is where it was in the broker's last life, which is tried first if any port will do.
+        """
+
+        async def create(host: str, port: int) -> asyncio.Server:
+            return await asyncio.start_server(self._serve, host, port, limit=REQUEST_BYTES_MAX)
+
         try:
-            self._server = await asyncio.start_server(
-                self._serve, self._address.host, self._address.port, limit=REQUEST_BYTES_MAX
-            )
+            self._server, address = await bind(self._address, before, create)
         except OSError as error:
-            raise PageError(
-                f"Cannot serve the page on {self._address}: {error.strerror or error}; choose another `page`."
-            ) from None
+            raise PageError(f"Cannot serve the page on {self._address}: {why_not(error)}.") from None
         self._next = asyncio.get_running_loop().create_future()
         self._observer.listeners.append(self._ticked)
-        return Address(self._address.host, self._server.sockets[0].getsockname()[1])
+        return address
 
     async def stop(self) -> None:
         """Take no more requests and end the streams."""
         if self._server is not None:
             self._server.close()
-        for writer in list(self._open):
+        for writer in (*self._asking, *self._watching):
             writer.close()
         if self._next is not None and not self._next.done():
             self._next.set_result(None)
@@ -100,21 +118,25 @@ class PageServer:
     # One request -----------------------------------------------------------------------------------------
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
+        if len(self._asking) >= REQUESTS_MAX:
+            oldest = next(iter(self._asking))
+            del self._asking[oldest]
+            oldest.transport.abort()
+        self._asking[writer] = None
         try:
-            if len(self._open) > CONNECTIONS_MAX:
-                await self._write(writer, Answer("503 Service Unavailable", "text/plain", b"Too many.\n"))
-                return
             async with asyncio.timeout(REQUEST_S):
                 request = await reader.readuntil(b"\r\n\r\n")
-            await self._answer(writer, request)
+            await self._answer(reader, writer, request)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever asked has gone, or does not speak HTTP
         finally:
-            self._open.discard(writer)
+            self._asking.pop(writer, None)
+            self._watching.discard(writer)
             writer.close()
 
-    async def _answer(self, writer: asyncio.StreamWriter, request: bytes) -> None:
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+    ) -> None:
         lines = request.decode("latin-1").split("\r\n")
         method, _, rest = lines[0].partition(" ")
         path = rest.partition(" ")[0].partition("?")[0]
@@ -123,12 +145,13 @@ class PageServer:
             await self._write(writer, Answer("421 Misdirected Request", "text/plain", text))
         elif method not in ("GET", "HEAD"):
             await self._write(writer, Answer("405 Method Not Allowed", "text/plain", b"GET or HEAD.\n"))
-        elif path == "/stream" and method == "GET":
-            await self._stream(writer)
+        elif path == "/stream" and method == "GET" and self._streams:
+            await self._stream(reader, writer)
         elif path in self._routes:
             await self._write(writer, self._routes[path](), with_body=method == "GET")
         else:
-            text = f"There are {', '.join([*self._routes, '/stream'])}.\n".encode()
+            paths = [*self._routes, *(["/stream"] if self._streams else [])]
+            text = f"There are {', '.join(sorted(paths))}.\n".encode()
             await self._write(writer, Answer("404 Not Found", "text/plain", text))
 
     def _may_ask(self, headers: list[str]) -> bool:
@@ -155,14 +178,23 @@ class PageServer:
 
     # What there is to say --------------------------------------------------------------------------------
 
-    async def _stream(self, writer: asyncio.StreamWriter) -> None:
+    async def _stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._watching) >= STREAMS_MAX:
+            await self._write(writer, Answer("503 Service Unavailable", "text/plain", b"Too many watch.\n"))
+            return
+        self._asking.pop(writer, None)
+        self._watching.add(writer)
         writer.write(self._head("200 OK", "text/event-stream"))
-        while not writer.is_closing():
-            writer.write(b"data: " + self._state() + b"\n\n")
-            async with asyncio.timeout(REQUEST_S):
-                await writer.drain()
-            assert self._next is not None
-            await asyncio.shield(self._next)
+        gone = asyncio.ensure_future(reader.read(1))  # who watches has nothing more to say
+        try:
+            while not (writer.is_closing() or gone.done()):
+                writer.write(b"data: " + self._state() + b"\n\n")
+                async with asyncio.timeout(REQUEST_S):
+                    await writer.drain()
+                assert self._next is not None
+                await asyncio.wait({gone, self._next}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
 
     def _ticked(self, _report: Report) -> None:
         if self._next is not None and not self._next.done():
@@ -172,22 +204,42 @@ class PageServer:
     def _state(self) -> bytes:
         return msgspec.json.encode(self._board.state(self._observer.node.now()))
 
-    def _health(self) -> bytes:
-        report = self._observer.last
-        node = self._observer.node
-        links = {peer: link.up for peer, link in report.links.items()}
-        if node.network is not None:
-            links = {peer: channel.open for peer, channel in node.network.links.channels.items()}
-        refusing = node.core.state.refusing
-        return msgspec.json.encode(
-            {
-                "status": "ok" if refusing is None and all(links.values()) else "degraded",
-                "broker": node.place.name,
-                "links": links,
-                "store": report.store if refusing is None else "full",
-                "refusing": refusing,
-            }
-        )
+
+class Verdict(NamedTuple):
+    """Whether all is well, and what is not."""
+
+    about: dict[str, Any]
+    reasons: list[str]
+
+
+def health(observer: Observer) -> Verdict:
+    """Whether the broker lives and can write its store; only a reason to mend or restart is a reason here."""
+    node = observer.node
+    about = {"broker": node.place.name, "store": store_state(node)}
+    refusing = node.core.state.refusing
+    return Verdict(about, [] if refusing is None else [refusing])
+
+
+def readiness(observer: Observer) -> Verdict:
+    """Whether the broker does all that clients expect of it: its links too are up."""
+    about, reasons = health(observer)
+    links = link_states(observer.node)
+    down = [
+        f"The link to {peer} is down for {link.down_s:g} s." for peer, link in links.items() if not link.up
+    ]
+    about |= {
+        "listens": observer.listen,
+        "links": {peer: link.up for peer, link in links.items()},
+        "sessions": len(observer.node.core.state.sessions),
+    }
+    return Verdict(about, reasons + down)
+
+
+def _verdict(found: Verdict) -> Answer:
+    status = "503 Service Unavailable" if found.reasons else "200 OK"
+    word = "failing" if found.reasons else "ok"
+    body = msgspec.json.encode({"status": word, "reasons": found.reasons, **found.about})
+    return Answer(status, "application/json", body)
 
 
 def _is_local(host: str) -> bool:
@@ -196,10 +248,6 @@ def _is_local(host: str) -> bool:
     except ValueError:
         return False
     return name in LOCAL_HOSTS or name.startswith("127.")
-
-
-def _json(body: bytes) -> Answer:
-    return Answer("200 OK", "application/json", body)
 
 
 def _document() -> tuple[bytes, str]:

@@ -43,6 +43,10 @@ class LinkState(msgspec.Struct, frozen=True):
     queue_frames: int
     refused: int
     """Events of QoS 0 that did not fit into its queue."""
+    down_s: float = 0.0
+    """For how long there has been no connection; 0 while there is one."""
+    resets: int = 0
+    """How often one of both had forgotten something, and all was told anew."""
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True):
@@ -78,11 +82,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     handoff_sum_s: float
     handoff_buckets: list[int]
     """How many lie in each class of `BUCKETS_S`, and above."""
+    handoffs_incomplete: int = 0
+    """Hand-offs after which something that waited elsewhere is known to be lost."""
     links: dict[str, LinkState]
     store: str
     """`none`, `ok` or `full`."""
     store_bytes: int
     refusing: str | None
+    """Why nothing is promised at present: publishes of QoS 1 and 2 are refused."""
+    listen: str = ""
+    """Where clients connect, with the true port."""
+    repeated: int = 0
+    """Events that a neighbour which had forgotten it sent a second time; they were let go."""
+    unconfirmed: int = 0
+    """SUBACKs that were given although not every broker in reach had confirmed the subscription."""
     moves: list[Move] = []
     present: list[tuple[str, float]] = []
     """Clients connected and since when, as far as they are known by time; at most `CLIENTS_MAX`."""
@@ -103,11 +116,16 @@ class Tally:
         self.buckets[bisect.bisect_left(BUCKETS_S, took_s)] += 1
 
 
+REPEATED = "repeated by a neighbour"
+"""The reason for events that were let go because they had come before: no subscriber misses them."""
+
+
 def lost_by_reason(node: Node) -> dict[str, int]:
     """What subscribers did not get from this broker, by reason, whichever part let it go."""
     found = Counter(node.core.state.counters.dropped)
     if node.network is not None:
         found.update(node.network.clients.drops)
+        del found[REPEATED]
         unsent = sum(channel.refused for channel in node.network.links.channels.values())
         found["link queue full"] += unsent
     return {reason: count for reason, count in sorted(found.items()) if count}
@@ -118,13 +136,32 @@ def refused_by_reason(node: Node) -> dict[str, int]:
     return {reason: count for reason, count in sorted(node.core.state.counters.refused.items()) if count}
 
 
+def repeated(node: Node) -> int:
+    """Events that neighbours sent a second time."""
+    return 0 if node.network is None else node.network.clients.drops[REPEATED]
+
+
+def unconfirmed(node: Node) -> int:
+    """SUBACKs that were given although a broker in reach had not confirmed the subscription."""
+    return 0 if node.network is None else node.network.confirming.unconfirmed
+
+
 def link_states(node: Node) -> dict[str, LinkState]:
     """The links of this broker that events travel on."""
-    if node.network is None:
+    network = node.network
+    if network is None:
         return {}
+    now = node.now()
     return {
-        peer: LinkState(channel.open, channel.queued, channel.waiting, channel.refused)
-        for peer, channel in node.network.links.channels.items()
+        peer: LinkState(
+            up=channel.open,
+            queue_bytes=channel.queued,
+            queue_frames=channel.waiting,
+            refused=channel.refused,
+            down_s=round(max(0.0, now - network.links.down_since.get(peer, now)), 1),
+            resets=network.reconciling.resets[peer],
+        )
+        for peer, channel in network.links.channels.items()
     }
 
 
@@ -160,8 +197,16 @@ def some_of(node: Node, names: list[str]) -> list[tuple[str, float]]:
 
 
 def file_bytes(path: str | None) -> int:
-    """How large a store is on disk, with its write-ahead log."""
+    """How large a store is on disk: a folder with its files, or a file with its write-ahead log."""
     if path is None:
         return 0
-    files = (Path(path), Path(path + "-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())
+    place = Path(path)
+    files = place.iterdir() if place.is_dir() else (place, Path(path + "-wal"))
+    return sum(_size(file) for file in files)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # it has just been replaced
+        return 0

@@ -1,0 +1,51 @@
+"""Log lines that can repeat: the first is written at once, its like only once in a while.
+
+    seldom = Seldom(logging.getLogger("sojourn.peers"))
+    seldom.warning((peer, why), "%s ends a connection to %s: %s", broker, peer, why)
+
+What is the like of what is said by the key. The next line that is written tells how many were left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable
+
+QUIET_S = 10.0
+"""Lines of the same key are at least so far apart."""
+KEYS_MAX = 256
+"""Keys remembered; the oldest are forgotten first."""
+
+
+class Seldom:
+    """One logger's lines that can repeat."""
+
+    def __init__(self, logger: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._now = logger, now
+        self._said: dict[Hashable, tuple[float, int]] = {}
+        """By key: when a line was last written, and how many were left out since."""
+
+    def warning(self, key: Hashable, text: str, *args: object, **fields: object) -> None:
+        """Write a warning, unless its like was written a moment ago."""
+        self._say(logging.WARNING, key, text, args, fields)
+
+    def info(self, key: Hashable, text: str, *args: object, **fields: object) -> None:
+        """Write what happened, unless its like was written a moment ago."""
+        self._say(logging.INFO, key, text, args, fields)
+
+    def _say(
+        self, level: int, key: Hashable, text: str, args: tuple[object, ...], fields: dict[str, object]
+    ) -> None:
+        now = self._now()
+        last_s, left_out = self._said.get(key, (None, 0))
+        if last_s is not None and now - last_s < QUIET_S:
+            self._said[key] = (last_s, left_out + 1)
+            return
+        self._said.pop(key, None)
+        while len(self._said) >= KEYS_MAX:
+            del self._said[next(iter(self._said))]
+        self._said[key] = (now, 0)
+        if left_out:
+            fields["left_out"] = left_out
+        self._log.log(level, text, *args, extra=fields)

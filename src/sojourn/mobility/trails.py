@@ -1,0 +1,81 @@
+"""What a broker keeps about a client whose session it looks for, or was asked for (`finding.py`)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Pair = tuple[int, int]
+"""A connection of a client: its epoch and its broker."""
+
+
+class Heir(NamedTuple):
+    """Who is owed an answer when the debts of a client are settled."""
+
+    pair: Pair
+    knows: bool = False
+    """Whether it was told that this may take long."""
+
+
+class Debt(NamedTuple):
+    """A question that was not answered."""
+
+    epoch: int
+    asked_s: float
+
+
+class Search:
+    """A client that waits for its session."""
+
+    __slots__ = (
+        "asked",
+        "confronted",
+        "deadline_s",
+        "epoch",
+        "named",
+        "overtakes",
+        "rumours",
+        "silent",
+        "ticket",
+    )
+
+    def __init__(self, epoch: int) -> None:
+        self.ticket = self.epoch = epoch
+        self.named: int | None = None
+        """The one broker that was asked; None if all were."""
+        self.silent: set[int] = set()
+        """Brokers that have not answered under this epoch."""
+        self.asked: set[int] = set()
+        """Those of them that a question of this epoch is on its way to."""
+        self.rumours: dict[int, int] = {}
+        """Later connections that other brokers told of: the epoch by broker."""
+        self.confronted: set[int] = set()
+        """Brokers that were asked again because of a rumour."""
+        self.overtakes = 0
+        self.deadline_s = 0.0
+
+
+class Trail:
+    """What is remembered of a client."""
+
+    __slots__ = ("debts", "excuses", "latest", "settled", "touched_s")
+
+    def __init__(self) -> None:
+        self.latest: Pair = (0, 0)
+        """The latest connection that was heard of: what comes late goes there."""
+        self.settled = 0
+        """The epoch of the last connection here that had a session; none is taken for it any more."""
+        self.debts: dict[int, Debt] = {}
+        """By broker: the last question that it has not answered. It may answer with the session."""
+        self.excuses: dict[int, frozenset[int]] = {}
+        """By such a broker: those which it waits for itself."""
+        self.touched_s = 0.0
+
+    def learn(self, pair: Pair) -> None:
+        """The client connected there."""
+        self.latest = max(self.latest, pair)
+
+    def settle(self, epoch: int) -> None:
+        """There is a session here."""
+        self.settled = max(self.settled, epoch)
+        self.debts.clear()
+        self.excuses.clear()
