@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from sojourn.mqtt.message import Message
 
 
@@ -30,6 +32,11 @@ class Retained:
         size = self.bytes + message.size - (previous.size if previous else 0)
         if count > self._messages_max or size > self._bytes_max:
             return False
+        self._put(message)
+        self.count, self.bytes = count, size
+        return True
+
+    def _put(self, message: Message) -> None:
         node = self._root
         for level in message.topic.split("/"):
             below = node.below.get(level)
@@ -37,8 +44,6 @@ class Retained:
                 below = node.below[level] = _Node()
             node = below
         node.message = message
-        self.count, self.bytes = count, size
-        return True
 
     def forget(self, topic: str) -> None:
         """Keep nothing for a topic."""
@@ -67,6 +72,22 @@ class Retained:
         for level in topic.split("/"):
             node = node.below.get(level) if node is not None else None
         return node.message if node is not None else None
+
+    def messages(self) -> Iterator[Message]:
+        """Yield all messages, in an order in which `restore` finds every level where it was."""
+        waiting = [self._root]
+        while waiting:
+            node = waiting.pop()
+            if node.message is not None:
+                yield node.message
+            waiting += reversed(node.below.values())
+
+    def restore(self, messages: Iterable[Message]) -> None:
+        """Keep messages that were kept before, whatever the limits are now."""
+        for message in messages:
+            self._put(message)
+            self.count += 1
+            self.bytes += message.size
 
     def matching(self, pattern: str, now: float) -> list[Message]:
         """Return the messages whose topics meet a topic filter and whose time has not run out."""

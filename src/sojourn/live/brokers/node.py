@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import secrets
 import time
 from typing import TYPE_CHECKING
 
-from sojourn import __version__
 from sojourn.broker.channel import Position
 from sojourn.broker.pressure import Pressure
 from sojourn.live.brokers.admission import Doorkeeper, Question, Refusal, password_fits
@@ -63,8 +61,6 @@ CHECKS_AT_ONCE_MAX = 2
 """Passwords that are compared at the same time."""
 TICK_S_MAX = 60.0
 SEAL_S = 5.0
-STATE_FORMAT = 6
-"""Grows when what a snapshot holds changes: an older one is not read."""
 
 _log = logging.getLogger("sojourn.node")
 
@@ -432,7 +428,7 @@ class Node:
 
     def _revive(self, store: str) -> None:
         """Come back as the journal leaves the broker, or begin one."""
-        journal = Journal.open(store, _version(self.config, self.broker.name))
+        journal = Journal.open(store, broker=self.broker.name)
         recording = self.recording = Recording(journal)
         self.core, self.network, entries = recording.revive(self.core, self.network)
         self.core.state.limits = self.config.limits
@@ -481,9 +477,3 @@ class Node:
             self.recording.journal.close()
         if self.network is not None and self._tracer is not None:
             self._tracer.close(self.now(), ends_run=self.network.number == 0)
-
-
-def _version(config: Config, name: str) -> str:
-    """What a store must agree with: the release, the broker and the network it is in."""
-    network = repr((name, [broker.name for broker in config.brokers], config.links, config.mobility))
-    return f"{__version__}.{STATE_FORMAT}/{hashlib.sha256(network.encode()).hexdigest()[:12]}"

@@ -12,6 +12,7 @@ process lives; times are those of the broker that reports, so brokers on several
 from __future__ import annotations
 
 import bisect
+import contextlib
 import heapq
 import zlib
 from collections import Counter
@@ -160,8 +161,11 @@ def some_of(node: Node, names: list[str]) -> list[tuple[str, float]]:
 
 
 def file_bytes(path: str | None) -> int:
-    """How large a store is on disk, with its write-ahead log."""
+    """How large a store is on disk, without the room that is set aside."""
     if path is None:
         return 0
-    files = (Path(path), Path(path + "-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())
+    size = 0
+    for file in Path(path).glob("*.*"):
+        with contextlib.suppress(FileNotFoundError):  # a snapshot takes the place of the one before
+            size += file.stat().st_size
+    return size

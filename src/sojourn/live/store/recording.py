@@ -13,13 +13,14 @@ Nothing leaves the broker before the entries that led to it are committed (`Node
 from __future__ import annotations
 
 import contextlib
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
 from sojourn.broker.channel import Position
+from sojourn.broker.state_codec import dump_admission, dump_state, load_admission, load_state
+from sojourn.broker.state_kinds import StateError
 from sojourn.errors import SojournError
 from sojourn.live.store.journal import Journal, JournalError
 from sojourn.mqtt.core import Core
@@ -53,7 +54,7 @@ class Recording:
 
     def admitted(self, number: int, admission: Admission, now: float) -> None:
         """Append that a client was let in."""
-        self.note(ADMITTED, now, number, pickle.dumps(admission))
+        self.note(ADMITTED, now, number, dump_admission(admission))
 
     @property
     def wants_snapshot(self) -> bool:
@@ -62,15 +63,15 @@ class Recording:
 
     def keep(self, core: Core, network: Network | None) -> None:
         """Let a snapshot take the place of all entries."""
-        self.journal.keep(pickle.dumps((core, network), protocol=pickle.HIGHEST_PROTOCOL))
+        self.journal.keep(dump_state(core, network))
 
     # Coming back ---------------------------------------------------------------------------------------
 
     def revive(self, core: Core, network: Network | None) -> tuple[Core, Network | None, int]:
-        """Return the cores as the journal leaves them, and how many entries that took."""
+        """Bring fresh cores to where the journal leaves them; return them, and how many entries it took."""
         state, entries = self.journal.replay()
         if state is not None:
-            core, network = _loaded(state)
+            _load(state, core, network)
         count = 0
         for entry in entries:
             _feed(core, network, entry)
@@ -78,19 +79,23 @@ class Recording:
         return core, network, count
 
 
-def _loaded(state: bytes) -> tuple[Core, Any]:
+def _load(state: bytes, core: Core, network: Network | None) -> None:
     try:
-        core, network = pickle.loads(state)  # noqa: S301 - the broker's own file
-    except Exception as error:
+        load_state(state, core, network)
+    except StateError as error:
         raise JournalError(
-            f"The snapshot in the store cannot be read ({error}); choose another path."
-        ) from error
-    return core, network
+            f"The store's snapshot cannot be used, for {error} `sojourn store export` writes what is in it."
+        ) from None
 
 
 def _feed(core: Core, network: Network | None, entry: bytes) -> None:
     """Tell the cores one thing again; what they want done was done before."""
-    kind, now, *what = _decode(entry)
+    try:
+        kind, now, *what = _decode(entry)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        raise JournalError(
+            "The store has an entry that does not read; look at it with `sojourn store check`."
+        ) from None
     with contextlib.suppress(SojournError):  # what is refused now was refused then
         _retell(core, network, kind, now, what)
     if network is not None:
@@ -129,7 +134,7 @@ def _retell_client(core: Core, network: Network | None, kind: int, now: float, w
         case 4:
             core.lost(what[0], now)
         case 6:
-            admission = pickle.loads(what[1])  # noqa: S301 - the broker's own file
+            admission = load_admission(what[1])
             if network is not None:
                 network.admit(what[0], admission, now)
             else:
