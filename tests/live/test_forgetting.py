@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from sojourn.broker import forgetting, roamers
 from sojourn.broker.roamers import Handoff
+from sojourn.broker.state_codec import dump_state
 from sojourn.mobility.copies import State
 from sojourn.mqtt import conventions
 from sojourn.mqtt import state as session_state
@@ -67,7 +67,7 @@ def _size(book: object) -> int | None:
 
 def snapshot_bytes(desk: Desk) -> int:
     """The size of all that the broker would write down of itself."""
-    return len(pickle.dumps((desk.core, desk.network), protocol=pickle.HIGHEST_PROTOCOL))
+    return len(dump_state(desk.core, desk.network))
 
 
 def come_and_go(hall: Hall, number: int) -> None:

@@ -36,6 +36,8 @@ from sojourn.errors import SojournError
 
 FORMAT = 1
 """The version of what is described above; a reader refuses a higher one."""
+LATER = "and this release reads up to"
+"""What every refusal of a later format says: such a store is not damaged."""
 BODY_BYTES_MAX = (1 << 32) - 1
 
 _SEGMENT = struct.Struct(">4sIQ")
@@ -111,7 +113,7 @@ def read_snapshot(data: bytes, expected: int) -> bytes:
     if magic != _SNAPSHOT_MAGIC or not _is_sealed(data, 0, _SNAPSHOT.size):
         raise RecordError("its head is damaged")
     if version > FORMAT:
-        raise RecordError(f"its format is {version}, and this release reads up to {FORMAT}")
+        raise RecordError(f"its format is {version}, {LATER} {FORMAT}")
     if number != expected:
         raise RecordError(f"it was taken before batch {number} and not {expected}")
     state = data[SNAPSHOT_HEAD_BYTES:]
@@ -163,7 +165,7 @@ class SegmentReader:
         if magic != _SEGMENT_MAGIC or not _is_sealed(data, 0, _SEGMENT.size):
             return Ending(Verdict.CORRUPT, 0, first, "the head of the segment is damaged")
         if version > FORMAT:
-            why = f"the segment has format {version}, and this release reads up to {FORMAT}"
+            why = f"the segment has format {version}, {LATER} {FORMAT}"
             return Ending(Verdict.CORRUPT, 0, first, why)
         if number != first:
             why = f"the segment begins with batch {number} where {first} was expected"
@@ -186,7 +188,12 @@ class SegmentReader:
         if found != number:
             why = f"batch {found} follows where {number} was expected"
             return Ending(Verdict.CORRUPT, at, number, why)
-        start = at + BATCH_HEAD_BYTES
+        return self._read_body(at, number, length, checksum)
+
+    def _read_body(
+        self, at: int, number: int, length: int, checksum: int
+    ) -> tuple[int, list[bytes]] | Ending:
+        data, start = self._data, at + BATCH_HEAD_BYTES
         end = start + length
         if end > len(data):
             return Ending(Verdict.TORN, at, number, f"{end - len(data)} bytes of batch {number} are missing")

@@ -3,8 +3,9 @@
     data = dump_state(core, network)
     load_state(data, core, network)          # both freshly made, with the same settings
 
-Which classes there are, and what of each is stored, is declared in `state_sessions.py` and `state_network.py`; nothing else is written
-or made, so that bytes from anywhere can be read: the worst they do is to be refused. The rules:
+Which classes there are, and what of each is stored, is declared in `state_sessions.py` and
+`state_network.py`; nothing else is written or made, so that bytes from anywhere can be read: the worst they
+do is to be refused. The rules:
 
 - *Values* (sessions, messages, holdings, …) are rows of one flat list and refer to each other by place in it.
   No depth of data is a depth of calls, and what was shared is shared again.
@@ -23,13 +24,18 @@ under way when a state is taken: what a fact led to was carried out (outputs tha
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from sojourn.broker import state_sessions
+from sojourn.broker.records import LATER
 from sojourn.broker.state_kinds import Part, StateError, Table, Value
+from sojourn.errors import SojournError
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import Admission
 
@@ -43,7 +49,11 @@ VERSION = 1
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """By version: what makes a document of that version one of the next."""
 
-_encode = msgspec.msgpack.Encoder().encode
+_MISREAD = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+_ARRAY = struct.Struct(">BI")
+"""What a MessagePack array of up to 2**32 - 1 elements begins with."""
+_encoder = msgspec.msgpack.Encoder()
+_encode = _encoder.encode
 _decode = msgspec.msgpack.Decoder().decode
 
 
@@ -59,24 +69,48 @@ def dump_state(core: Core, network: Network | None) -> bytes:
 
 
 def load_state(data: bytes, core: Core, network: Network | None) -> None:
-    """Fill a broker that was freshly made with the state that bytes hold."""
-    document = read_document(data)
-    try:
-        _check_place(document["place"], _place(core, network))
-        table = table_for(network)
-        reader = _Reader(table, document)
-        stored = dict(document["parts"])
-        waiting = list(walk_parts(table, _roots(core, network)))
-        for path, part, thing in waiting:
-            part.load(thing, stored.pop(path, {}), reader)
-        for _, part, thing in waiting:
-            part.finish(thing)
-    except StateError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise StateError(f"a state does not read ({type(error).__name__}: {error}).") from error
+    """Fill a broker that was freshly made with the state that bytes hold; after a refusal it is of no use."""
+    with _without_garbage():
+        document = read_document(data)
+        with _refusing("a state"):
+            _load_parts(document, core, network)
+
+
+def _load_parts(document: Mapping[str, Any], core: Core, network: Network | None) -> None:
+    _check_place(document["place"], _place(core, network))
+    table = table_for(network)
+    reader = _Reader(table, document)
+    stored = dict(document["parts"])
+    waiting = list(walk_parts(table, _roots(core, network)))
+    for path, part, thing in waiting:
+        part.load(thing, stored.pop(path, {}), reader)
+    for _, part, thing in waiting:
+        part.finish(thing)
     if stored:
         raise StateError(f"a state is of parts that are not there: {', '.join(sorted(stored))}.")
+
+
+@contextlib.contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Whatever wrong data leads to is a refusal."""
+    try:
+        yield
+    except StateError:
+        raise
+    except (SojournError, *_MISREAD) as error:
+        raise StateError(f"{what} does not read ({type(error).__name__}: {error}).") from error
+
+
+@contextlib.contextmanager
+def _without_garbage() -> Iterator[None]:
+    """Spare the collector the search through objects that are just being made: that would take most time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def dump_admission(admission: Admission) -> bytes:
@@ -88,10 +122,8 @@ def dump_admission(admission: Admission) -> bytes:
 def load_admission(data: bytes) -> Admission:
     """Return what was found out about a client."""
     document = read_document(data)
-    try:
+    with _refusing("an admission"):
         found = _Reader(state_sessions.TABLE, document).thing(document["root"])
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise StateError(f"an admission does not read ({type(error).__name__}: {error}).") from error
     if not isinstance(found, Admission):
         raise StateError("what should be an admission is something else.")
     return found
@@ -107,16 +139,14 @@ def read_document(data: bytes) -> dict[str, Any]:
         raise StateError("what should be a broker's state is something else.")
     version = document.get("version")
     if not isinstance(version, int) or version > VERSION:
-        raise StateError(
-            f"a state has version {version}, and this release reads up to {VERSION}: run the release that "
-            "wrote it."
-        )
+        raise StateError(f"a state has version {version}, {LATER} {VERSION}: run the release that wrote it.")
+    found: dict[str, Any] = document
     while version < VERSION:
         if version not in MIGRATIONS:
             raise StateError(f"a state has version {version}, which no release has written.")
-        document = MIGRATIONS[version](document)
+        found = MIGRATIONS[version](found)
         version += 1
-    return document
+    return found
 
 
 def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -168,25 +198,32 @@ class _Writer:
 
     def document(self, content: dict[str, Any]) -> bytes:
         """Return all that was referred to, and what refers to it, as bytes."""
-        things, kinds = self._things, self._table.kinds
-        numbers = {kind: number for number, kind in enumerate(kinds)}
-        rows: list[list[Any]] = []
-        for thing in things:  # grows as rows refer to further objects
-            kind = kinds.get(type(thing))
-            if kind is None:
-                raise StateError(
-                    f"{type(thing).__qualname__} is referred to and not declared: add it to state_network.py."
-                )
-            rows.append(kind.row(numbers[type(thing)], thing, self))
+        kinds = self._table.kinds
         return _encode(
             {
                 "format": FORMAT,
                 "version": VERSION,
                 **content,
                 "classes": [[kind.name, kind.names] for kind in kinds.values()],
-                "rows": rows,
+                "rows": msgspec.Raw(self._rows()),
             }
         )
+
+    def _rows(self) -> bytes:
+        """Return all rows as one MessagePack array, encoded one by one: they are never all there."""
+        kinds, encode_into = self._table.kinds, _encoder.encode_into
+        numbers = {kind: number for number, kind in enumerate(kinds)}
+        rows, row = bytearray(_ARRAY.size), bytearray()
+        for thing in self._things:  # grows as rows refer to further objects
+            kind = kinds.get(type(thing))
+            if kind is None:
+                raise StateError(
+                    f"{type(thing).__qualname__} is referred to and not declared: add it to state_network.py."
+                )
+            encode_into(kind.row(numbers[type(thing)], thing, self), row)
+            rows += row
+        _ARRAY.pack_into(rows, 0, 0xDD, len(self._things))
+        return bytes(rows)
 
 
 class _Reader:

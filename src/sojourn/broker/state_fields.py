@@ -176,14 +176,14 @@ class Rows:
         self,
         make: Callable[..., Any],
         collect: Callable[[Iterable[Any]], Any] = list,
-        flat: Callable[[Any], Iterable[Any]] = list,
+        flat: Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
         self._make, self._collect, self._flat = make, collect, flat
 
     def pack(self, value: Any, _writer: Writer, /) -> Any:
-        """Return lists of parts."""
+        """Return the parts of each."""
         flat = self._flat
-        found = [list(flat(one)) for one in value]
+        found = list(value) if flat is None else [flat(one) for one in value]
         return sorted(found) if self._collect in (set, frozenset) else found
 
     def unpack(self, plain: Any, _reader: Reader, /) -> Any:
@@ -239,7 +239,7 @@ INT_MIN, INT_MAX = -(1 << 63), (1 << 64) - 1
 
 
 class Numbers:
-    """A dictionary whose values may be whole numbers of any size, or None: what clients say is not checked."""
+    """A dictionary whose values may be numbers of any size, or None: what clients say is not checked."""
 
     def pack(self, value: Mapping[Any, Any] | None, _writer: Writer, /) -> Any:
         """Return it with the largest numbers as texts in lists."""
@@ -287,7 +287,7 @@ class Struct:
     """A msgspec structure, or None, as its own bytes."""
 
     def __init__(self, kind: type) -> None:
-        self._decode = msgspec.msgpack.Decoder(kind).decode
+        self._decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(kind).decode
 
     def pack(self, value: Any, _writer: Writer, /) -> Any:
         """Return its bytes."""
@@ -309,8 +309,9 @@ class MessageProperties:
         """Return the properties."""
         if plain is None:
             return PLAIN
-        *others, user = plain
-        return Properties(*others, tuple((name, text) for name, text in user))
+        payload_format, content_type, response_topic, correlation, user = plain
+        pairs = tuple((name, text) for name, text in user)
+        return Properties(payload_format, content_type, response_topic, correlation, pairs)
 
 
 class Patterns:

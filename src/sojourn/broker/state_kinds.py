@@ -1,5 +1,6 @@
-"""The kinds of classes that a stored state is made of; `state_sessions.py` and `state_network.py`
-declare the classes themselves.
+"""The kinds of classes that a stored state is made of.
+
+The classes themselves are declared in `state_sessions.py` and `state_network.py`.
 
 | kind | its objects |
 | --- | --- |

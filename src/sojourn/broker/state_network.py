@@ -25,6 +25,7 @@ from sojourn.broker.state_fields import (
     SET,
     TUPLE,
     Choice,
+    Codec,
     Masks,
     OrderedSets,
     Reader,
@@ -70,7 +71,7 @@ def _read_event(carried: Carried) -> None:
 
 def _handoff(name: str, cls: Any) -> Record:
     """A message about a subscriber, all of whose fields are stored."""
-    codecs = {"marks": NUMBERS, "holders": TUPLE, "subscriptions": TUPLE}
+    codecs: dict[str, Codec] = {"marks": NUMBERS, "holders": TUPLE, "subscriptions": TUPLE}
     named = [field.name for field in fields_of(cls)]
     plain = " ".join(one for one in named if one not in codecs)
     return Record(name, cls, fields(plain, **{one: codecs[one] for one in named if one in codecs}))
@@ -124,9 +125,7 @@ ROAMING = (
         lambda: Roamer(0, None, None, 0.0),
         fields("epoch previous resumes roams arrived outstanding since", marks=NUMBERS, held=TUPLE),
     ),
-    Record(
-        "waiting", Waiting, fields("connection epoch previous", admission=REF, marks=NUMBERS)
-    ),
+    Record("waiting", Waiting, fields("connection epoch previous", admission=REF, marks=NUMBERS)),
     Value(
         "search",
         _Search,

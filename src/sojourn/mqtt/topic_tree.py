@@ -137,7 +137,7 @@ class TopicTree:
             node = waiting.pop()
             yield from node.ends.values()
             yield from node.rests.values()
-            waiting += node.below.values()
+            waiting += reversed(node.below.values())
 
     def shares(self) -> Iterator[Share]:
         """Yield all shared subscriptions, in their order."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from sojourn import __version__
+from sojourn.broker.records import LATER
 from sojourn.errors import SojournError
 
 FORMAT_NAME = "sojourn-store"
@@ -116,14 +117,13 @@ class StoreFolder:
             raise FolderError(f"The folder {path} holds {about.format!r} and no store; choose another path.")
         if about.version > FORMAT_VERSION:
             raise FolderError(
-                f"The store {path} has format {about.version}, written by release {about.release}, and this "
-                f"release reads up to {FORMAT_VERSION}; run that release (`sojourn store check {path}` says "
-                "more)."
+                f"The store {path} of release {about.release} has format {about.version}, {LATER} "
+                f"{FORMAT_VERSION}; run that release (`sojourn store check {path}` says more)."
             )
         if broker is not None and about.broker != broker:
             raise FolderError(
-                f"The store {path} is that of broker {about.broker!r} and not of {broker!r}; give each broker "
-                f"its own (`sojourn store check {path}` says what is in it)."
+                f"The store {path} is that of broker {about.broker!r} and not of {broker!r}; give each its "
+                f"own (`sojourn store check {path}` says what is in it)."
             )
         return about
 
@@ -219,8 +219,7 @@ def _refuse_other_files(path: Path) -> None:
         raise FolderError(f"The store {path} cannot be opened: {error.strerror}.") from None
     if is_old:
         raise FolderError(
-            f"The store {path} is a database of an older release and cannot be read any more; move it away or "
-            f"choose another path, where sessions begin anew (`sojourn store check {path}` tells the two "
-            "apart)."
+            f"The store {path} is a database of an older release, which neither this one nor `sojourn store "
+            f"repair {path}` can read; move it away or choose another path, where sessions begin anew."
         )
     raise FolderError(f"The store {path} is a file; a store is a folder, so choose another path.")
