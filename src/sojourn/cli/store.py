@@ -24,6 +24,7 @@ app = typer.Typer(
     "file that somebody changed is damage, and the broker then refuses the store until it is repaired.",
     no_args_is_help=True,
     rich_markup_mode="rich",
+    add_completion=False,
 )
 
 Store = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the store.")]

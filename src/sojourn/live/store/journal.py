@@ -23,9 +23,9 @@ A store is a folder that one process uses at a time:
 
 What is promised: a commit that returned survives the death of the process. With `power_safe` it also survives
 a failure of power, for which every commit waits until the disk has it: with batches of seven small entries a
-machine with a virtual disk and other work made 100,000 commits a second without it and 200 with it. Snapshots are always
-synced before they take the place of what led to them. Whatever was cut short (a torn tail) is cut off at the
-next start; damage is never read past, and refused with the command that looks at it.
+busy machine with a virtual disk made 100,000 commits a second without it and 200 with it. Snapshots are
+always synced before they take the place of what led to them. Whatever was cut short (a torn tail) is cut off
+at the next start; damage is never read past, and refused with the command that looks at it.
 
 When a commit fails (a full disk above all) no half batch is left behind, the entries stay pending and
 `commit` says why; the broker then refuses what it would have to promise, and tries again with a snapshot once
