@@ -172,7 +172,7 @@ def assert_nothing_dangles(desk: Desk) -> None:
     router, half = broker.router, broker.subscribers
     holdings = [*half.main.values(), *(one for older in half.older.values() for one in older)]
     named = {*half.main, *half.older, *half.past, *broker.stays, *roamers, *network.arrivals.waiting}
-    named |= {*finder._askers, *finder._searches}
+    named |= finder.clients()
     assert named <= links.names._names.keys()
     subs = {*router.subs, *router.local_subs}
     subs |= {sub for held in router._sub_covering.held.values() for sub in held}
@@ -244,7 +244,7 @@ def test_what_waits_for_a_client_survives_though_nobody_speaks_of_it() -> None:
             writer.publish("news", b"while away")
             hall.settle()
         for desk in hall.desks:
-            desk.network.arrivals.finder._askers.clear()  # as if ten thousand others had been asked for since
+            desk.network.arrivals.finder._trails.clear()  # as if ten thousand others had been asked for since
             desk.network.forgetting._due_s = 0.0
             desk.tell(facts.TimePassed())
             assert_nothing_dangles(desk)
