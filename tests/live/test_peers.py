@@ -11,7 +11,6 @@ import pytest
 from sojourn.broker import facts
 from sojourn.broker.channel import Channel
 from sojourn.live.links.peers import PeerAddress, PeerError, PeerLinks
-from tests.live.building import free_ports
 
 
 class Side:
@@ -37,13 +36,17 @@ class Side:
             self._read(fact.data)
         self.flush()
 
+    def _has_heard(self) -> bool:
+        return self.channel.peer_hello is not None
+
     def _read(self, data: bytes) -> None:
         channel = self.channel
-        if channel.peer_hello is None:
+        if not self._has_heard():
             assert not list(channel.arrived(data))
-            hello = channel.peer_hello
-            if hello is None:
+            if not self._has_heard():
                 return
+            hello = channel.peer_hello
+            assert hello is not None
             assert not channel.has_forgotten
             channel.greeted(hello.life, hello.stream)
             channel.agreed()
@@ -75,10 +78,20 @@ async def settled(*sides: Side) -> None:
     await until(lambda: not any(side.channel.waiting for side in sides))
 
 
-def two_sides() -> tuple[Side, Side, PeerAddress]:
+async def called() -> tuple[Side, PeerAddress]:
+    """A broker that is called, and where it listens."""
+    side = Side("B2", "B1", {})
+    address = await side.links.start(PeerAddress("127.0.0.1", 0))
+    assert address is not None
+    return side, address
+
+
+async def two_sides() -> tuple[Side, Side, PeerAddress]:
     """One broker that calls another one, and where that one listens."""
-    address = PeerAddress("127.0.0.1", free_ports(1)[0])
-    return Side("B1", "B2", {"B2": address}), Side("B2", "B1", {}), address
+    two, address = await called()
+    one = Side("B1", "B2", {"B2": address})
+    await one.links.start(None)
+    return one, two, address
 
 
 def test_frames_survive_connections_that_are_cut() -> None:
@@ -86,9 +99,7 @@ def test_frames_survive_connections_that_are_cut() -> None:
 
     async def scenario() -> None:
         draw = random.Random(5)
-        one, two, address = two_sides()
-        await one.links.start(None)
-        await two.links.start(address)
+        one, two, _ = await two_sides()
         for number in range(600):
             one.put(b"one %d" % number)
             two.put(b"two %d" % number)
@@ -111,9 +122,7 @@ def test_a_connection_that_a_broker_closes_is_made_again() -> None:
     """From either end; what was written before that arrives."""
 
     async def scenario() -> None:
-        one, two, address = two_sides()
-        await one.links.start(None)
-        await two.links.start(address)
+        one, two, _ = await two_sides()
         for closing in (one, two, one):
             before = one.ups, two.ups
             await until(lambda: one.channel.open and two.channel.open)
@@ -133,9 +142,7 @@ def test_a_new_connection_takes_the_place_of_an_old_one() -> None:
     """The old one may be half dead, and its end is not taken for the end of the new one."""
 
     async def scenario() -> None:
-        one, two, address = two_sides()
-        await two.links.start(address)
-        await one.links.start(None)
+        one, two, address = await two_sides()
         await until(lambda: two.channel.open)
         (old,) = two.links._connections.values()
         again = Side("B1", "B2", {"B2": address})
@@ -154,8 +161,7 @@ def test_strangers_are_sent_away_and_neighbours_served() -> None:
     """Silence, noise, a name that is no neighbour: none of them keeps a real neighbour out."""
 
     async def scenario() -> None:
-        one, two, address = two_sides()
-        await two.links.start(address)
+        two, address = await called()
         silent = [await asyncio.open_connection(*address) for _ in range(10)]
         noisy, noise = await asyncio.open_connection(*address)
         noise.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
@@ -163,6 +169,7 @@ def test_strangers_are_sent_away_and_neighbours_served() -> None:
         wrong, name = await asyncio.open_connection(*address)
         name.write(Channel("B9", "B2", "1").greet())
         assert await wrong.read() == b""
+        one = Side("B1", "B2", {"B2": address})
         await one.links.start(None)
         one.put(b"hello")
         await settled(one, two)

@@ -35,9 +35,9 @@ def hall_of(count: int) -> Hall:
     return hall
 
 
-def guest(hall: Hall, broker: int, name: str, wants: str = "", **options: int) -> Visitor:
+def guest(hall: Hall, broker: int, name: str, wants: str = "", keep_alive: int = 0) -> Visitor:
     """A client, which may want a topic."""
-    visitor = hall.visit(broker, name, **options)
+    visitor = hall.visit(broker, name, keep_alive=keep_alive)
     hall.settle()
     if wants:
         visitor.subscribe(wants)
