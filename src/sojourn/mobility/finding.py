@@ -34,8 +34,8 @@ A connection is a *pair*, its epoch and its broker's number, and pairs are order
 Why nobody is overlooked: suppose all brokers said no to an asker while the session travelled. Then some
 broker G gave it away before it was asked, to a broker T that got it after it was asked. T had no debts then,
 so it asked for the session only after it knew the asker, with a later pair; and G, which knew that pair when
-it was asked, has told of it. This rests on the order of messages between two brokers and on the memory of who asked,
-which is limited (`TRAILS_MAX`, `forget_until`) and lost with a broker's store.
+it was asked, has told of it. This rests on the order of messages between two brokers and on the memory of who
+asked, which is limited (`TRAILS_MAX`, `forget_until`) and lost with a broker's store.
 
 This is a core: no clock, no sockets, plain state. Messages go hop by hop like all that have a destination.
 """
