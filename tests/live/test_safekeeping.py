@@ -187,3 +187,28 @@ def test_a_broker_that_was_stopped_knows_it_afterwards(tmp_path: Path) -> None:
         await again.stop()
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_topic_of_many_levels_and_other_limits_stop_no_restart(tmp_path: Path) -> None:
+    """One retained event on a topic of 220 levels once made a store that no broker could read again."""
+    broker = BrokerConfig(name="B1", listen="127.0.0.1:0", store=str(tmp_path / "B1"))
+    topic = "/".join("x" for _ in range(220))
+    event = PublishPacket(topic, b"deep", qos=QoS.AT_LEAST_ONCE, packet_id=1, retain=True)
+    hello = ConnectPacket("client", clean_start=True, session_expiry_interval=100)
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        node = Node(Config(brokers=[broker]), "B1", loop)
+        number = Wire(node).number
+        node.received(number, hello.write())
+        node.received(number, event.write())
+        await node.stop()
+        for sessions_max in (10, 20):
+            again = Node(Config(brokers=[broker], limits=Limits(sessions_max=sessions_max)), "B1", loop)
+            kept = again.core.state.retained.get(topic)
+            assert kept is not None
+            assert kept.payload == b"deep"
+            assert "client" in again.core.state.sessions
+            await again.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -19,7 +19,8 @@ from sojourn.broker.clients import Clients
 from sojourn.broker.links import Links
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
-from sojourn.mobility.finding import EVERYBODY, Find, Finder, Found, Result
+from sojourn.mobility.finding import Finder, Result
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
 from sojourn.mqtt.content import property_values
 from sojourn.mqtt.core import Core
@@ -159,7 +160,7 @@ class Arrivals:
         self.finder.asked(message, held_epoch, now, present=present)
 
     def _held(self, client: int) -> tuple[int | None, bool]:
-        """The epoch of a client's session here, None if there is none, and whether the client is connected."""
+        """The epoch of a client's session here, None without one, and whether the client is connected."""
         roamer = self.clients.roamers.get(client)
         session = self.core.state.sessions.get(self.clients.names.client_name(client))
         if roamer is None or session is None:
@@ -231,7 +232,7 @@ class Arrivals:
         if state is not None:
             self._adopt(result.client, result.epoch, result.holder, state, now)
         elif result.superseded and not result.asked:
-            # Another broker has a later session of the client: it began anew while this one was out of reach.
+            # Another broker has a later session of the client, begun while this one was out of reach.
             self.core.end_session(self.clients.names.client_name(result.client), now)
             self.clients.report(now)
 

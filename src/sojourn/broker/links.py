@@ -11,7 +11,7 @@ from typing import Any
 from sojourn.broker.channel import Channel
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import Carried, Part, Wire
+from sojourn.broker.wire import Carried, Part, Reach, Wire
 from sojourn.mqtt.message import Message
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
@@ -47,6 +47,8 @@ class Links:
         self.neighbours = Neighbours(near)
         self.down_since: dict[str, float] = {}
         """By neighbour that there is no connection to: since when."""
+        self.far_down: dict[tuple[int, int], float] = {}
+        """Links between other brokers that are not in use, by who said so and the other: since when."""
         self._pieces: dict[str, list[bytes]] = {}
         """By neighbour: what came of a message that takes several frames."""
         self.congested: list[Message] = []
@@ -59,14 +61,37 @@ class Links:
         else:
             self.down_since.setdefault(peer, now)
 
+    def heard_of(self, reach: Reach, now: float) -> None:
+        """Another broker says that one of its links is in use, or no longer."""
+        if reach.up:
+            self.far_down.pop((reach.origin, reach.peer), None)
+        elif reach.origin != self.number:
+            self.far_down.setdefault((reach.origin, reach.peer), now)
+
     def out_of_reach(self) -> dict[int, float]:
-        """The brokers on the far side of links that are down, and since when each is."""
-        if not self.down_since:
+        """The brokers on the far side of links that are not in use, and since when each is."""
+        if not self.down_since and not self.far_down:
             return {}
-        since = {self.numbers[peer]: since_s for peer, since_s in self.down_since.items()}
-        others = (number for number in range(len(self.names_of)) if number != self.number)
-        hops = ((one, self.overlay.next_hop(self.number, one)) for one in others)
-        return {one: since[hop] for one, hop in hops if hop in since}
+        found: dict[int, float] = {}
+        passed = {self.number}
+        ways: list[tuple[int, float | None]] = [(self.number, None)]
+        for broker, since_s in ways:
+            for near in self.overlay.neighbours[broker]:
+                if near in passed:
+                    continue
+                passed.add(near)
+                down_s = since_s if since_s is not None else self._down_since(broker, near)
+                if down_s is not None:
+                    found[near] = down_s
+                ways.append((near, down_s))
+        return found
+
+    def _down_since(self, one: int, other: int) -> float | None:
+        """Since when a link is not in use, as either of its ends says; this broker knows its own best."""
+        if one == self.number:
+            return self.down_since.get(self.names_of[other])
+        said = (self.far_down.get((one, other)), self.far_down.get((other, one)))
+        return min((since_s for since_s in said if since_s is not None), default=None)
 
     def send(self, mask: int, message: Any, now: float) -> None:
         """Send a message to every neighbour of a mask."""

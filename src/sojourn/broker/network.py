@@ -25,9 +25,22 @@ from sojourn.broker.links import Links
 from sojourn.broker.pressure import Pressure
 from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import ECHO, PART, RETAIN, SLOW, STATUS, SYNC_END, WAVE, Carried, Retain, Status
+from sojourn.broker.wire import (
+    ECHO,
+    PART,
+    REACH,
+    RETAIN,
+    SLOW,
+    STATUS,
+    SYNC_END,
+    WAVE,
+    Carried,
+    Reach,
+    Retain,
+    Status,
+)
 from sojourn.mobility import facts
-from sojourn.mobility.finding import FIND, FOUND
+from sojourn.mobility.finding_messages import FIND, FOUND
 from sojourn.mqtt.core import Core
 from sojourn.routing.messages import Kind
 
@@ -81,6 +94,8 @@ class Network:
             self.arrivals.received(message, sender, now)
         elif kind == RETAIN:
             self._on_retain(message, sender, now)
+        elif kind == REACH:
+            self._on_reach(message, sender, now)
         elif kind == SYNC_END:
             self.reconciling.on_end(sender, now)
         elif kind in VOLATILE:
@@ -134,9 +149,17 @@ class Network:
 
     # Links ---------------------------------------------------------------------------------------------
 
+    def _on_reach(self, message: Reach, sender: int, now: float) -> None:
+        self.links.heard_of(message, now)
+        self.links.flood(message, sender, now)
+        self.arrivals.time_passed(now)
+
     def link_changed(self, peer: str, now: float, *, up: bool) -> None:
-        """A link is in use, or no longer."""
+        """A link is in use, or no longer: everybody is told, for sessions may be behind it."""
         self.links.changed(peer, now, up=up)
+        number = self.links.numbers[peer]
+        self.links.flood(Reach(self.links.number, number, up), number, now)
+        self.arrivals.time_passed(now)
         if not up:
             self.pressure.forget(peer)
             self.confirming.lost(self.links.numbers[peer], now)

@@ -13,7 +13,7 @@ from collections import Counter
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.links import Links
-from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Retain, SyncEnd, kind_of
+from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
 from sojourn.mobility import facts
 from sojourn.mqtt.core import Core
 from sojourn.routing.messages import Advertise, Kind, Subscribe, Unadvertise, Unsubscribe
@@ -66,6 +66,8 @@ class Reconciling:
             if to == bit and sent:
                 links.send(bit, Subscribe(sub), now)
         self._tell_retained(bit, now)
+        for one, other in links.far_down:
+            links.send(bit, Reach(one, other, up=False), now)
         links.send(bit, SyncEnd(), now)
         for body in left:
             if kind_of(body) not in _TOLD_ANEW:

@@ -21,7 +21,7 @@ import mqtt5
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.mobility.finding import EVERYBODY, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
 from sojourn.mqtt.message import PLAIN, Properties, new_message
@@ -29,7 +29,7 @@ from sojourn.mqtt.message import Message as MqttMessage
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART = range(34, 41)
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH = range(34, 42)
 """The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
@@ -102,6 +102,16 @@ class Slow:
     kind: ClassVar[int] = SLOW
     destination: int
     client: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reach:
+    """The link between two brokers is in use or not, as the first of them sees it; to be passed on."""
+
+    kind: ClassVar[int] = REACH
+    origin: int
+    peer: int
+    up: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -181,6 +191,7 @@ _CLASSES: tuple[type, ...] = (
     Echo,
     Slow,
     Part,
+    Reach,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -196,6 +207,7 @@ _TYPES: dict[str, Any] = {
     "report": bytes,
     "piece": bytes,
     "is_last": bool,
+    "up": bool,
     "found": bool,
     "for_good": bool,
     "wants": bool,
@@ -292,7 +304,7 @@ class Wire:
         names = self._names
         lowest = EVERYBODY if name == "destination" else 0
         if (
-            name in {"destination", "sender", "holder", "held_at", "origin"}
+            name in {"destination", "sender", "holder", "held_at", "origin", "peer"}
             and not lowest <= value < self._brokers
         ):
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")

@@ -1,11 +1,12 @@
 """Epochs: the order of a client's connections to different brokers, whose clocks differ.
 
-An epoch is a date in milliseconds, or a little more: a broker's clock never shows less than what it has seen of
-others, so one that is behind catches up with the first message it gets (a hybrid logical clock). Of two
+An epoch is a date in milliseconds, or a little more: a broker's clock never shows less than what it has seen
+of others, so one that is behind catches up with the first message it gets (a hybrid logical clock). Of two
 connections the one that began when its broker knew of the other is the later one, whatever the dates say. Two
 brokers that know nothing of one another may choose the same epoch; then the broker's number decides.
 
-The clock is plain state, to be stored with the broker's other state; without it a broker starts from its date.
+The clock is plain state, to be stored with the broker's other state; without it a broker starts from its
+date.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 EPOCHS_A_SECOND = 1_000
 """A connection is dated in milliseconds: finer dates would leave versions no room in 64 bits."""
 AHEAD_MAX_S = 366 * 86_400.0
-"""A message cannot push a clock further than that beyond its own date. Who is told an epoch beyond that keeps its
-own time, and its clients still overtake: each single epoch may be asked to be later than another."""
+"""A message cannot push a clock further than that beyond its own date. Who is told an epoch beyond that keeps
+its own time, and its clients still overtake: a single epoch may be asked to be later than another."""
 EPOCH_END = 1 << 43
 """All epochs are below: with the versions of subscriptions (`holdings.py`) they fit into 63 bits."""
 
