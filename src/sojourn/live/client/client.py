@@ -196,18 +196,7 @@ class Client:
     async def _connect_once(self) -> None:
         for _ in range(REDIRECTIONS_MAX):
             link = await Link.open(self.address, self._on_packet, self._on_lost, self._tls)
-            answer = self._expect("connect", 0)
-            link.send(self._hello())
-            try:
-                async with asyncio.timeout(ANSWER_S):
-                    connack: mqtt5.ConnAckPacket = await answer
-            except BaseException as error:
-                self._answers.drop("connect")
-                link.close("no answer", abrupt=True)
-                if isinstance(error, TimeoutError):
-                    text = f"{self.address} does not answer; is it an MQTT 5 broker?"
-                    raise UnreachableError(text) from None
-                raise
+            connack = await self._greet(link)
             if connack.reason_code in ELSEWHERE and connack.server_reference:
                 link.close("redirected")
                 self.address = Address.parse(connack.server_reference.split()[0])
@@ -222,6 +211,21 @@ class Client:
         raise ClientError(
             f"{REDIRECTIONS_MAX} brokers in a row sent {self.client_id!r} on; check their configuration."
         )
+
+    async def _greet(self, link: Link) -> mqtt5.ConnAckPacket:
+        """Say hello, and return the broker's answer."""
+        answer = self._expect("connect", 0)
+        link.send(self._hello())
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                connack: mqtt5.ConnAckPacket = await answer
+        except TimeoutError:
+            raise UnreachableError(f"{self.address} does not answer; is it an MQTT 5 broker?") from None
+        finally:
+            if not answer.done() or answer.cancelled() or answer.exception() is not None:
+                self._answers.drop("connect")
+                link.close("no answer", abrupt=True)
+        return connack
 
     def _hello(self) -> mqtt5.ConnectPacket:
         previous = self.connections[-1].broker if self.connections else None
