@@ -122,7 +122,7 @@ class Network:
         return "deleted" if self.listening(name).pid == pid else "deleted too late"
 
     def is_linked(self, name: str, since_s: float) -> bool:
-        """Whether a broker that was started after a moment has its links, as the first broker's page tells."""
+        """Whether a broker started after a moment has its links, as the page of the first broker tells."""
         page = self.listening(self.names[0]).page
         try:
             with urllib.request.urlopen(f"http://{page}/state", timeout=2) as answer:

@@ -29,15 +29,7 @@ import mqtt5
 from sojourn.interest import Advertisement, Filter
 from sojourn.live.client.answers import PACKET_IDS, Answers
 from sojourn.live.client.inbox import Inbox, Received
-from sojourn.live.client.link import (
-    NO,
-    Address,
-    ClientError,
-    Connection,
-    Link,
-    RefusedError,
-    UnreachableError,
-)
+from sojourn.live.client.link import ANSWER_S, NO, Address, ClientError, Connection, Link, RefusedError
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
     UserProperties,
@@ -52,7 +44,6 @@ from sojourn.live.client.patience import LONGEST_PAUSE_S, Patience, jittered, lo
 from sojourn.live.client.quench import Quench
 from sojourn.mqtt import conventions
 
-ANSWER_S = 10.0
 REDIRECTIONS_MAX = 5
 LOG_MAX = 1_000
 PACKET_BYTES_MAX = 256 << 20
@@ -196,7 +187,7 @@ class Client:
     async def _connect_once(self) -> None:
         for _ in range(REDIRECTIONS_MAX):
             link = await Link.open(self.address, self._on_packet, self._on_lost, self._tls)
-            connack = await self._greet(link)
+            connack = await link.greet(self._hello(), self._expect("connect", 0), self.address)
             if connack.reason_code in ELSEWHERE and connack.server_reference:
                 link.close("redirected")
                 self.address = Address.parse(connack.server_reference.split()[0])
@@ -211,21 +202,6 @@ class Client:
         raise ClientError(
             f"{REDIRECTIONS_MAX} brokers in a row sent {self.client_id!r} on; check their configuration."
         )
-
-    async def _greet(self, link: Link) -> mqtt5.ConnAckPacket:
-        """Say hello, and return the broker's answer."""
-        answer = self._expect("connect", 0)
-        link.send(self._hello())
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                connack: mqtt5.ConnAckPacket = await answer
-        except TimeoutError:
-            raise UnreachableError(f"{self.address} does not answer; is it an MQTT 5 broker?") from None
-        finally:
-            if not answer.done() or answer.cancelled() or answer.exception() is not None:
-                self._answers.drop("connect")
-                link.close("no answer", abrupt=True)
-        return connack
 
     def _hello(self) -> mqtt5.ConnectPacket:
         previous = self.connections[-1].broker if self.connections else None
