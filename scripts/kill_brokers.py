@@ -44,7 +44,7 @@ SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
 START_S = 120.0
 STOP_S = 30.0
 LOOK_S = 0.05
-BACK_S_MAX = 30.0
+BACK_S_MAX = 60.0
 QUIET_S = 20.0
 """When nothing new has come to anybody for so long, the rest is lost."""
 SETTLE_S_MAX = 180.0
