@@ -188,6 +188,7 @@ class Clients:
 
     def lost(self, client: int, roamer: Roamer, now: float) -> None:
         """Tell the core that a client's connection is gone."""
+        self._leave_to_session(client, roamer, now)
         roamer.arrived = False
         roamer.outstanding.clear()
         if self.traces:
@@ -196,6 +197,20 @@ class Clients:
             self.tell(facts.SubscriberLost(client, roamer.epoch), now)
         if self._advertises(client):
             self.tell(facts.ClientLeft(client), now)
+
+    def _leave_to_session(self, client: int, roamer: Roamer, now: float) -> None:
+        """Report as consumed what was handed over and is done with, or is in the session to be sent again.
+
+        Otherwise what came after an event without an answer would be handed over a second time at the next
+        broker, although it was acknowledged, or was never to be sent twice.
+        """
+        session = self.core.state.sessions.get(self.names.client_name(client))
+        if session is None or not roamer.roams:
+            return
+        found = [one.message for one in session.inflight.values() if one is not None]
+        taken = {(message.source, message.sequence) for message in found}
+        for source, last in list(roamer.safe_with(taken)):
+            self.tell(facts.Consumed(client, source, last), now)
 
     def _advertises(self, client: int) -> bool:
         """Whether a client is here as a publisher; a tree that outlives its connection has its own time."""
@@ -234,6 +249,9 @@ class Clients:
         if roamer.has(message):
             return  # it is in flight, and the session core sends it again
         name = self.names.client_name(client)
+        session = self.core.state.sessions.get(name)
+        if session is None or session.connection is None:
+            return  # its session came when it had gone again: what is stored for it stays so
         qos = self.core.deliver_to(name, message, now)
         if qos == 0 and self.traces:
             self._note("delivered", name, message, now)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import msgspec
@@ -55,12 +57,16 @@ class Roamer:
         self.held: tuple[int, ...] = ()
         """The interests that the routing core holds for it."""
         self.outstanding: dict[str, dict[int, bool]] = {}
-        """By source and sequence, in the order of delivery: whether the client has acknowledged it."""
+        """By source and sequence, in the order of these: whether the client has acknowledged it."""
         self.since = since
 
     def note(self, message: Message, *, settled: bool) -> None:
         """An event was handed over; `settled` if no answer is expected."""
-        self.outstanding.setdefault(message.source, {})[message.sequence] = settled
+        waiting = self.outstanding.setdefault(message.source, {})
+        is_late = bool(waiting) and message.sequence < next(reversed(waiting))
+        waiting[message.sequence] = settled
+        if is_late:  # what was on its way when the client left is noted before what was stored for it
+            self.outstanding[message.source] = dict(sorted(waiting.items()))
 
     def has(self, message: Message) -> bool:
         """Whether an event is on its way to the client already."""
@@ -71,6 +77,17 @@ class Roamer:
         waiting = self.outstanding.get(message.source)
         if waiting is not None and message.sequence in waiting:
             waiting[message.sequence] = True
+
+    def safe_with(self, taken: AbstractSet[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """Return by source the last event before which all were acknowledged or are among those `taken`."""
+        for source, waiting in self.outstanding.items():
+            last = None
+            for sequence, is_settled in waiting.items():
+                if not is_settled and (source, sequence) not in taken:
+                    break
+                last = sequence
+            if last is not None:
+                yield source, last
 
     def consumed(self, source: str) -> int | None:
         """The last event of a source before which none is outstanding, if that is news."""

@@ -1,0 +1,140 @@
+"""The end of a world: the faults stop, and in bounded time everything is well again, then over, then forgotten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.broker.forgetting import memory_s
+from sojourn.sim.live_check.books import books, surplus
+from sojourn.sim.live_check.oracle import FailedCheckError
+from sojourn.sim.live_check.script import RETAINED_TOPICS, TOPICS, VALUES, Persona, Step
+from sojourn.sim.live_check.walkers import Walker
+from sojourn.sim.live_check.world import TIMEOUT_S
+
+if TYPE_CHECKING:
+    from sojourn.sim.live_check.world import World
+
+LINKS_S = 20.0
+"""Within this time all links are up."""
+SERVED_S = 120.0
+"""Within this time every client is served."""
+DRAIN_S = 30.0
+"""Within this time everything has arrived."""
+LEAVING_S = 10.0
+FORGETTING_S = 300.0
+"""How much later than its time is over a thing may be forgotten."""
+
+
+def end(world: World) -> None:
+    """Let a world come to rest, and judge it."""
+    _heal(world)
+    _settle_clients(world)
+    _probe(world)
+    world.oracle.judge()
+    _compare_retained(world)
+    _leave(world)
+    for process in world.processes:
+        world.count_resets(process)
+
+
+def _heal(world: World) -> None:
+    for link in world.links:
+        link.mend()
+    for process in world.processes:
+        process.disk.is_full = False
+    world.run_until(world.now + LINKS_S)
+    for process in world.processes:
+        if process.broker is None:
+            raise FailedCheckError("down", f"{process.name} is not back")
+    for link in world.links:
+        if not link.is_up:
+            raise FailedCheckError("down", f"the link {link.caller.name}-{link.called.name} is not up")
+
+
+def _settle_clients(world: World) -> None:
+    """Let every client be somewhere, and stay."""
+    for walker in world.present:
+        walker.ack_s = 0.0
+        if walker.goal < 0:
+            broker = walker.draw.randrange(world.script.brokers)
+            walker.go(Step(world.now, "go", walker.number, broker, 0.0, ("vanish",)))
+    until_s = world.now + SERVED_S
+    while world.now < until_s and not all(walker.is_served for walker in world.present):
+        world.run_until(world.now + 1.0)
+    for walker in world.present:
+        if not walker.is_served:
+            raise FailedCheckError(
+                "unserved", f"{walker.persona.name} is not served after {walker.tries} tries"
+            )
+    world.run_until(world.now + DRAIN_S)
+
+
+def _probe(world: World) -> None:
+    """Publish something on every topic at every client, and see that it arrives."""
+    for place, walker in enumerate(world.present):
+        for turn, topic in enumerate((*TOPICS, *RETAINED_TOPICS)):
+            qos = 1 + (place + turn) % 2
+            detail = (topic, (place + turn) % VALUES, qos, topic in RETAINED_TOPICS)
+            walker.publish(Step(world.now, "publish", walker.number, detail=detail))
+            world.run_until(world.now + 0.01)
+    world.run_until(world.now + DRAIN_S)
+    for walker in world.present:
+        if walker.client.unanswered:
+            left = [one.event.name for one in walker.client.unanswered.values()]
+            raise FailedCheckError(
+                "unanswered", f"{walker.persona.name} still waits for answers to {left[:5]}"
+            )
+        if walker.abandoned:
+            raise FailedCheckError(
+                "taken over", f"a connection that {walker.persona.name} left open is still open"
+            )
+
+
+def _compare_retained(world: World) -> None:
+    """See that a fresh subscriber is given the same retained events at every broker."""
+    readers = []
+    for number in range(world.script.brokers):
+        reader = Walker(world, len(world.walkers) + number, _reader(number))
+        reader.go(Step(world.now, "go", reader.number, number, 0.0, ("vanish",)))
+        reader.subscribe(Step(world.now, "subscribe", reader.number, detail=("#", "", 1, 0)))
+        readers.append(reader)
+    world.run_until(world.now + LEAVING_S)
+    found = [dict(sorted(reader.diary.retained.items())) for reader in readers]
+    for number, values in enumerate(found):
+        if values != found[0]:
+            raise FailedCheckError("retained", f"B0 retains {found[0]} and B{number} retains {values}")
+    for reader in readers:
+        reader.leave_for_good()
+
+
+def _reader(number: int) -> Persona:
+    return Persona(
+        name=f"reader{number}",
+        expiry_s=0,
+        says_previous=False,
+        says_marks=False,
+        numbers_own=False,
+        receive_max=65_535,
+        aliases_max=0,
+        keep_alive_s=30,
+        ack_s=0.0,
+        tries_elsewhere=False,
+        will_delay_s=None,
+        will_retain=False,
+        advertises=False,
+    )
+
+
+def _leave(world: World) -> None:
+    """Let all clients go for good, and see that everything is forgotten when its time is over."""
+    for walker in world.present:
+        walker.leave_for_good()
+    world.run_until(world.now + LEAVING_S)
+    ahead_s = max(process.offset_s for process in world.processes)
+    behind_s = min(process.offset_s for process in world.processes)
+    world.run_until(world.now + memory_s(TIMEOUT_S) + ahead_s - behind_s + FORGETTING_S)
+    for process in world.processes:
+        assert process.broker is not None
+        left = surplus(process.books, books(process.broker))
+        if left:
+            raise FailedCheckError("books", f"{process.name} has not forgotten: {', '.join(left)}")

@@ -1,0 +1,327 @@
+"""An oracle that knows no broker: what clients were told, and whether that was kept.
+
+Each client has a `Diary`. It notes what the client published and was told is safe, what it subscribed to and was
+granted, what arrived. The rules, all in terms of what clients saw and of the world's own `Log` of faults:
+
+- A session that is there stays there: until it is given up, its time runs out, or a broker that may have had it
+  forgot it.
+- An event that was acknowledged is *promised* to each session that had been granted a fitting subscription of
+  QoS 1 or 2 before it was sent, and has wanted it ever since. It arrives.
+- An event that arrives was published and wanted, at no more than its QoS. It arrives once; at QoS 1 again only
+  as a marked repetition, or where its publisher had to repeat it and did not number it.
+- First arrivals of events that were sent once, on one connection, come in the order in which they were sent.
+
+What a granted subscription promises holds for brokers that were in reach of its own at that time, and for the
+others from when the links between were whole again. `excused` counts what was lost because a broker lost its
+memory: an event that was not consumed before the lost part began, and that may have been at that broker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from sojourn.errors import SojournError
+from sojourn.sim.live_check.events import Event, Wish
+from sojourn.sim.live_check.log import Forgotten
+
+if TYPE_CHECKING:
+    from sojourn.sim.live_check.script import Persona
+    from sojourn.sim.live_check.world import World
+
+EXPIRY_MARGIN_S = 2.0
+"""A session may end so much before its time by a broker's own clock."""
+STORED_MARGIN_S = 5.0
+
+
+class FailedCheckError(SojournError):
+    """A promise was broken; `kind` says in a word which."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class Granted:
+    """One subscription of a session."""
+
+    __slots__ = ("asked_s", "broker", "ended_s", "granted_s", "wish")
+
+    def __init__(self, wish: Wish, broker: int, asked_s: float) -> None:
+        self.wish, self.broker, self.asked_s = wish, broker, asked_s
+        self.granted_s: float | None = None
+        self.ended_s: float | None = None
+        """When the client said that it wants this no longer."""
+
+
+class Session:
+    """One session of a client, as long as the client has reason to believe in it."""
+
+    def __init__(self, began_s: float) -> None:
+        self.began_s = began_s
+        self.subscriptions: list[Granted] = []
+        self.got: dict[str, float] = {}
+        """By event: when it first arrived."""
+        self.last: dict[tuple[str, int, bool], int] = {}
+        """By publisher, its connection and whether it is sure: the last place in order that arrived."""
+        self.visits: list[tuple[float, int]] = []
+        """When its client tried to connect, and where."""
+
+    def current(self, wish: Wish) -> Granted | None:
+        """Return the subscription of a wish that is in force or asked for."""
+        return next((one for one in self.subscriptions if one.wish == wish and one.ended_s is None), None)
+
+
+class Oracle:
+    """What all clients know together."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.events: dict[str, Event] = {}
+        self.diaries: list[Diary] = []
+        self.excused: Counter[str] = Counter()
+        self.deliveries = 0
+        self.promises = 0
+
+    def judge(self) -> None:
+        """Look for every event that was promised to a session that is still there."""
+        for diary in self.diaries:
+            diary.judge()
+
+    def forgetting(self, brokers: set[int], undone_s: float, until_s: float) -> Forgotten | None:
+        """Return why something may be lost that was at one of these brokers in a time."""
+        for one in self.world.log.forgotten:
+            if one.broker in brokers and one.since_s <= until_s and undone_s <= self.world.log.settled_s(one):
+                return one
+        return None
+
+
+class Diary:
+    """What one client knows."""
+
+    def __init__(self, oracle: Oracle, persona: Persona) -> None:
+        self._oracle, self._persona = oracle, persona
+        self.session: Session | None = None
+        self._left_s: float | None = None
+        """When its last connection was gone; None while there is one."""
+        self._tries: list[tuple[float, int]] = []
+        """When it tried to connect since the last welcome, and where."""
+        self._wiped = False
+        """Whether it gave its session up in a CONNECT since then."""
+        self._cleaned_s: float | None = None
+        """When it began anew, until all brokers must have heard of that."""
+        self.retained: dict[str, str] = {}
+        """By topic: the last event that it was sent as retained."""
+        oracle.diaries.append(self)
+
+    @property
+    def now(self) -> float:
+        """Return the time."""
+        return self._oracle.world.now
+
+    def fail(self, kind: str, text: str) -> None:
+        """Stop the world: a promise to this client was broken."""
+        raise FailedCheckError(kind, f"{self.now:.3f} s: {self._persona.name} {text}")
+
+    # Sessions ------------------------------------------------------------------------------------------
+
+    def connects(self, broker: int, *, clean: bool) -> None:
+        """Note a CONNECT."""
+        self._tries.append((self.now, broker))
+        if self.session is not None:
+            self.session.visits.append((self.now, broker))
+        self._wiped = self._wiped or clean
+
+    def left(self) -> None:
+        """Note that the connection is gone."""
+        if self._left_s is None:
+            self._left_s = self.now
+
+    def begins(self, broker: int, *, present: bool) -> bool:
+        """Note a welcome, and judge whether it is the right one; return whether the session is in doubt."""
+        before, why = self.session, self._why_lost()
+        if self._wiped:
+            self._cleaned_s = self.now
+        if present and before is not None and why == "ended with its connection":
+            self.fail("session", f"found a session at {broker} that had ended with its connection")
+        if not present and before is not None and why is None:
+            self.fail(
+                "session", f"was given a new session at {broker}, having had one since {before.began_s:.3f} s"
+            )
+        is_doubtful = present and before is not None and why is not None
+        if not present or before is None or is_doubtful:
+            self.session = Session(self.now)
+            self.session.visits.append((self.now, broker))
+            if before is not None and why is not None:
+                self._oracle.excused[f"session: {why}"] += 1
+        self._left_s = None
+        self._tries.clear()
+        self._wiped = False
+        return is_doubtful
+
+    def _why_lost(self) -> str | None:
+        """Return why the last session may be gone by right, or None."""
+        if self.session is None:
+            return "never was"
+        if self._wiped:
+            return "given up"
+        if self._persona.expiry_s == 0:
+            return "ended with its connection"
+        if self._is_cleaning():
+            return "given up at a broker out of reach"
+        world = self._oracle.world
+        if self._left_s is not None:
+            away_s = self.now - self._left_s + world.log.ahead_s(self._left_s, self.now)
+            if away_s >= self._persona.expiry_s - EXPIRY_MARGIN_S:
+                return "expired"
+        brokers = {broker for _, broker in self.session.visits}
+        if self._oracle.forgetting(brokers, self.session.began_s, self.now) is not None:
+            return "forgotten"
+        return None
+
+    def _is_cleaning(self) -> bool:
+        """Whether the client began anew and some broker may not have heard of it, and have an older session."""
+        if self._cleaned_s is None:
+            return False
+        log = self._oracle.world.log
+        if log.is_over(self._cleaned_s):
+            self._cleaned_s = None
+            return False
+        return True
+
+    def ends(self) -> None:
+        """Note that the client gave its session up and need not come back."""
+        self.session = None
+
+    # Subscriptions -------------------------------------------------------------------------------------
+
+    def asks(self, wish: Wish, broker: int) -> None:
+        """Note a SUBSCRIBE."""
+        assert self.session is not None
+        if self.session.current(wish) is None:
+            self.session.subscriptions.append(Granted(wish, broker, self.now))
+
+    def granted(self, wish: Wish) -> None:
+        """Note a SUBACK."""
+        assert self.session is not None
+        one = self.session.current(wish)
+        if one is not None and one.granted_s is None:
+            one.granted_s = self.now
+
+    def wants_no_more(self, pattern: str) -> None:
+        """Note that all subscriptions of a pattern are unwanted from now on."""
+        if self.session is not None:
+            for one in self.session.subscriptions:
+                if one.wish.pattern == pattern and one.ended_s is None:
+                    one.ended_s = self.now
+
+    # Events --------------------------------------------------------------------------------------------
+
+    def makes(self, event: Event) -> None:
+        """Note an event that is published or waits to be."""
+        self._oracle.events[event.name] = event
+
+    def makes_will(self, connection: int, delay_s: int, retain: bool) -> Event:
+        """Note the will of a connection."""
+        number = int(self._persona.name[1:])
+        event = Event(f"will-{self._persona.name}", connection, f"w/{number}", delay_s % 10, 1, retain=retain)
+        event.is_anew = False
+        self._oracle.events[event.name] = event
+        return event
+
+    def arrived(self, name: str, topic: str, qos: int, *, is_again: bool, is_retained: bool) -> None:
+        """Note an event that arrived, and judge it."""
+        event = self._oracle.events.get(name)
+        if event is None or event.topic != topic:
+            self.fail("unknown", f"was sent {name!r} on {topic}, which nobody published")
+            return
+        session = self.session
+        assert session is not None, "only who was welcomed is sent anything"
+        self._oracle.deliveries += 1
+        fitting = [one.wish.qos for one in session.subscriptions if one.wish.fits(event)]
+        if not fitting:
+            self.fail("unasked", f"was sent {name}, which it never asked for")
+        if qos > min(event.qos, max(fitting)):
+            self.fail("qos", f"was sent {name} at QoS {qos}")
+        if is_retained:
+            if not event.retain:
+                self.fail("retained", f"was sent {name} as retained, which it was not")
+            self.retained[topic] = name
+            return
+        if name in session.got:
+            self._judge_repetition(session, event, qos, is_again=is_again)
+            return
+        session.got[name] = self.now
+        self._judge_order(session, event, qos)
+
+    def _judge_repetition(self, session: Session, event: Event, qos: int, *, is_again: bool) -> None:
+        if event.may_repeat or (qos == 1 and is_again):
+            return
+        since_s = session.got[event.name]
+        brokers = self._brokers_of(session, event)
+        if self._oracle.forgetting(brokers, since_s, self.now) is not None:
+            self._oracle.excused["repetition"] += 1
+            return
+        self.fail("repeated", f"was sent {event.name} again at QoS {qos}, first at {since_s:.3f} s, unmarked")
+
+    def _judge_order(self, session: Session, event: Event, qos: int) -> None:
+        if len(event.sends) != 1:
+            return
+        key = event.publisher, event.sends[0].connection, qos > 0
+        last = session.last.get(key, 0)
+        if event.order > last:
+            session.last[key] = event.order
+            return
+        brokers = self._brokers_of(session, event)
+        if self._oracle.forgetting(brokers, event.sends[0].at_s, self.now) is not None:
+            self._oracle.excused["order"] += 1
+            return
+        self.fail("order", f"was sent {event.name} after {event.publisher}.{last}")
+
+    def _brokers_of(self, session: Session, event: Event) -> set[int]:
+        """Return the brokers that an event may have been at on its way to a session."""
+        log = self._oracle.world.log
+        began = event.sends[0].at_s if event.sends else 0.0
+        before = [broker for at_s, broker in session.visits if at_s <= began][-1:]
+        visited = {*before, *(broker for at_s, broker in session.visits if at_s > began)}
+        sources = {send.broker for send in event.sends}
+        places = visited | sources
+        return set().union(*(log.brokers_between(one, other) for one in places for other in places))
+
+    def judge(self) -> None:
+        """Look for every event that was promised to the session."""
+        session = self.session
+        if session is None:
+            return
+        for event in self._oracle.events.values():
+            if event.acked_s is None or not event.qos:
+                continue
+            if not any(self._is_promised(one, event) for one in session.subscriptions):
+                continue
+            self._oracle.promises += 1
+            if event.name in session.got:
+                continue
+            brokers = self._brokers_of(session, event)
+            if self._oracle.forgetting(brokers, event.sends[0].at_s, self.now) is not None:
+                self._oracle.excused["event"] += 1
+                continue
+            first = event.sends[0]
+            self.fail(
+                "lost",
+                f"never got {event.name} ({event.topic}, {event.value}, QoS {event.qos}), sent at "
+                f"{first.at_s:.3f} s to {first.broker} and acknowledged at {event.acked_s:.3f} s",
+            )
+
+    def _is_promised(self, one: Granted, event: Event) -> bool:
+        """Whether a subscription was in force for an event before it was sent, wherever that was."""
+        if one.granted_s is None or one.ended_s is not None or not one.wish.qos or not one.wish.fits(event):
+            return False
+        log = self._oracle.world.log
+        for send in event.sends:
+            if send.at_s <= one.granted_s:
+                return False
+            if log.was_whole(one.broker, send.broker, one.asked_s, one.granted_s):
+                continue
+            if send.at_s <= log.whole_from(log.path(one.broker, send.broker), one.granted_s):
+                return False
+        return True

@@ -1,0 +1,319 @@
+"""What a seed decides: brokers and links, what kind each client is, and a list of steps that happen to them.
+
+The steps are drawn before anything runs and do not depend on what brokers answer. Any part of them, in order,
+is a script too: who is told to go where it is stays there, a broker that is dead cannot be killed. So a failing
+script can be cut down to the few steps that it needs (`shrink.py`). What is drawn while a world runs, how long
+a byte takes or when a client tries again, comes from streams that each belong to one client or one link.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+FAULTS = ("client", "break", "stall", "part", "kill", "power", "amnesia", "clock", "full")
+"""Kinds of faults: connections of clients, breaking, stalling and parted links, processes that are killed, that
+lose power, that lose their store, clocks that jump at a restart, disks that fill."""
+FORGETFUL = ("power", "amnesia")
+"""Those that may make a broker forget what it had promised."""
+
+TOPICS = tuple(f"t/{number}" for number in range(5))
+RETAINED_TOPICS = ("r/0", "r/1", "r/2")
+VALUES = 10
+PATTERNS = ("t/#", "t/+", "t/0", "t/1", "t/2", "+/1", "r/#", "w/#")
+CONDITIONS = ("", "", "x > 4", "x <= 6", "x > 2 AND x < 8", "x = 3 OR x = 7", "topic LIKE 't/+' AND x > 5")
+EXPIRIES_S = (0, 30, 3_600, 3_600, 3_600)
+CLIENT_STEPS = ("go", "away", "subscribe", "unsubscribe", "publish")
+"""What clients do by themselves."""
+FIRST_CLIENT_S = 1.0
+"""When links are up, and the first client may come."""
+QUIET_S = 3.0
+"""How long a world lives before the first fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What a world is drawn from."""
+
+    seed: int
+    seconds: float = 120.0
+    """How long clients move and things break; afterwards everything has time to come to rest."""
+    brokers: int | None = None
+    """How many; drawn from the seed if it is not given."""
+    faults: tuple[str, ...] = FAULTS
+
+    def command(self) -> str:
+        """Return the command that repeats this check."""
+        faults = "all" if self.faults == FAULTS else ",".join(self.faults) or "none"
+        brokers = "" if self.brokers is None else f" --brokers {self.brokers}"
+        return (
+            f"sojourn check live --first-seed {self.seed} --seeds 1 --seconds {self.seconds:g}"
+            f"{brokers} --faults {faults}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Persona:
+    """What kind of client one is."""
+
+    name: str
+    expiry_s: int
+    says_previous: bool
+    """Whether it names the broker that it was with last."""
+    says_marks: bool
+    """Whether it asks for the numbers of events and states how far it has come."""
+    numbers_own: bool
+    """Whether it numbers what it publishes, so that repetitions are known."""
+    receive_max: int
+    aliases_max: int
+    keep_alive_s: int
+    ack_s: float
+    """How long it takes to acknowledge, at the most."""
+    tries_elsewhere: bool
+    """Whether it goes to another broker when one refuses it or does not answer."""
+    will_delay_s: int | None
+    """How long after its connection its will is due; None for no will."""
+    will_retain: bool
+    advertises: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happens at a time to a client, a broker or a link (`who`)."""
+
+    time_s: float
+    what: str
+    who: int
+    where: int = -1
+    """The broker that a client goes to."""
+    seconds: float = 0.0
+    """How long it lasts, or how long it takes to be noticed."""
+    detail: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        place = f" -> {self.where}" if self.where >= 0 else ""
+        lasts = f" {self.seconds:.3f} s" if self.seconds else ""
+        detail = f" {self.detail}" if self.detail else ""
+        return f"{self.time_s:8.3f}  {self.what} {self.who}{place}{lasts}{detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """The whole life of a world."""
+
+    spec: Spec
+    brokers: int
+    links: tuple[tuple[int, int], ...]
+    scheme: str
+    routing: str
+    publishers: str
+    power_safe: tuple[bool, ...]
+    reports: bool
+    """Whether brokers tell each other every second how they are."""
+    personas: tuple[Persona, ...]
+    offsets_s: tuple[float, ...]
+    """How far the clock of each broker is ahead at first."""
+    steps: list[Step] = field(repr=False)
+
+
+def write_script(spec: Spec) -> Script:
+    """Return the script of a seed."""
+    draw = random.Random(f"{spec.seed}/script")
+    brokers = spec.brokers or draw.choice((2, 3, 3, 4, 4, 5, 6))
+    links = tuple((draw.randrange(one), one) for one in range(1, brokers))
+    personas = tuple(_persona(draw, number) for number in range(draw.randrange(5, 11)))
+    steps: list[Step] = []
+    for number, persona in enumerate(personas):
+        steps += _life(random.Random(f"{spec.seed}/life/{number}"), number, persona, brokers, spec.seconds)
+    faulty = random.Random(f"{spec.seed}/faults")
+    # Every kind is drawn for, so that leaving one out leaves the others as they were.
+    chosen = {kind for kind in FAULTS if faulty.random() < (0.15 if kind in FORGETFUL else 0.5)}
+    chosen = {kind for kind in chosen if kind in spec.faults}
+    for kind in sorted(chosen):
+        own = random.Random(f"{spec.seed}/faults/{kind}")
+        steps += _FAULT_WRITERS[kind](own, spec, brokers, len(links), len(personas))
+    jumps = "clock" in chosen
+    return Script(
+        spec=spec,
+        brokers=brokers,
+        links=links,
+        scheme=draw.choice(("proactive", "proactive", "reactive")),
+        routing=draw.choice(("content", "content", "flooding")),
+        publishers=draw.choice(("standard", "delayed")),
+        power_safe=tuple(draw.random() < 0.3 for _ in range(brokers)),
+        reports=draw.random() < 0.2,
+        personas=personas,
+        offsets_s=tuple(faulty.uniform(-5.0, 5.0) if jumps else 0.0 for _ in range(brokers)),
+        steps=sorted(steps, key=lambda step: step.time_s),
+    )
+
+
+def _persona(draw: random.Random, number: int) -> Persona:
+    return Persona(
+        name=f"c{number}",
+        expiry_s=draw.choice(EXPIRIES_S),
+        says_previous=draw.random() < 0.4,
+        says_marks=draw.random() < 0.4,
+        numbers_own=draw.random() < 0.3,
+        receive_max=draw.choice((1, 3, 10, 100, 65_535)),
+        aliases_max=draw.choice((0, 0, 2)),
+        keep_alive_s=draw.choice((5, 10, 30)),
+        ack_s=draw.choice((0.0, 0.05, 1.0)),
+        tries_elsewhere=draw.random() < 0.4,
+        will_delay_s=draw.choice((None, None, 0, 3, 20)),
+        will_retain=draw.random() < 0.3,
+        advertises=draw.random() < 0.2,
+    )
+
+
+# Lives -----------------------------------------------------------------------------------------------------
+
+
+def _life(draw: random.Random, who: int, persona: Persona, brokers: int, seconds: float) -> list[Step]:
+    """Return all that one client does by itself."""
+    now = FIRST_CLIENT_S + draw.uniform(0.1, 1.5)
+    at_broker = draw.randrange(brokers)
+    steps = [Step(now, "go", who, at_broker, detail=("vanish",))]
+    steps += [_subscribing(draw, now + 0.01 * turn, who) for turn in range(draw.randrange(1, 4))]
+    patience_s = draw.choice((0.4, 1.0, 2.0, 4.0))
+    at = now
+    while True:
+        at += 0.3 + draw.expovariate(1 / patience_s)
+        if at >= seconds:
+            break
+        what = draw.random()
+        if what < 0.72:
+            how = draw.choices(("vanish", "leave", "stay", "clean"), (50, 25, 20, 2))[0]
+            notice_s = draw.choice((0.0, 0.05, 0.5, 4.0, 60.0))
+            at_broker = (at_broker + draw.randrange(brokers - (draw.random() < 0.9)) + 1) % brokers
+            steps.append(Step(at, "go", who, at_broker, notice_s, (how,)))
+        elif what < 0.86:
+            how = draw.choice(("vanish", "leave"))
+            steps.append(Step(at, "away", who, seconds=draw.choice((0.0, 0.5, 60.0)), detail=(how,)))
+            at += draw.expovariate(1 / 3.0)
+            at_broker = draw.randrange(brokers)
+            steps.append(Step(at, "go", who, at_broker, detail=("vanish",)))
+        elif what < 0.95:
+            steps.append(_subscribing(draw, at, who))
+        else:
+            steps.append(Step(at, "unsubscribe", who, detail=(draw.choice(PATTERNS),)))
+    steps += _publishing(draw, who, seconds)
+    return steps
+
+
+def _subscribing(draw: random.Random, at: float, who: int) -> Step:
+    pattern, condition = draw.choice(PATTERNS), draw.choice(CONDITIONS)
+    qos, retain_handling = draw.choices((0, 1, 2), (10, 55, 35))[0], draw.choice((0, 1, 2))
+    return Step(at, "subscribe", who, detail=(pattern, condition, qos, retain_handling))
+
+
+def _publishing(draw: random.Random, who: int, seconds: float) -> list[Step]:
+    every_s = draw.choice((0.7, 2.0, 5.0, 20.0))
+    at = FIRST_CLIENT_S + draw.uniform(0.5, 4.0)
+    steps = []
+    while (at := at + draw.expovariate(1 / every_s)) < seconds:
+        qos = draw.choices((0, 1, 2), (15, 50, 35))[0]
+        is_kept = draw.random() < 0.1
+        topic = draw.choice(RETAINED_TOPICS if is_kept else TOPICS)
+        is_empty = is_kept and draw.random() < 0.15
+        value = -1 if is_empty else draw.randrange(VALUES)
+        steps.append(Step(at, "publish", who, detail=(topic, value, qos, is_kept)))
+    return steps
+
+
+# Faults ----------------------------------------------------------------------------------------------------
+
+
+def _times(draw: random.Random, spec: Spec, every_s: float) -> list[float]:
+    found, at = [], QUIET_S
+    while (at := at + draw.expovariate(1 / every_s)) < spec.seconds:
+        found.append(at)
+    return found
+
+
+def _client_faults(draw: random.Random, spec: Spec, _brokers: int, _links: int, clients: int) -> list[Step]:
+    steps = []
+    for at in _times(draw, spec, 4.0):
+        what = draw.choice(("cut client", "cut client", "stall client"))
+        steps.append(Step(at, what, draw.randrange(clients), seconds=draw.choice((0.0, 0.2, 1.0, 5.0))))
+    return steps
+
+
+def _breaks(draw: random.Random, spec: Spec, _brokers: int, links: int, _clients: int) -> list[Step]:
+    return [
+        Step(at, "break link", draw.randrange(links), seconds=draw.choice((0.0, 0.1, 1.0, 3.0)))
+        for at in _times(draw, spec, 8.0)
+    ]
+
+
+def _stalls(draw: random.Random, spec: Spec, _brokers: int, links: int, _clients: int) -> list[Step]:
+    return [
+        Step(at, "stall link", draw.randrange(links), seconds=draw.choice((0.3, 1.0, 3.0, 8.0)))
+        for at in _times(draw, spec, 10.0)
+    ]
+
+
+def _parts(draw: random.Random, spec: Spec, _brokers: int, links: int, _clients: int) -> list[Step]:
+    return [
+        Step(at, "part link", draw.randrange(links), seconds=draw.choice((1.0, 4.0, 12.0, 25.0)))
+        for at in _times(draw, spec, 25.0)
+    ]
+
+
+def _deaths(draw: random.Random, spec: Spec, brokers: int, how: str, every_s: float) -> list[Step]:
+    return [
+        Step(
+            at,
+            how,
+            draw.randrange(brokers),
+            seconds=draw.choice((0.1, 0.5, 2.0, 8.0)),
+            detail=(draw.choice(("idle", "before commit", "after commit", "effect")), draw.randrange(8)),
+        )
+        for at in _times(draw, spec, every_s)
+    ]
+
+
+def _kills(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
+    return _deaths(draw, spec, brokers, "kill", 12.0)
+
+
+def _power_losses(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
+    return _deaths(draw, spec, brokers, "power loss", 40.0)
+
+
+def _amnesias(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
+    return _deaths(draw, spec, brokers, "lose store", 60.0)
+
+
+def _clocks(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
+    """Return jumps of clocks, each of which a broker sees at its next start."""
+    return [
+        Step(
+            at,
+            "set clock",
+            draw.randrange(brokers),
+            detail=(draw.choices((-30.0, -3.0, 3.0, 30.0, 3_600.0, -3_600.0), (4, 4, 4, 4, 1, 1))[0],),
+        )
+        for at in _times(draw, spec, 20.0)
+    ]
+
+
+def _fillings(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
+    return [
+        Step(at, "fill disk", draw.randrange(brokers), seconds=draw.choice((0.5, 3.0, 10.0)))
+        for at in _times(draw, spec, 30.0)
+    ]
+
+
+_FAULT_WRITERS = {
+    "client": _client_faults,
+    "break": _breaks,
+    "stall": _stalls,
+    "part": _parts,
+    "kill": _kills,
+    "power": _power_losses,
+    "amnesia": _amnesias,
+    "clock": _clocks,
+    "full": _fillings,
+}

@@ -1,0 +1,135 @@
+"""One world: brokers, links, clients and a clock, driven by a script from its first step to its end.
+
+The loop takes what is due from the clock's heap. Everything that any broker or client writes enters one digest,
+so that two runs of one script can be compared to the byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from heapq import heappop
+
+from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
+from sojourn.sim.clock import Clock
+from sojourn.sim.live_check.books import books
+from sojourn.sim.live_check.log import Log
+from sojourn.sim.live_check.oracle import Oracle
+from sojourn.sim.live_check.process import Doom, Process
+from sojourn.sim.live_check.script import CLIENT_STEPS, FIRST_CLIENT_S, Script, Step
+from sojourn.sim.live_check.walkers import Walker
+from sojourn.sim.live_check.wires import Link
+
+TIMEOUT_S = 120.0
+"""How long events are stored for a client that is away."""
+
+
+class World:
+    """Everything that there is."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.clock = Clock()
+        self.counts: Counter[str] = Counter()
+        self.digest = hashlib.blake2b(digest_size=16)
+        self.is_eventful = True
+        """Whether steps are still to come."""
+        self.log = Log(self)
+        self.oracle = Oracle(self)
+        names = tuple(f"B{number}" for number in range(script.brokers))
+        links = tuple((names[one], names[other]) for one, other in script.links)
+        self.processes = [
+            Process(self, number, self._settings(name, names, links), power_safe=script.power_safe[number])
+            for number, name in enumerate(names)
+        ]
+        self.links = [
+            Link(self, number, self.processes[one], self.processes[other])
+            for number, (one, other) in enumerate(script.links)
+        ]
+        self.walkers = [Walker(self, number, persona) for number, persona in enumerate(script.personas)]
+        acting = {step.who for step in script.steps if step.what in CLIENT_STEPS}
+        self.present = [walker for walker in self.walkers if walker.number in acting]
+        """Those that come at all."""
+
+    def _settings(self, name: str, names: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> Settings:
+        script = self.script
+        return Settings(
+            name=name,
+            brokers=names,
+            links=links,
+            mobility=MobilityConfig(
+                subscribers=script.scheme,  # type: ignore[arg-type]  # drawn from the names there are
+                timeout_s=TIMEOUT_S,
+                publishers=script.publishers,
+            ),
+            routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]
+        )
+
+    @property
+    def now(self) -> float:
+        """Return the seconds since the world began."""
+        return self.clock.now
+
+    def saw(self, who: str, to: int | str, data: bytes) -> None:
+        """Enter what somebody wrote into the digest."""
+        self.digest.update(f"{who}>{to}:{self.clock.now!r}:".encode())
+        self.digest.update(data)
+
+    def count_resets(self, process: Process) -> None:
+        """Count how often a broker that ends began anew with its neighbours in this life."""
+        network = process.broker.network if process.broker is not None else None
+        if network is not None:
+            self.counts["links reset"] += sum(network.reconciling.resets.values())
+
+    # Running -------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Live through the script."""
+        for process in self.processes:
+            process.start()
+        for step in self.script.steps:
+            self.clock.plan(step.time_s, self._do, step)
+        self.run_until(FIRST_CLIENT_S)
+        for process in self.processes:
+            if process.broker is not None:
+                process.books = books(process.broker)
+        self.run_until(self.script.spec.seconds)
+        self.is_eventful = False
+
+    def run_until(self, until_s: float) -> None:
+        """Let everything happen that happens before a time."""
+        clock = self.clock
+        heap = clock.heap
+        while heap and heap[0][0] <= until_s:
+            clock.now, _, what, thing = heappop(heap)
+            what(thing)
+        clock.now = until_s
+
+    def _do(self, thing: object) -> None:
+        assert isinstance(thing, Step)
+        step = thing
+        match step.what:
+            case what if what in CLIENT_STEPS:
+                getattr(self.walkers[step.who], step.what)(step)
+            case "cut client":
+                self.walkers[step.who].cut(step)
+            case "stall client":
+                self.walkers[step.who].stall(step)
+            case "break link":
+                self.links[step.who].break_(step.seconds)
+            case "part link":
+                self.links[step.who].part(step.seconds, min(step.seconds, 3.0))
+            case "stall link":
+                self.links[step.who].stall(step.seconds)
+            case "kill" | "power loss" | "lose store":
+                point, effect = step.detail
+                self.processes[step.who].doom(Doom(step.what, point, effect, step.seconds))
+            case "set clock":
+                process = self.processes[step.who]
+                process.next_offset_s = process.offset_s + step.detail[0]
+            case "fill disk":
+                disk = self.processes[step.who].disk
+                disk.is_full = True
+                self.clock.plan(self.now + step.seconds, lambda _: setattr(disk, "is_full", False))
+            case _:
+                raise AssertionError(f"nobody knows how to {step.what}")
