@@ -182,6 +182,7 @@ async def kill_in_turn(network: Network, options: argparse.Namespace, console: C
         console.print(f"{at_s:6.1f} s: killed {name}" + (f", store {store}" if store != "kept" else ""))
         watches.append(asyncio.create_task(_watch(network, name, pid, killed_s, at_s, store)))
         number += 1
+    await asyncio.sleep(began + options.seconds - loop.time())
     return list(await asyncio.gather(*watches))
 
 
@@ -346,7 +347,9 @@ def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
     parser.add_argument("--seconds", type=float, default=300.0, help="how long brokers are killed")
-    parser.add_argument("--every", type=float, default=10.0, help="seconds between two kills")
+    parser.add_argument(
+        "--every", type=float, default=10.0, help="seconds between two kills; more than --seconds for none"
+    )
     parser.add_argument("--delete-stores", action="store_true", help="remove the store of who is killed")
     parser.add_argument("--template", default="building", help="which template of `sojourn init`")
     parser.add_argument("--any-ports", action="store_true", help="put port 0 where the template has others")
