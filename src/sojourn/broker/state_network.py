@@ -315,7 +315,7 @@ NETWORK = (
         parts="clock",
         wired="number _others _patience_s _named_patience_s _give_up_s out_of_reach sends results gives",
     ),
-    Part(EpochClock, fields("last")),
+    Part(EpochClock, fields("last"), wired="_number _brokers"),
     Part(Forgetting, fields("_due_s _entered _needed"), wired="_memory_s"),
 )
 

@@ -23,20 +23,27 @@ EPOCH_END = 1 << 43
 class EpochClock:
     """What one broker dates connections with."""
 
-    __slots__ = ("last",)
+    __slots__ = ("_brokers", "_number", "last")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0, brokers: int = 1) -> None:
+        """Make the clock of one broker among so many: no two of them ever give the same epoch."""
+        self._number, self._brokers = number, brokers
         self.last = 0
         """The latest epoch that was given or believed."""
 
     def next(self, now: float, after: int = 0) -> int:
         """Return an epoch that is later than all given or believed before, and than `after`."""
-        epoch = max(int(now * EPOCHS_A_SECOND), self.last + 1)
+        epoch = self._own(max(int(now * EPOCHS_A_SECOND), self.last + 1))
         self.last = epoch
         if after < epoch:
             return epoch
-        self.witness(after + 1, now)
-        return min(after + 1, EPOCH_END - 1)
+        later = self._own(after + 1)
+        self.witness(later, now)
+        return later if later < EPOCH_END else self._own(EPOCH_END - self._brokers)
+
+    def _own(self, epoch: int) -> int:
+        """Return the first epoch from this one on that is for this broker to give."""
+        return epoch + (self._number - epoch) % self._brokers
 
     def witness(self, epoch: int, now: float) -> None:
         """Somebody used an epoch: later ones are given from now on, unless it is absurdly far ahead."""

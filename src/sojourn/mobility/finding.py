@@ -107,7 +107,7 @@ class Finder:
         """How long brokers must have been out of reach before a session is given up that may be with them."""
         self.out_of_reach: Mapping[int, float] = {}
         """By broker that is out of reach: since when. The driver replaces it, and calls `time_passed`."""
-        self.clock = EpochClock()
+        self.clock = EpochClock(number, brokers)
         self._searches: dict[int, Search] = {}
         self._trails: OrderedDict[int, Trail] = OrderedDict()
         """By client, the one longest not spoken of first."""
