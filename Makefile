@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup check test test-slow fuzz demo bench sumo ns3 clean
+.PHONY: help setup check test test-slow fuzz soak demo bench sumo ns3 clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -25,6 +25,10 @@ test-slow: setup  ## the tests that take minutes
 fuzz: setup  ## a million mutated filters through the parser, and a million mutated packets to a broker
 	$(BIN)/python scripts/fuzz_filters.py --count 1000000
 	$(BIN)/python scripts/fuzz_mqtt.py --count 1000000
+
+# SOAK='--seconds 60' makes it short; SOAK=--delete-stores takes the stores too.
+soak: setup  ## kill -9 every broker of six in turn for five minutes, and look for every acknowledged event
+	$(BIN)/python scripts/kill_brokers.py $(SOAK)
 
 demo: setup  ## see the system at work
 	$(BIN)/sojourn demo

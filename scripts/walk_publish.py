@@ -1,8 +1,8 @@
-"""The way of one event from a publisher's socket to a subscriber at another broker: files, calls, changes of file.
+"""The way of one event from a socket to a subscriber at another broker: files, calls, changes of file.
 
-Two linked brokers with stores run in this process; a plain client subscribes at the second and another publishes
-one event of QoS 1 at the first. Every call of a function of the package is counted from the moment the event is
-sent until the subscriber has it and the publisher its answer.
+Two linked brokers with stores run in this process; a plain client subscribes at the second and another
+publishes one event of QoS 1 at the first. Every call of a function of the package is counted from the moment
+the event is sent until the subscriber has it and the publisher its answer.
 
     python scripts/walk_publish.py [--calls]
 """
@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -42,7 +43,7 @@ class Walk:
     def changes(self) -> int:
         """How often the next call is in another file than the one before."""
         files = [file for file, _ in self.calls]
-        return sum(one != other for one, other in zip(files, files[1:], strict=False))
+        return sum(one != other for one, other in pairwise(files))
 
 
 class PlainClient:
@@ -90,7 +91,10 @@ async def walk(folder: Path) -> Walk:
         peers = probe.getsockname()[1]
     brokers = [
         BrokerConfig(
-            name=name, listen="127.0.0.1:0", peers=f"127.0.0.1:{peers if name == 'B2' else 0}", store=str(folder / name)
+            name=name,
+            listen="127.0.0.1:0",
+            peers=f"127.0.0.1:{peers if name == 'B2' else 0}",
+            store=str(folder / name),
         )
         for name in ("B1", "B2")
     ]
@@ -100,7 +104,9 @@ async def walk(folder: Path) -> Walk:
     reader = await PlainClient.connect(addresses[0].port, "reader")
     writer = await PlainClient.connect(addresses[1].port, "writer")
     event = mqtt5.PublishPacket("news/today", b"x" * 256, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=1)
-    await reader.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news/#", max_qos=mqtt5.QoS.AT_LEAST_ONCE)]))
+    await reader.send(
+        mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news/#", max_qos=mqtt5.QoS.AT_LEAST_ONCE)])
+    )
     await reader.next(mqtt5.SubAckPacket)
     found = Walk()
     for is_counted in (False, True):  # the first finds caches cold and the links just begun

@@ -205,7 +205,7 @@ class Hall:
     def carry(self, end: str, far: str) -> bool:
         """Let a link carry what waits at one end, frame by frame; say whether there was anything.
 
-        Clients answer in between: one whose connection is closed before it could gets an event again elsewhere.
+        Clients answer in between; one whose connection was closed before it could gets the event again.
         """
         data = bytes(self.by_name[end].peer_writes.pop(far, b""))
         for frame in frames_of(data):
@@ -213,7 +213,7 @@ class Hall:
         return bool(data)
 
     def begin_anew(self) -> bool:
-        """Let links that a broker wants to end carry what it wrote, and connect again; say whether any did."""
+        """Connect links again that a broker wants to end after what it wrote; say whether any did."""
         closes = [(desk.name, peer) for desk in self.desks for peer in desk.peer_closes]
         for desk in self.desks:
             desk.peer_closes.clear()
@@ -265,7 +265,8 @@ class Hall:
         options.setdefault("clean_start", False)
         self.now += 0.01  # connections are told apart by their dates
         visitor = Visitor(self.desks[broker], [] if got is None else got)
-        visitor.send(ConnectPacket(client_id, session_expiry_interval=lasts_s, keep_alive=0, **options))
+        options.setdefault("keep_alive", 0)
+        visitor.send(ConnectPacket(client_id, session_expiry_interval=lasts_s, **options))
         return visitor
 
 

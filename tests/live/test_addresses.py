@@ -30,7 +30,7 @@ async def linked(server: Server, *, up: bool = True) -> None:
     assert server.node.network is not None
     channels = server.node.network.links.channels
     async with asyncio.timeout(20):
-        while all(channel.open for channel in channels.values()) != up:
+        while all(channel.open for channel in channels.values()) != up:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.01)
 
 
@@ -130,8 +130,9 @@ def test_paths_begin_at_the_file_s_folder(tmp_path: Path, monkeypatch: pytest.Mo
     folder = tmp_path / "etc"
     folder.mkdir()
     (folder / "one.toml").write_text(
-        '[trace]\nfolder = "trace"\n[tls]\ncertificate = "c/{broker}.pem"\nkey = "/k.pem"\nauthority = "a.pem"\n'
-        '[security.jwt]\nkey = "jwt.key"\n[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\nstore = "stores/B1"\n'
+        '[trace]\nfolder = "trace"\n[security.jwt]\nkey = "jwt.key"\n'
+        '[tls]\ncertificate = "c/{broker}.pem"\nkey = "/k.pem"\nauthority = "a.pem"\n'
+        '[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\nstore = "stores/B1"\n'
     )
     monkeypatch.chdir(tmp_path)
     config = load_config(Path("etc/one.toml"))

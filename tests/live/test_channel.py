@@ -60,16 +60,20 @@ class End:
         self.put.append(body)
         self.save()
 
+    def _has_heard(self) -> bool:
+        return self.channel.peer_hello is not None
+
     def read(self, data: bytes) -> None:
         """Take in all that is new in these bytes, as a broker does."""
         channel = self.channel
         if not channel.is_connected:
             return
-        if channel.peer_hello is None:
+        if not self._has_heard():
             assert not list(channel.arrived(data))
-            hello = channel.peer_hello
-            if hello is None:
+            if not self._has_heard():
                 return
+            hello = channel.peer_hello
+            assert hello is not None
             data = b""
             if channel.has_forgotten:
                 self.resets += 1

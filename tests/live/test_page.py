@@ -140,8 +140,9 @@ def test_health_is_told_while_many_watch(world: Moving) -> None:
 
 def test_a_broker_alone_or_without_room_is_not_ready() -> None:
     """A link that is down is named with its age, a store that is full fails both checks; metrics go on."""
-    places = {"listen": ANY_PORT, "peers": ANY_PORT, "metrics": ANY_PORT}
-    brokers = [BrokerConfig(name=name, **places) for name in ("B1", "B2")]
+    brokers = [
+        BrokerConfig(name=name, listen=ANY_PORT, peers=ANY_PORT, metrics=ANY_PORT) for name in ("B1", "B2")
+    ]
     config = Config(brokers=brokers, links=[("B1", "B2")], network=an_address_folder())
 
     async def scenario() -> None:

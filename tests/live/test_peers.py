@@ -1,20 +1,16 @@
 """Links between brokers over real sockets that are cut again and again."""
 
+from __future__ import annotations
+
 import asyncio
 import random
-import socket
+from collections.abc import Callable
 
 import pytest
 
-from sojourn.broker.channel import Channel, Position
+from sojourn.broker import facts
+from sojourn.broker.channel import Channel
 from sojourn.live.links.peers import PeerAddress, PeerError, PeerLinks
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Side:
@@ -22,33 +18,80 @@ class Side:
 
     def __init__(self, name: str, peer: str, calls: dict[str, PeerAddress]) -> None:
         self.channel = Channel(name, peer, "1", window_bytes=4_000)
+        self.peer = peer
         self.taken: list[bytes] = []
         self.ups = 0
-        self.links = PeerLinks(
-            name, {peer: self.channel}, calls=calls, on_frame=self._frame, on_change=self._change
-        )
+        self.links = PeerLinks(name, (peer,), self.tell, calls=calls)
 
-    def _frame(self, _peer: str, position: Position, body: bytes) -> None:
-        self.taken.append(body)
-        self.channel.took(position)
+    def tell(self, fact: facts.Fact) -> None:
+        """Do what a broker does when its links change or bring something."""
+        channel = self.channel
+        if isinstance(fact, facts.PeerConnected):
+            channel.opened()
+            self.links.write(fact.peer, channel.greet())
+        elif isinstance(fact, facts.PeerLost):
+            channel.closed()
+        else:
+            assert isinstance(fact, facts.PeerSent)
+            self._read(fact.data)
+        self.flush()
 
-    def _change(self, _peer: str, up: bool) -> None:
-        self.ups += up
+    def _has_heard(self) -> bool:
+        return self.channel.peer_hello is not None
+
+    def _read(self, data: bytes) -> None:
+        channel = self.channel
+        if not self._has_heard():
+            assert not list(channel.arrived(data))
+            if not self._has_heard():
+                return
+            hello = channel.peer_hello
+            assert hello is not None
+            assert not channel.has_forgotten
+            channel.greeted(hello.life, hello.stream)
+            channel.agreed()
+            self.ups += 1
+            data = b""
+        for position, body in channel.arrived(data):
+            self.taken.append(body)
+            channel.took(position)
+
+    def flush(self) -> None:
+        """Write what may be written."""
+        self.links.write(self.peer, self.channel.outgoing())
 
     def put(self, body: bytes) -> None:
         """Send one frame."""
         self.channel.put(body)
+        self.flush()
 
 
-async def settle(*sides: Side) -> None:
-    """Flush until everything is acknowledged, or give up."""
-    for _ in range(2_000):
-        for side in sides:
-            side.links.flush()
-        if not any(side.channel.waiting for side in sides):
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("frames are left over")
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - nobody tells when frames are acknowledged
+            await asyncio.sleep(0.005)
+
+
+async def settled(*sides: Side) -> None:
+    """Wait until everything is acknowledged."""
+    await until(lambda: not any(side.channel.waiting for side in sides))
+
+
+async def called() -> tuple[Side, PeerAddress]:
+    """A broker that is called, and where it listens."""
+    side = Side("B2", "B1", {})
+    address = await side.links.start(PeerAddress("127.0.0.1", 0))
+    assert address is not None
+    return side, address
+
+
+async def two_sides() -> tuple[Side, Side, PeerAddress]:
+    """One broker that calls another one, and where that one listens."""
+    two, address = await called()
+    one = Side("B1", "B2", {"B2": address})
+    await one.links.start(None)
+    return one, two, address
 
 
 def test_frames_survive_connections_that_are_cut() -> None:
@@ -56,21 +99,16 @@ def test_frames_survive_connections_that_are_cut() -> None:
 
     async def scenario() -> None:
         draw = random.Random(5)
-        address = PeerAddress("127.0.0.1", free_port())
-        one, two = Side("B1", "B2", {"B2": address}), Side("B2", "B1", {})
-        await one.links.start(None)
-        await two.links.start(address)
+        one, two, _ = await two_sides()
         for number in range(600):
             one.put(b"one %d" % number)
             two.put(b"two %d" % number)
-            one.links.flush()
-            two.links.flush()
             if draw.random() < 0.03:
                 side = draw.choice([one, two])
                 for connection in list(side.links._connections.values()):
                     connection.abort()
             await asyncio.sleep(0.001)
-        await settle(one, two)
+        await settled(one, two)
         assert two.taken == [b"one %d" % number for number in range(600)]
         assert one.taken == [b"two %d" % number for number in range(600)]
         assert one.ups > 3
@@ -80,13 +118,50 @@ def test_frames_survive_connections_that_are_cut() -> None:
     asyncio.run(scenario())
 
 
+def test_a_connection_that_a_broker_closes_is_made_again() -> None:
+    """From either end; what was written before that arrives."""
+
+    async def scenario() -> None:
+        one, two, _ = await two_sides()
+        for closing in (one, two, one):
+            before = one.ups, two.ups
+            await until(lambda: one.channel.open and two.channel.open)
+            closing.put(b"last words")
+            closing.links.close(closing.peer, "as a test")
+            await until(lambda before=before: one.ups > before[0] and two.ups > before[1])  # type: ignore[misc]
+        await settled(one, two)
+        assert two.taken == [b"last words"] * 2
+        assert one.taken == [b"last words"]
+        await one.links.stop()
+        await two.links.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_new_connection_takes_the_place_of_an_old_one() -> None:
+    """The old one may be half dead, and its end is not taken for the end of the new one."""
+
+    async def scenario() -> None:
+        one, two, address = await two_sides()
+        await until(lambda: two.channel.open)
+        (old,) = two.links._connections.values()
+        again = Side("B1", "B2", {"B2": address})
+        again.channel = one.channel
+        await again.links.start(None)
+        await until(old.ended.done)
+        await until(lambda: two.channel.open)
+        assert [*two.links._connections.values()] != [old]
+        for side in (one, again, two):
+            await side.links.stop()
+
+    asyncio.run(scenario())
+
+
 def test_strangers_are_sent_away_and_neighbours_served() -> None:
     """Silence, noise, a name that is no neighbour: none of them keeps a real neighbour out."""
 
     async def scenario() -> None:
-        address = PeerAddress("127.0.0.1", free_port())
-        one, two = Side("B1", "B2", {"B2": address}), Side("B2", "B1", {})
-        await two.links.start(address)
+        two, address = await called()
         silent = [await asyncio.open_connection(*address) for _ in range(10)]
         noisy, noise = await asyncio.open_connection(*address)
         noise.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
@@ -94,9 +169,10 @@ def test_strangers_are_sent_away_and_neighbours_served() -> None:
         wrong, name = await asyncio.open_connection(*address)
         name.write(Channel("B9", "B2", "1").greet())
         assert await wrong.read() == b""
+        one = Side("B1", "B2", {"B2": address})
         await one.links.start(None)
         one.put(b"hello")
-        await settle(one, two)
+        await settled(one, two)
         assert two.taken == [b"hello"]
         with pytest.raises(PeerError, match="cannot listen for other brokers"):
             await Side("B3", "B1", {}).links.start(address)

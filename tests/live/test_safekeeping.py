@@ -7,32 +7,45 @@ from pathlib import Path
 from typing import Any
 
 from mqtt5 import ConnectPacket, PublishPacket, QoS, Will
-from sojourn.live.store.recording import OPENED, RECEIVED, Recording
-from sojourn.live.store.safekeeping import Safekeeping
 
+from sojourn.broker import facts
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.store.journal import JournalError
-from sojourn.mqtt.core import Core
-from sojourn.mqtt.handshake import Admission
+from sojourn.live.store.keeper import ROOM_CHECK_S, Keeper
 from sojourn.mqtt.limits import Limits
-from tests.live.hall import Memory
+
+SINGLE = Config(brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0")])
 
 
-class Disk(Memory):
+class Disk:
     """A journal whose disk may be full."""
 
-    entries = bytes = 0
-
     def __init__(self) -> None:
-        super().__init__()
+        self.entries = self.bytes = 0
         self.is_full = False
         self.has_reserve = True
+        self.pending: list[bytes] = []
+        self.written: list[bytes] = []
+        self.snapshot: bytes | None = None
+
+    def append(self, entry: bytes) -> None:
+        """Take a line."""
+        self.pending.append(entry)
 
     def commit(self) -> None:
-        """Fail without room."""
+        """Write the lines; without room there is only the reserve."""
         if self.is_full and self.has_reserve:
             raise JournalError("There is no room.")
+        self.written += self.pending
+        self.pending = []
+
+    def keep(self, snapshot: bytes) -> None:
+        """Let a snapshot take the place of all lines."""
+        if self.is_full:
+            raise JournalError("There is no room.")
+        self.snapshot, self.written = snapshot, []
 
     def reserve(self) -> bool:
         """Set room aside, if there is any."""
@@ -44,78 +57,97 @@ class Disk(Memory):
         self.has_reserve = False
 
 
-class Broker:
-    """A core with such a journal, and one client."""
+class Kept:
+    """A broker with such a journal, and one client."""
 
-    def __init__(self, loop: Any) -> None:
+    def __init__(self) -> None:
         self.now = 1_000.0
-        self.core = Core("B1", Limits())
-        self.core.kept = []
+        self.settings = SINGLE.settings("B1")
+        self.broker = LiveBroker.revived(self.settings, "life", self.now, None, [])
         self.disk = Disk()
-        self.recording = Recording(self.disk)  # type: ignore[arg-type]  # as far as it is needed
-        self.safekeeping = Safekeeping(self.recording, self.core, None, loop)
-        self.core.opened(1, "here", "fresh", self.now)
-        self.recording.note(OPENED, self.now, 1, "here", "fresh")
+        self.keeper = Keeper(self.disk)  # type: ignore[arg-type]  # as far as it is needed
+        self.tell(facts.ClientOpened(1, "here", "fresh"))
         self.take(ConnectPacket("writer", clean_start=True, keep_alive=0))
-        self.core.effects.knocks.clear()
-        self.core.admit(1, Admission(), self.now)
-        self.recording.admitted(1, Admission(), self.now)
+        self.broker.knocks.clear()
+        self.tell(facts.ClientAdmitted(1))
+
+    def tell(self, fact: facts.Fact | None) -> None:
+        """Tell the broker something, in turns of their own, as its driver does."""
+        while fact is not None:
+            self.broker.handle(fact, self.now)
+            turn = self.broker.turn(self.now)
+            fact = self.keeper.commit(self.broker, turn.entries)
 
     def take(self, packet: Any) -> None:
-        """Take a packet of the client, in a loop turn of its own."""
+        """Take a packet of the client."""
         self.now += 1
-        self.core.received(1, packet.write(), self.now)
-        assert self.core.kept is not None
-        self.recording.note(RECEIVED, self.now, 1, self.core.kept)
-        self.core.kept.clear()
-        self.safekeeping.commit(self.now)
-
-    def is_refusing(self) -> bool:
-        """Whether it promises nothing at present."""
-        return self.core.state.refusing is not None
+        self.tell(facts.ClientSent(1, packet.write()))
 
     def publish(self, number: int) -> None:
         """Publish at QoS 1."""
         self.take(PublishPacket("news", b"x", qos=QoS.AT_LEAST_ONCE, packet_id=number))
 
-    def again(self) -> Core:
-        """The core as its journal leaves it."""
-        return self.recording.revive(Core("B1", Limits()), None)[0]
+    def look_for_room(self) -> None:
+        """Let so much time pass that the disk is looked at again."""
+        self.now += ROOM_CHECK_S
+        self.tell(self.keeper.look_for_room(self.broker, self.now))
+
+    def is_refusing(self) -> bool:
+        """Whether the broker promises nothing at present."""
+        return self.broker.core.state.refusing is not None
+
+    def again(self) -> LiveBroker:
+        """The broker as its journal leaves it."""
+        return LiveBroker.revived(self.settings, "life 2", self.now, self.disk.snapshot, self.disk.written)
 
 
-class Loop:
-    """Calls nobody."""
-
-    def call_later(self, _seconds: float, _what: Any) -> None:
-        """Do not."""
+def received(broker: LiveBroker) -> int:
+    """How many events a broker has accepted."""
+    return broker.core.state.counters.received
 
 
 def test_what_was_refused_is_not_taken_in_on_replay() -> None:
     """Though its packet is in the journal."""
-    broker = Broker(Loop())
-    broker.publish(1)
-    broker.disk.is_full = True
-    broker.publish(2)
-    broker.publish(3)
-    assert broker.is_refusing()
-    assert broker.core.state.counters.received == 2
-    assert broker.again().state.counters.received == 2
+    kept = Kept()
+    kept.publish(1)
+    kept.disk.is_full = True
+    kept.publish(2)
+    kept.publish(3)
+    assert kept.is_refusing()
+    assert received(kept.broker) == 2
+    assert received(kept.again()) == 2
+
+
+def test_a_full_disk_is_looked_at_now_and_then() -> None:
+    """Not at every turn, and as long as there is no room everything is refused."""
+    kept = Kept()
+    kept.disk.is_full = True
+    kept.publish(1)
+    assert kept.keeper.look_again_s == kept.now + ROOM_CHECK_S
+    kept.disk.is_full = False
+    assert kept.keeper.look_for_room(kept.broker, kept.now + ROOM_CHECK_S / 2) is None
+    kept.disk.is_full = True
+    kept.look_for_room()
+    assert kept.is_refusing()
+    assert kept.keeper.look_again_s == kept.now + ROOM_CHECK_S
 
 
 def test_with_room_again_nothing_is_refused_after_a_restart_either() -> None:
     """What was acknowledged after that is taken in on replay."""
-    broker = Broker(Loop())
-    broker.disk.is_full = True
-    broker.publish(1)
-    broker.safekeeping.look_for_room()
-    assert broker.is_refusing()
-    broker.disk.is_full = False
-    broker.safekeeping.look_for_room()
-    assert not broker.is_refusing()
-    broker.publish(2)
-    revived = broker.again()
-    assert revived.state.refusing is None
-    assert revived.state.counters.received == broker.core.state.counters.received == 2
+    kept = Kept()
+    kept.disk.is_full = True
+    kept.publish(1)
+    kept.look_for_room()
+    assert kept.is_refusing()
+    kept.disk.is_full = False
+    kept.look_for_room()
+    assert not kept.is_refusing()
+    assert kept.keeper.look_again_s is None
+    kept.publish(2)
+    assert received(kept.broker) == 2
+    revived = kept.again()
+    assert revived.core.state.refusing is None
+    assert received(revived) == 2
 
 
 class Wire:
@@ -154,5 +186,30 @@ def test_a_broker_that_was_stopped_knows_it_afterwards(tmp_path: Path) -> None:
         assert session.will is not None
         assert session.will_s is None
         await again.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_topic_of_many_levels_and_other_limits_stop_no_restart(tmp_path: Path) -> None:
+    """One retained event on a topic of 220 levels once made a store that no broker could read again."""
+    broker = BrokerConfig(name="B1", listen="127.0.0.1:0", store=str(tmp_path / "B1"))
+    topic = "/".join("x" for _ in range(220))
+    event = PublishPacket(topic, b"deep", qos=QoS.AT_LEAST_ONCE, packet_id=1, retain=True)
+    hello = ConnectPacket("client", clean_start=True, session_expiry_interval=100)
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        node = Node(Config(brokers=[broker]), "B1", loop)
+        number = Wire(node).number
+        node.received(number, hello.write())
+        node.received(number, event.write())
+        await node.stop()
+        for sessions_max in (10, 20):
+            again = Node(Config(brokers=[broker], limits=Limits(sessions_max=sessions_max)), "B1", loop)
+            kept = again.core.state.retained.get(topic)
+            assert kept is not None
+            assert kept.payload == b"deep"
+            assert "client" in again.core.state.sessions
+            await again.stop()
 
     asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -1,10 +1,11 @@
 """The configurations that `sojourn init` writes say what is true."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from sojourn.live.config import Config, read_config
+from sojourn.live.config import Config, load_config, read_config
 from sojourn.live.templates import TEMPLATES, TemplateError, template
 from sojourn.mqtt.limits import Limits
 
@@ -44,3 +45,12 @@ def test_an_unknown_template_is_refused() -> None:
     """The refusal names those that there are."""
     with pytest.raises(TemplateError, match="building, line, tree, single"):
         template("castle")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_every_broker_has_a_store_of_its_own(name: str, tmp_path: Path) -> None:
+    """Untouched, a template keeps what was acknowledged over a restart, beside the file itself."""
+    file = tmp_path / "brokers.toml"
+    file.write_text(template(name))
+    stores = [broker.store for broker in load_config(file).brokers]
+    assert stores == [str(tmp_path / "stores" / f"B{number + 1}") for number in range(len(stores))]

@@ -49,7 +49,7 @@ def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 30))
     published, delivered = rows(tmp_path, "publications"), rows(tmp_path, "deliveries")
     assert [row["source"] for row in published] == [published[0]["source"]] * 10
-    assert published[0]["source"].startswith("source@B4~")
+    assert str(published[0]["source"]).startswith("source@B4~")
     keys = [(row["source"], row["sequence"]) for row in published]
     assert sorted((row["source"], row["sequence"]) for row in delivered) == sorted(keys)
     assert {row["client"] for row in delivered} == {"reader"}

@@ -1,8 +1,8 @@
 """A small world for `Finder`: brokers with clocks that differ, links that stall and repeat, restless clients.
 
-Messages between two brokers keep their order. A link that is cut keeps what was sent and delivers it when it is
-whole again. A broker crashes with its memory, as after a restart from its journal, or without. The world knows
-which sessions exist, and checks with each step that none is lost or replaced that should not be.
+Messages between two brokers keep their order. A link that is cut keeps what was sent and delivers it when it
+is whole again. A broker crashes with its memory, as after a restart from its journal, or without. The world
+knows which sessions exist, and checks with each step that none is lost or replaced that should not be.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from sojourn.mobility.finding import EVERYBODY, Find, Finder, Found, Result
+from sojourn.mobility.finding import Finder, Result
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 
 PATIENCE_S, NAMED_PATIENCE_S, GIVE_UP_S = 5.0, 1.0, 100.0
 
@@ -175,9 +176,9 @@ class World:
             finder.give(give.client, give.epoch, give.to, held.state)
         finder.gives.clear()
         for message in finder.sends:
-            if isinstance(message, Found) and message.state is not None:
-                if message.epoch <= self.brokers[message.destination].reborn_epoch:
-                    self.lawless.add(message.state)
+            state = message.state if isinstance(message, Found) else None
+            if state is not None and message.epoch <= self.brokers[message.destination].reborn_epoch:
+                self.lawless.add(state)
             others = [other for other in range(len(self.brokers)) if other != number]
             for to in others if message.destination == EVERYBODY else [message.destination]:
                 self.wires[number, to].append(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -59,7 +60,7 @@ def happen(world: World, clients: int, last: dict[int, int], kinds: frozenset[st
     elif kind == "notice":
         world.notice()
     elif kind in kinds:
-        trouble = {
+        trouble: dict[str, Callable[[], None]] = {
             "stall": world.stall,
             "crash": lambda: world.crash(broker, forgets=False),
             "amnesia": lambda: world.crash(broker, forgets=True),
@@ -135,7 +136,7 @@ def test_of_a_hundred_connections_at_once_one_survives(seed: int, skew_s: float,
 
 
 def test_equal_epochs_are_told_apart_by_the_number_of_the_broker() -> None:
-    """Two connections in the same millisecond, neither of which knows of the other: the higher number is in."""
+    """Connections in the same millisecond that do not know of one another: the highest number is in."""
     world = whole(3)
     connections = [world.connect(broker, CLIENT) for broker in range(3)]
     shuffle(world)
@@ -184,7 +185,7 @@ def test_a_session_out_of_reach_is_not_replaced_and_is_found_later() -> None:
 
 
 def test_a_session_that_comes_late_is_found_where_it_came() -> None:
-    """The asker gave up and the client left; the old broker answers the old question; a third one finds it."""
+    """The asker gave up and the client left; the old broker answers the old question; a third finds it."""
     world = whole(3)
     world.connect(0, CLIENT)
     shuffle(world)
@@ -272,7 +273,7 @@ def test_the_named_broker_is_only_a_hint() -> None:
 
 @pytest.mark.parametrize("is_present", [False, True])
 def test_a_broker_whose_clock_is_ahead_delays_nobody(is_present: bool) -> None:
-    """Roamers from there are let in at once if they have left, and with the second try if they seem present."""
+    """Roamers from there are let in at once if they have left, with the second try if they seem present."""
     world = whole(3)
     world.brokers[0].skew_s = 25.0
     world.brokers[0].held[CLIENT] = held = world.new_session(int(world.local_s(0) * 1000))

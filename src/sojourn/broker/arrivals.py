@@ -19,7 +19,8 @@ from sojourn.broker.clients import Clients
 from sojourn.broker.links import Links
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
-from sojourn.mobility.finding import EVERYBODY, Find, Finder, Found, Result
+from sojourn.mobility.finding import Finder, Result
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
 from sojourn.mqtt.content import property_values
 from sojourn.mqtt.core import Core

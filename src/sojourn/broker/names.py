@@ -11,6 +11,7 @@ intersects it: subscriptions then reach every broker, and events only those that
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from sojourn.interest import Advertisement, Event, Filter
@@ -58,6 +59,19 @@ class LiveInterests(FilterInterests):
             self._by_topic.clear()
             self._paths = {path for wanted in self.subs.values() for path in _paths(wanted)}
 
+    def restore(
+        self,
+        ads: Mapping[int, Advertisement],
+        subs: Mapping[int, Filter],
+        ads_of: Mapping[int, Iterable[int]],
+        ad_above: Mapping[int, Iterable[int]],
+        sub_above: Mapping[int, Iterable[int]],
+    ) -> None:
+        """Be as another table was, given its interests by number and how they relate."""
+        super().restore(ads, subs, ads_of, ad_above, sub_above)
+        self._by_topic.clear()
+        self._paths = {path for wanted in subs.values() for path in _paths(wanted)}
+
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order; by its topic where that decides."""
         paths = self._paths
@@ -93,6 +107,10 @@ class Names:
             number = self._numbers[name] = self._last
             self._names[number] = name
         return number
+
+    def reindex(self) -> None:
+        """Find the numbers again, given the names."""
+        self._numbers = {name: number for number, name in self._names.items()}
 
     @property
     def size(self) -> int:

@@ -40,7 +40,7 @@ from sojourn.broker.wire import (
     Status,
 )
 from sojourn.mobility import facts
-from sojourn.mobility.finding import FIND, FOUND
+from sojourn.mobility.finding_messages import FIND, FOUND
 from sojourn.mqtt.core import Core
 from sojourn.routing.messages import Kind
 

@@ -21,7 +21,7 @@ import mqtt5
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.mobility.finding import EVERYBODY, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
 from sojourn.mqtt.message import PLAIN, Properties, new_message

@@ -27,6 +27,7 @@ COMMANDS = {
     "pub": "sojourn.cli.pub:pub",
     "sub": "sojourn.cli.sub:sub",
     "password": "sojourn.cli.password:password",
+    "store": "sojourn.cli.store:app",
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",
     "tree": "sojourn.cli.tree:tree",

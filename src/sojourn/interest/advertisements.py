@@ -39,9 +39,12 @@ class Advertisement:
         object.__setattr__(self, "_hash", hash(self.allowed))
 
     @classmethod
-    def parse(cls, text: str) -> Advertisement:
-        """Read SQL such as `product = 'computer' AND price <= 1500`, or refuse it."""
-        expression = syntax.read(text)
+    def parse(cls, text: str, *, limited: bool = True) -> Advertisement:
+        """Read SQL such as `product = 'computer' AND price <= 1500`, or refuse it.
+
+        What `str` wrote of an advertisement is read without limits on its length.
+        """
+        expression = syntax.read(text, limited=limited)
         if expression == syntax.Constant(value=False):  # how an advertisement of nothing is written
             return cls(())
         return cls.of(_sets(expression).items())

@@ -102,9 +102,12 @@ class Filter:
         object.__setattr__(self, "_hash", hash(self.conjunctions))
 
     @classmethod
-    def parse(cls, text: str) -> Filter:
-        """Read SQL such as `product = 'computer' AND price <= 1600`, or refuse it with its position."""
-        expression = syntax.read(text)
+    def parse(cls, text: str, *, limited: bool = True) -> Filter:
+        """Read SQL such as `product = 'computer' AND price <= 1600`, or refuse it with its position.
+
+        What `str` wrote of a filter is read without limits on its length.
+        """
+        expression = syntax.read(text, limited=limited)
         try:
             return cls.union(_distribute(expression, negated=False))
         except TopicsTooComplexError as error:

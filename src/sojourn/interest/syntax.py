@@ -133,11 +133,15 @@ _OPERATORS = {
 _SAYS_WHAT_WAS_EXPECTED = "a comparison such as = <> < <= > >= BETWEEN IN LIKE or IS NULL"
 
 
-def read(text: str) -> Expression:
-    """Read a filter's text, or refuse it with the character that is at fault."""
+def read(text: str, *, limited: bool = True) -> Expression:
+    """Read a filter's text, or refuse it with the character that is at fault.
+
+    Without limits on its length a normal form is read that we wrote ourselves, which may be longer than what
+    it came from.
+    """
     if not isinstance(text, str):
         raise FilterSyntaxError(f"A filter is a text, not a {type(text).__name__}", str(text)[:80], 0)
-    if len(text) > CHARACTERS_MAX:
+    if limited and len(text) > CHARACTERS_MAX:
         raise FilterSyntaxError(
             f"A filter has at most {CHARACTERS_MAX} characters; this one has {len(text)}",
             text,
@@ -146,7 +150,7 @@ def read(text: str) -> Expression:
     for at, character in enumerate(text):
         if character == "\x00" or "\ud800" <= character <= "\udfff":
             raise FilterSyntaxError("U+0000 and half surrogate pairs cannot stand in a filter", text, at)
-    return _Reader(text).filter()
+    return _Reader(text, limited=limited).filter()
 
 
 def _cut(text: str) -> list[Token]:
@@ -171,8 +175,9 @@ def _cut(text: str) -> list[Token]:
 class _Reader:
     """Reads the words once, from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, limited: bool) -> None:
         self.text = text
+        self.limited = limited
         self.words = _cut(text)
         self.next = 0
         self.predicates = 0
@@ -379,7 +384,7 @@ class _Reader:
 
     def count_predicate(self) -> None:
         self.predicates += 1
-        if self.predicates > PREDICATES_MAX:
+        if self.limited and self.predicates > PREDICATES_MAX:
             self.fail(f"A filter has at most {PREDICATES_MAX} predicates")
 
     # ------------------------------------------------------------------ refusals

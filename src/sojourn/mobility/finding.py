@@ -16,23 +16,26 @@ A connection is a *pair*, its epoch and its broker's number, and pairs are order
   growing pairs only, and of several connections at once the latest gets it.
 - An asker with an earlier pair is told the later one. The broker of the later connection alone knows whether
   the client is still there: if so, the asker is superseded; if not, it takes an epoch that is later still and
-  asks again, for it has a live connection and is right. Who hears of a later connection from a third broker asks
-  the broker of that connection.
-- A broker that asked and has not been answered by all may yet be sent the session: it has *debts* outstanding.
-  It does not say that it has none before they are settled. A later asker becomes its *heir*, who gets what comes,
-  or the news that nothing came. While all debtors are out of reach the heir is told whom it waits for.
-- So a client starts anew only if every broker said that it has nothing and expects nothing. If some are out of
-  reach, or silent for too long, the search ends as `unreachable` and the client is to try again; only when all
-  of them have been out of reach for `give_up_s` is it given a new session.
+  asks again, for it has a live connection and is right. Who hears of a later connection from a third broker
+  asks the broker of that connection.
+- A broker that asked and has not been answered by all may yet be sent the session: it has *debts*
+  outstanding. It does not say that it has none before they are settled. A later asker becomes its *heir*, who
+  gets what comes, or the news that nothing came. While all debtors are out of reach the heir is told whom it
+  waits for.
+- So a client starts anew only if every broker said that it has nothing and expects nothing. If some are out
+  of reach, or silent for too long, the search ends as `unreachable` and the client is to try again; only when
+  all of them have been out of reach for `give_up_s` is it given a new session.
 - The questions stay with the links. What is given later comes here, though nobody waits: it goes on to the
-  latest connection that is known, or is kept here for the client (a late result).
-- A session that comes for an epoch that already has one (`settled`) is a repetition, or was given up before.
+  heir, or is kept here for the client (a late result).
+- A session that comes for an epoch that already had one (`settled`) is a repetition, or was given up before.
+- After a clean start, or when a session was given up, there may be two. Whoever has one and hears of the
+  other meets it: the later pair stays.
 
-Why nobody is overlooked: suppose all brokers said no to an asker while the session travelled. Then some broker G
-gave it away before it was asked, to a broker T that got it after it was asked. T had no debts then, so it asked
-for the session only after it knew the asker, with a later pair; and G, which knew that pair when it was asked, has
-told of it. This rests on the order of messages between two brokers and on the memory of who asked, which is
-limited (`TRAILS_MAX`, `forget_until`) and lost with a broker's store.
+Why nobody is overlooked: suppose all brokers said no to an asker while the session travelled. Then some
+broker G gave it away before it was asked, to a broker T that got it after it was asked. T had no debts then,
+so it asked for the session only after it knew the asker, with a later pair; and G, which knew that pair when
+it was asked, has told of it. This rests on the order of messages between two brokers and on the memory of who
+asked, which is limited (`TRAILS_MAX`, `forget_until`) and lost with a broker's store.
 
 This is a core: no clock, no sockets, plain state. Messages go hop by hop like all that have a destination.
 """
@@ -41,57 +44,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from sojourn.mobility.epochs import EPOCH_END, EpochClock
+from sojourn.mobility.finding_messages import EVERYBODY, FIND, FOUND, Find, Found
 from sojourn.mobility.trails import Debt, Heir, Pair, Search, Trail
 
-EVERYBODY = -1
-"""The destination of a question to all brokers."""
+__all__ = ["EVERYBODY", "FIND", "FOUND", "Find", "Finder", "Found", "Give", "Result"]
+
 TRAILS_MAX = 10_000
 """Clients that something is remembered of, besides those that are being looked for."""
 OVERTAKES_MAX = 4
-"""How often a search may take a later epoch; after that, others that overtake it as often are in the right."""
-FIND, FOUND = 32, 33
-"""Kinds of messages, beyond those of `routing.messages`, which no router sees."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Find:
-    """The client connected to the sender under this epoch; whoever has its session is to give it."""
-
-    kind: ClassVar[int] = FIND
-    destination: int
-    sender: int
-    client: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The answer to a `Find` of that epoch."""
-
-    kind: ClassVar[int] = FOUND
-    destination: int
-    sender: int
-    client: int
-    epoch: int
-    held_epoch: int
-    """The epoch of a later connection of the client, or 0 if none is known."""
-    held_at: int
-    """The broker of that connection. If it is the sender, that has the last word about it."""
-    present: bool
-    """Whether the client is still connected there, or waits for its session; only the broker itself knows."""
-    holds: bool
-    """Whether the sender has a session of the client, and keeps it."""
-    waits_for: tuple[int, ...]
-    """Brokers out of reach that may still send the session here; another answer follows when they have spoken."""
-    holder: int
-    """The broker that had the session, and still has what is stored for the client: not always the sender,
-    who may have passed on what came too late for itself."""
-    state: bytes | None
-    """The session, which is the asker's from now on."""
+"""How often a search may take a later epoch; who is overtaken more often than that is superseded."""
 
 
 class Result(NamedTuple):
@@ -107,8 +71,8 @@ class Result(NamedTuple):
     holder: int | None = None
     """The broker that had it."""
     superseded: bool = False
-    """The client has connected elsewhere since. If nothing was asked (0), the session here is to end: `holder` has
-    another one with a later epoch, which stays."""
+    """The client has connected elsewhere since. If nothing was asked (0), the session here is to end:
+    `holder` has another one with a later epoch, which stays."""
     unreachable: frozenset[int] = frozenset()
     """Brokers that may have the session and did not answer; the client is to try again."""
     given_up: frozenset[int] = frozenset()
@@ -143,7 +107,7 @@ class Finder:
         """How long brokers must have been out of reach before a session is given up that may be with them."""
         self.out_of_reach: Mapping[int, float] = {}
         """By broker that is out of reach: since when. The driver replaces it, and calls `time_passed`."""
-        self.clock = EpochClock()
+        self.clock = EpochClock(number, brokers)
         self._searches: dict[int, Search] = {}
         self._trails: OrderedDict[int, Trail] = OrderedDict()
         """By client, the one longest not spoken of first."""
@@ -259,7 +223,7 @@ class Finder:
         trail.excuses.pop(broker, None)
 
     def _overtake(self, client: int, trail: Trail, search: Search, now: float) -> None:
-        """A later connection that was heard of is not there any more: ask under an epoch that is later still."""
+        """A later connection is not there any more: ask under an epoch that is later still."""
         search.overtakes += 1
         if search.overtakes > OVERTAKES_MAX or trail.latest[0] + 1 >= EPOCH_END:
             self._supersede(client, search)
@@ -302,7 +266,7 @@ class Finder:
         self._review(client, trail, now)
 
     def _remind(self, client: int, trail: Trail, now: float) -> None:
-        """Ask those again who should have answered: they may have lost their memory, and the question with it."""
+        """Ask those again who should have answered: they may have lost their memory, with the question."""
         for broker, debt in trail.debts.items():
             if broker not in self.out_of_reach and now - debt.asked_s >= self._patience_s:
                 trail.debts[broker] = Debt(debt.epoch, now)
@@ -365,8 +329,9 @@ class Finder:
     def _meet_rival(self, message: Found, own_epoch: int, now: float, *, present: bool) -> None:
         """There is a session here, and perhaps a later one elsewhere: one of them ends.
 
-        That happens after a client began anew while its session was out of reach. Of two sessions the later pair
-        stays, for both brokers must come to the same end; but one whose client is here takes a later epoch first.
+        That happens after a client began anew while its session was out of reach. Of two sessions the later
+        pair stays, for both brokers must come to the same end; but one whose client is here, while that of
+        the other is not, takes a later epoch first.
         """
         client = message.client
         own, rival = (own_epoch, self.number), (message.held_epoch, message.held_at)
@@ -431,7 +396,7 @@ class Finder:
             self._review(client, self._trails[client], now)
 
     def next_moment(self) -> float | None:
-        """When `time_passed` has something to do, at the latest, if no broker comes into reach or goes out."""
+        """When `time_passed` has something to do, at the latest, if nobody comes into reach or goes out."""
         return min((search.deadline_s for search in self._searches.values()), default=None)
 
     def _review(self, client: int, trail: Trail, now: float) -> None:

@@ -181,6 +181,7 @@ class Publisher:
         allowed = session.permissions.publish_if if session.permissions is not None else None
         if allowed is not None and not allowed.matches(event_of(message)):
             raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, "You may not publish such attributes.")
+        message.event = None  # it was made before the message had its number
         if message.retain:
             self._number(message, now)  # first: its number decides which of two messages is retained
             if not self.shared.retained.keep(message):

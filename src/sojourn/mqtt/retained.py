@@ -6,14 +6,14 @@ where numbers are equal its source. An empty message leaves a *tombstone*, the k
 does one whose time ran out: an older message that comes late is then known to be old. Tombstones take no
 room from messages; they are forgotten when their date is a day ago, or earlier where there are too many.
 
-A tree of levels is as deep as its topics. Nothing here calls itself, and what is pickled is flat.
+A tree of levels is as deep as its topics. Nothing here calls itself, and a store holds it flat.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sojourn.mqtt.message import Message, new_message
 
@@ -36,7 +36,7 @@ class _Node:
         self.message: Message | None = None
 
 
-class _Tombstone(NamedTuple):
+class Tombstone(NamedTuple):
     """What is left of a topic's message: its key."""
 
     sequence: int
@@ -63,18 +63,13 @@ class Retained:
         """The same messages by the levels of their topics."""
         self._expiring: list[tuple[float, str]] = []
         """A heap of when messages' times run out; some were replaced since."""
-        self._tombstones: dict[str, _Tombstone] = {}
+        self._tombstones: dict[str, Tombstone] = {}
         """By topic without a message, the earliest first."""
         self._tombstone_bytes = 0
         self.bytes = 0
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the tree, which may be too deep and is made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "_root"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state, and make the tree again."""
-        self.__dict__.update(state)
+    def rebuild(self) -> None:
+        """Make the tree again of the messages that are kept."""
         self._root = _Node()
         for message in self._kept.values():
             self._place(message)
@@ -160,7 +155,7 @@ class Retained:
         """Keep nothing for a message's topic but the message's key."""
         self.forget(message.topic)
         tombstones = self._tombstones
-        tombstones[message.topic] = _Tombstone(*key_of(message))
+        tombstones[message.topic] = Tombstone(*key_of(message))
         self._tombstone_bytes += len(message.topic) + len(message.source)
         while tombstones:
             earliest = next(iter(tombstones))

@@ -10,6 +10,7 @@ content are looked at later, by whoever delivers: a route only keeps them apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sojourn.interest import Filter
@@ -152,6 +153,36 @@ class TopicTree:
         else:
             self._remove_below(subscription)
         self._forget_routes(subscription.pattern)
+
+    def subscriptions(self) -> Iterator[Subscription]:
+        """Yield all subscriptions but the shared ones, those of each topic filter in their order."""
+        for owners in self._exact.values():
+            yield from owners.values()
+        waiting = [self._root]
+        while waiting:
+            node = waiting.pop()
+            yield from node.ends.values()
+            yield from node.rests.values()
+            waiting += reversed(node.below.values())
+
+    def shares(self) -> Iterator[Share]:
+        """Yield all shared subscriptions, in their order."""
+        yield from self._shares.values()
+
+    def restore(
+        self,
+        subscriptions: Iterable[Subscription],
+        shares: Iterable[tuple[int, int, Iterable[Subscription]]],
+    ) -> None:
+        """Enter what was entered before: subscriptions, and the two counts and the members of shares."""
+        for one in subscriptions:
+            self.add(one)
+        for turn, turn_unsure, members in shares:
+            share = Share()
+            share.turn, share.turn_unsure = turn, turn_unsure
+            for one in members:
+                share.members[one.session] = one
+                self._shares[one.share, one.pattern] = share
 
     def route(self, topic: str) -> Route:
         """Return what is to be done with messages of a topic."""

@@ -13,7 +13,7 @@ Events are matched by the index of `interest.index`, under the subscriptions' nu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from sojourn.interest.advertisements import Advertisement
@@ -89,6 +89,10 @@ class FilterInterests(Interests):
         number = self.enter_ad(
             above=above, below=below, subs=[sub for sub in subs if ad.intersects(self.subs[sub])]
         )
+        self._file_ad(number, ad, tops)
+        return number
+
+    def _file_ad(self, number: int, ad: Advertisement, tops: Names) -> None:
         self._ad_numbers[ad] = number
         self.ads[number] = ad
         self._ad_tops[number] = tops
@@ -97,7 +101,6 @@ class FilterInterests(Interests):
         lead = _lead(ad.allowed)
         if lead is not None:
             self._ads_by_lead.file(number, *lead)
-        return number
 
     def subscription(self, wanted: Filter) -> int:
         """The number of a subscription, entered if it is new."""
@@ -114,13 +117,38 @@ class FilterInterests(Interests):
         number = self.enter_sub(
             above=above, below=below, ads=[ad for ad in ads if self.ads[ad].intersects(wanted)]
         )
+        self._file_sub(number, wanted, tops)
+        self._index.add(number, wanted)
+        return number
+
+    def _file_sub(self, number: int, wanted: Filter, tops: _Tops) -> None:
         self._sub_numbers[wanted] = number
         self.subs[number] = wanted
         self._sub_tops[number] = tops
-        self._index.add(number, wanted)
         for conjunction in wanted.conjunctions:
             self._file(number, conjunction)
-        return number
+
+    def restore(
+        self,
+        ads: Mapping[int, Advertisement],
+        subs: Mapping[int, Filter],
+        ads_of: Mapping[int, Iterable[int]],
+        ad_above: Mapping[int, Iterable[int]],
+        sub_above: Mapping[int, Iterable[int]],
+    ) -> None:
+        """Be as another table was, given its interests by number and how they relate."""
+        self.restore_relations(ads, ads_of, ad_above, sub_above)
+        for book in (self.ads, self.subs, self._ad_numbers, self._sub_numbers, self._ad_tops, self._sub_tops):
+            book.clear()
+        self._ads_by_all, self._ads_by_lead = Shelves(), Shelves()
+        self._subs_by_all, self._subs_by_lead = Shelves(), Shelves()
+        self._subs_without_lead = []
+        for number, ad in ads.items():
+            self._file_ad(number, ad, _tops(ad.allowed))
+        for number, wanted in subs.items():
+            self._file_sub(number, wanted, _Tops(wanted))
+        self._index = FilterIndex()
+        self._index.add_many(subs.keys(), subs.values())
 
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
         """Forget interests that nobody speaks of; the index is made anew if more goes than stays."""

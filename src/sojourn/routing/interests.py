@@ -15,7 +15,7 @@ With `covering` off nothing covers anything, and every interest travels.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from sojourn.interest.events import Event
@@ -76,6 +76,31 @@ class Interests(ABC):
             _introduce(self.sub_kin, sub, above, below)
         self.version += 1
         return sub
+
+    def restore_relations(
+        self,
+        ads: Iterable[int],
+        ads_of: Mapping[int, Iterable[int]],
+        ad_above: Mapping[int, Iterable[int]],
+        sub_above: Mapping[int, Iterable[int]],
+    ) -> None:
+        """Be as another table was, given what intersects each subscription, and what covers what.
+
+        These are not found again: what is held back from neighbours rests on the relations that were known.
+        """
+        for book in (self.subs_of, self.ads_of, self.ad_kin, self.sub_kin):
+            book.clear()
+        for ad in ads:
+            self.subs_of[ad] = {}
+            self.ad_kin[ad] = None
+        for sub, related in ads_of.items():
+            self.ads_of[sub] = dict.fromkeys(related)
+            self.sub_kin[sub] = None
+            for ad in self.ads_of[sub]:
+                self.subs_of[ad][sub] = None
+        for families, given in ((self.ad_kin, ad_above), (self.sub_kin, sub_above)):
+            for one, above in given.items():
+                _introduce(families, one, above, ())
 
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
         """Forget advertisements and subscriptions that nobody speaks of, and how they relate to others."""

@@ -1,7 +1,8 @@
 """Loading what takes a while to load, before it is needed on the loop.
 
 The kernels of the filter index are compiled once a machine and then read from disk, which still takes about a
-second. A broker has that done in a thread while it serves, and uses the index from then on.
+second. A broker alone has that done in a thread while it serves, and uses the index from then on; one that
+routes needs it for its first subscription, and loads it before it listens.
 """
 
 from __future__ import annotations

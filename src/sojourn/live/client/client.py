@@ -29,15 +29,7 @@ import mqtt5
 from sojourn.interest import Advertisement, Filter
 from sojourn.live.client.answers import PACKET_IDS, Answers
 from sojourn.live.client.inbox import Inbox, Received
-from sojourn.live.client.link import (
-    NO,
-    Address,
-    ClientError,
-    Connection,
-    Link,
-    RefusedError,
-    UnreachableError,
-)
+from sojourn.live.client.link import ANSWER_S, NO, Address, ClientError, Connection, Link, RefusedError
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
     UserProperties,
@@ -52,7 +44,6 @@ from sojourn.live.client.patience import LONGEST_PAUSE_S, Patience, jittered, lo
 from sojourn.live.client.quench import Quench
 from sojourn.mqtt import conventions
 
-ANSWER_S = 10.0
 REDIRECTIONS_MAX = 5
 LOG_MAX = 1_000
 PACKET_BYTES_MAX = 256 << 20
@@ -196,18 +187,7 @@ class Client:
     async def _connect_once(self) -> None:
         for _ in range(REDIRECTIONS_MAX):
             link = await Link.open(self.address, self._on_packet, self._on_lost, self._tls)
-            answer = self._expect("connect", 0)
-            link.send(self._hello())
-            try:
-                async with asyncio.timeout(ANSWER_S):
-                    connack: mqtt5.ConnAckPacket = await answer
-            except BaseException as error:
-                self._answers.drop("connect")
-                link.close("no answer", abrupt=True)
-                if isinstance(error, TimeoutError):
-                    text = f"{self.address} does not answer; is it an MQTT 5 broker?"
-                    raise UnreachableError(text) from None
-                raise
+            connack = await link.greet(self._hello(), self._expect("connect", 0), self.address)
             if connack.reason_code in ELSEWHERE and connack.server_reference:
                 link.close("redirected")
                 self.address = Address.parse(connack.server_reference.split()[0])

@@ -22,6 +22,8 @@ PORT, TLS_PORT = 1883, 8883
 PACKET_BYTES_MAX = 16 << 20
 OPEN_S = 10.0
 """How long a connection may take to stand."""
+ANSWER_S = 10.0
+"""How long a broker may take to answer."""
 
 
 class ClientError(SojournError):
@@ -141,6 +143,21 @@ class Link(asyncio.Protocol):
             transport.abort()
             raise UnreachableError(f"{address} cannot be reached (connection refused).")
         return link
+
+    async def greet(
+        self, hello: mqtt5.ConnectPacket, answer: asyncio.Future[mqtt5.ConnAckPacket], address: Address
+    ) -> mqtt5.ConnAckPacket:
+        """Say hello and return the answer; a connection on which there is none is ended."""
+        self.send(hello)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await answer
+        except TimeoutError:
+            self.close("no answer", abrupt=True)
+            raise UnreachableError(f"{address} does not answer; is it an MQTT 5 broker?") from None
+        except BaseException:
+            self.close("no answer", abrupt=True)
+            raise
 
     @property
     def alive(self) -> bool:

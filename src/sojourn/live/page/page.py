@@ -185,14 +185,16 @@ class PageServer:
         self._asking.pop(writer, None)
         self._watching.add(writer)
         writer.write(self._head("200 OK", "text/event-stream"))
-        gone = asyncio.ensure_future(reader.read(1))  # who watches has nothing more to say
+        # Who watches has nothing more to say.
+        gone: asyncio.Future[Any] = asyncio.ensure_future(reader.read(1))
         try:
             while not (writer.is_closing() or gone.done()):
                 writer.write(b"data: " + self._state() + b"\n\n")
                 async with asyncio.timeout(REQUEST_S):
                     await writer.drain()
                 assert self._next is not None
-                await asyncio.wait({gone, self._next}, return_when=asyncio.FIRST_COMPLETED)
+                both: set[asyncio.Future[Any]] = {gone, self._next}
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()
 

@@ -4,42 +4,61 @@ The cores are deterministic: fed the same facts at the same times they end in th
 keeps no tables of sessions, queues or links. It keeps the facts, and now and then a snapshot of the whole
 state so that a restart need not begin with the first one.
 
-    journal = Journal.open(path, version)
+    journal = Journal.open(path, broker="B1")
     state, entries = journal.replay()        # state is the last snapshot, or None
     …
     journal.append(entry)                    # as often as facts arrive
     journal.commit()                         # once a loop turn, before anybody is told of an effect
     journal.keep(state)                      # a snapshot of everything committed so far
 
-SQLite (WAL) does the writing. A commit is on disk as far as a killed process is concerned; with
-`power_safe` it is also synced, so that it survives the machine. All facts of a loop turn are one row: that is
-the group commit.
+A store is a folder that one process uses at a time:
 
-When a commit fails (a full disk above all) the entries stay pending and `commit` says why; the broker then
-refuses what it would have to promise, and tries again with a snapshot once there is room, since facts were
-handled in between that the journal has not seen.
+| file | what it holds |
+| --- | --- |
+| `about` | what the folder is, for which broker, and which release made it; JSON |
+| `journal.N` | the batches from number N on, one a commit (`broker/records.py`) |
+| `snapshot.N` | the state before batch N; none at first, when N is 1 |
+| `lock` | held while a process uses the store |
+| `reserve` | room set aside for the day the disk is full |
+
+What is promised: a commit that returned survives the death of the process. With `power_safe` it also survives
+a failure of power, for which every commit waits until the disk has it: with batches of seven small entries a
+busy machine with a virtual disk made 100,000 commits a second without it and 200 with it. Snapshots are
+always synced before they take the place of what led to them. Whatever was cut short (a torn tail) is cut off
+at the next start; damage is never read past, and refused with the command that looks at it.
+
+When a commit fails (a full disk above all) no half batch is left behind, the entries stay pending and
+`commit` says why; the broker then refuses what it would have to promise, and tries again with a snapshot once
+there is room, since facts were handled in between that the journal has not seen.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
+from sojourn.broker.records import (
+    SEGMENT_HEAD_BYTES,
+    RecordError,
+    SegmentReader,
+    Verdict,
+    read_snapshot,
+    segment_head,
+    write_batch,
+    write_snapshot,
+)
 from sojourn.errors import SojournError
+from sojourn.live.store.folder import FolderError, StoreFolder, write_all, write_file
 
-SCHEMA = 1
-REPLAY_BATCH = 256
 MAX_PENDING_BYTES = 64 << 20
 """Entries are dropped from a journal that cannot be written once they reach this; see `torn`."""
 RESERVE_BYTES = 8 << 20
 """Room set aside on the disk, so that what was taken in when it filled up can still be made safe."""
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[bytes]).decode
+_log = logging.getLogger("sojourn.store")
 
 
 class JournalError(SojournError):
@@ -49,11 +68,23 @@ class JournalError(SojournError):
 class Journal:
     """One broker's facts on disk."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
-        self._connection = connection
-        self._path = path
+    def __init__(self, folder: StoreFolder, first: int, *, power_safe: bool) -> None:
+        self._folder = folder
+        self._path = folder.path
+        self._power_safe = power_safe
+        self._first = first
+        """The number of the first batch of the segment, and of the snapshot before it."""
+        self._file = -1
+        self._size = 0
+        """Bytes of the segment that are whole; beyond them nothing counts."""
+        self._is_dirty = False
+        """Whether bytes of a failed write may lie beyond that."""
+        self._next = first
+        self._snapshot_bytes = 0
         self._pending: list[bytes] = []
         self._pending_bytes = 0
+        self.cut_bytes = 0
+        """Bytes of a torn tail that were cut off when the journal was opened."""
         self.torn = False
         """Facts were handled that are not in the journal: only a snapshot mends it."""
         self.entries = 0
@@ -62,45 +93,90 @@ class Journal:
         """Their size."""
 
     @classmethod
-    def open(
-        cls, path: str | Path, version: str = "x", *, broker: str = "", power_safe: bool = False
-    ) -> Journal:
-        """Open the journal at a path, or begin one; `version` names the release whose states it holds."""
+    def open(cls, path: str | Path, *, broker: str, power_safe: bool = False) -> Journal:
+        """Open the store at a path, or begin one; it belongs to the broker of that name."""
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {'FULL' if power_safe else 'NORMAL'}")
-            connection.execute("PRAGMA wal_autocheckpoint = 4000")
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            _prepare(connection, version, str(path))
-        except sqlite3.DatabaseError as error:
-            raise JournalError(
-                f"The store {path} cannot be opened: {error}; check that no other broker uses it."
-            ) from None
+            folder = StoreFolder.taken(Path(path), broker)
+        except FolderError as error:
+            raise JournalError(str(error)) from None
+        try:
+            journal = cls(folder, folder.first(), power_safe=power_safe)
+            journal._begin()
         except OSError as error:
-            raise JournalError(f"The folder of the store {path} cannot be made: {error.strerror}.") from None
-        return cls(connection, str(path))
+            folder.close()
+            raise JournalError(f"The store {path} cannot be opened: {error.strerror}.") from None
+        except JournalError:
+            folder.close()
+            raise
+        return journal
+
+    def _begin(self) -> None:
+        """Find the end of the segment, cut off what was torn, and be ready to write on."""
+        folder = self._folder
+        snapshot, segment = folder.snapshot(self._first), folder.segment(self._first)
+        if snapshot.exists():
+            self._snapshot_bytes = snapshot.stat().st_size
+        elif self._first != 1:
+            raise self._damaged(f"snapshot.{self._first} is missing")
+        if not segment.exists():
+            if self._first != 1 or snapshot.exists():
+                raise self._damaged(f"journal.{self._first} is missing")
+            write_file(segment, segment_head(1))
+            folder.sync()
+        reader = SegmentReader(segment.read_bytes(), self._first)
+        for batch in reader:
+            self.entries += len(batch.entries)
+        ending = reader.ending
+        if ending.verdict is Verdict.CORRUPT:
+            raise self._damaged(f"journal.{self._first} at byte {ending.at}: {ending.why}")
+        self._file = os.open(segment, os.O_RDWR)
+        self._size, self._next = ending.at, ending.next_number
+        if ending.verdict is Verdict.TORN:
+            self._cut(segment.stat().st_size - ending.at, ending.why)
+        self.bytes = self._size - SEGMENT_HEAD_BYTES
+
+    def _cut(self, torn_bytes: int, why: str) -> None:
+        """Cut off a write that was cut short; nobody was told of it."""
+        self.cut_bytes = torn_bytes
+        _log.warning("store", extra={"store": str(self._path), "cut_bytes": torn_bytes, "why": why})
+        os.ftruncate(self._file, self._size)
+        if not self._size:  # not even the head was there
+            write_all(self._file, segment_head(self._first), 0)
+            self._size = SEGMENT_HEAD_BYTES
+        os.fsync(self._file)
+
+    def _damaged(self, what: str) -> JournalError:
+        return JournalError(
+            f"The store {self._path} is damaged ({what}); `sojourn store check {self._path}` looks at it, "
+            f"`sojourn store repair {self._path}` gives up what is lost."
+        )
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the store is on disk, without what is set aside."""
+        return self._size + self._snapshot_bytes
 
     def replay(self) -> tuple[bytes | None, Iterator[bytes]]:
         """The last snapshot, or None, and the entries committed after it, in order."""
-        row = self._connection.execute("SELECT last, state FROM snapshot").fetchone()
-        last, state = row if row is not None else (0, None)
-        return state, self._entries_after(last)
+        return self._state(), self._entries()
 
-    def _entries_after(self, last: int) -> Iterator[bytes]:
-        while True:
-            rows = self._connection.execute(
-                "SELECT turn, facts FROM journal WHERE turn > ? ORDER BY turn LIMIT ?", (last, REPLAY_BATCH)
-            ).fetchall()
-            if not rows:
-                return
-            last = rows[-1][0]
-            for _, facts in rows:
-                entries = _decode(facts)
-                self.entries += len(entries)
-                self.bytes += len(facts)
-                yield from entries
+    def _state(self) -> bytes | None:
+        snapshot = self._folder.snapshot(self._first)
+        if not snapshot.exists():
+            return None
+        try:
+            return read_snapshot(snapshot.read_bytes(), self._first)
+        except RecordError as error:
+            raise self._damaged(f"snapshot.{self._first}: {error}") from None
+        except OSError as error:
+            raise JournalError(f"The store {self._path} cannot be read: {error.strerror}.") from None
+
+    def _entries(self) -> Iterator[bytes]:
+        reader = SegmentReader(os.pread(self._file, self._size, 0), self._first)
+        for batch in reader:
+            yield from batch.entries
+        if reader.ending.verdict is not Verdict.CLEAN:
+            raise self._damaged(f"journal.{self._first} at byte {reader.ending.at}: {reader.ending.why}")
 
     def append(self, entry: bytes) -> None:
         """Note a fact; it is safe after the next `commit`."""
@@ -113,23 +189,41 @@ class Journal:
         return len(self._pending)
 
     def commit(self) -> None:
-        """Make everything appended safe, as one row; if that fails, say so and keep it pending."""
+        """Make everything appended safe, as one batch; if that fails, say so and keep it pending."""
         if not self._pending:
             return
         if self.torn:
             self._forget_pending()
             raise JournalError(f"The store {self._path} is waiting for room.")
-        facts = _encode(self._pending)
+        batch = write_batch(self._next, self._pending)
         try:
-            self._connection.execute("INSERT INTO journal (facts) VALUES (?)", (facts,))
-        except sqlite3.Error as error:
+            self._write(batch)
+        except OSError as error:
             if self._pending_bytes > MAX_PENDING_BYTES:
                 self.torn = True
                 self._forget_pending()
-            raise JournalError(f"The store {self._path} cannot be written: {error}.") from None
+            raise JournalError(f"The store {self._path} cannot be written: {error.strerror}.") from None
+        self._next += 1
         self.entries += len(self._pending)
-        self.bytes += len(facts)
+        self.bytes += len(batch)
         self._forget_pending()
+
+    def _write(self, batch: bytes) -> None:
+        """Write a batch behind the last one, or nothing at all."""
+        if self._is_dirty:
+            os.ftruncate(self._file, self._size)
+            self._is_dirty = False
+        try:
+            write_all(self._file, batch, self._size)
+            if self._power_safe:
+                os.fdatasync(self._file)
+        except OSError:
+            self._is_dirty = True
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._size)
+                self._is_dirty = False
+            raise
+        self._size += len(batch)
 
     def skip_pending(self) -> None:
         """Give up what could not be committed; the caller has handled it, so only a snapshot mends this."""
@@ -143,61 +237,67 @@ class Journal:
 
     def keep(self, state: bytes) -> None:
         """Replace all that was committed by a snapshot of the state that it led to."""
+        folder, number = self._folder, self._next
         try:
-            self._connection.execute("BEGIN")
-            self._connection.execute("DELETE FROM snapshot")
-            self._connection.execute(
-                "INSERT INTO snapshot (last, state) SELECT COALESCE(MAX(turn), 0), ? FROM journal", (state,)
-            )
-            self._connection.execute(
-                "DELETE FROM journal WHERE turn < (SELECT last FROM snapshot)"
-            )  # the last row stays, so that numbers go on
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise JournalError(f"The store {self._path} cannot take a snapshot: {error}.") from None
+            file = self._keep(number, state)
+        except OSError as error:
+            folder.clear_leftovers(self._first)
+            raise JournalError(f"The store {self._path} cannot take a snapshot: {error.strerror}.") from None
+        if number != self._first:
+            os.close(self._file)
+            self._file, self._first = file, number
+            self._size, self._is_dirty = SEGMENT_HEAD_BYTES, False
+            with contextlib.suppress(OSError):  # what stays behind goes with the next snapshot
+                folder.clear_leftovers(number)
+                folder.sync()
+        self._snapshot_bytes = folder.snapshot(number).stat().st_size
         self.torn = False
         self.entries = self.bytes = 0
 
+    def _keep(self, number: int, state: bytes) -> int:
+        """Put a snapshot in its place, with an empty segment that follows it; return the segment's file.
+
+        It counts from the moment that it is renamed; until then the old pair is whole, and stays.
+        """
+        folder = self._folder
+        file = self._file
+        if number != self._first:
+            write_file(folder.segment(number), segment_head(number))
+            folder.sync()
+            file = os.open(folder.segment(number), os.O_RDWR)
+        try:
+            folder.replace(folder.snapshot(number), write_snapshot(number, state))
+        except OSError:
+            if file != self._file:
+                os.close(file)
+            raise
+        return file
+
     def reserve(self) -> bool:
         """Set room aside for the day the disk is full; say whether there is any."""
-        path = Path(self._path + ".reserve")
         try:
-            with path.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+            file = os.open(self._folder.reserve, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+            try:
+                os.posix_fallocate(file, 0, RESERVE_BYTES)
+            finally:
+                os.close(file)
         except OSError:
-            path.unlink(missing_ok=True)
+            self.spend_reserve()
             return False
         return True
 
     def spend_reserve(self) -> None:
         """Give the room that was set aside to the journal."""
-        Path(self._path + ".reserve").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._folder.reserve.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file; what is pending is not committed."""
-        self._connection.close()
+        """Let the store go; what is pending is not committed."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+            self._folder.close()
 
     def _forget_pending(self) -> None:
         self._pending = []
         self._pending_bytes = 0
-
-
-def _prepare(connection: sqlite3.Connection, version: str, path: str) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("CREATE TABLE IF NOT EXISTS about (schema INTEGER, version TEXT)")
-    row = connection.execute("SELECT schema, version FROM about").fetchone()
-    if row is None:
-        connection.execute("INSERT INTO about VALUES (?, ?)", (SCHEMA, version))
-        connection.execute(
-            "CREATE TABLE journal (turn INTEGER PRIMARY KEY AUTOINCREMENT, facts BLOB NOT NULL)"
-        )
-        connection.execute("CREATE TABLE snapshot (last INTEGER NOT NULL, state BLOB NOT NULL)")
-    connection.execute("COMMIT")
-    if row is not None and row != (SCHEMA, version):
-        connection.close()
-        raise JournalError(
-            f"The store {path} was written by release {row[1]} and this is {version}; run that release, or "
-            "choose another path, where sessions begin anew."
-        )

@@ -1,0 +1,388 @@
+"""Kills every broker of a running network in turn, again and again, and looks for what was lost.
+
+    python scripts/kill_brokers.py --seconds 300 [--delete-stores]
+
+A template of `sojourn init`, untouched, is run by `sojourn serve --all`. Plain MQTT clients
+(`plain_clients.py`) roam over its brokers and publish at QoS 1 and 2, while every few seconds the next broker
+is killed with SIGKILL; `serve --all` starts it again. In the end every acknowledged event is looked for at
+every subscriber. With `--delete-stores` a broker also loses its store each time: what only it had is then
+lost, and that is counted.
+
+What the columns mean: `doubled` are deliveries that came again without DUP although the event was published
+once; `published twice` those of events that a publisher had to send again, which MQTT allows; `disordered`
+events that came after a later one of the same publisher, told apart from those whose publisher had changed
+brokers, between which MQTT promises no order.
+
+Exit code 1: something acknowledged was lost (without `--delete-stores`), or `serve --all` gave up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from plain_clients import Event, Place, Publisher, Subscriber
+from rich.console import Console
+from rich.table import Table
+
+from sojourn.live.addresses import FolderBook, Listening
+
+SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
+START_S = 120.0
+STOP_S = 30.0
+LOOK_S = 0.05
+BACK_S_MAX = 60.0
+QUIET_S = 20.0
+"""When nothing new has come to anybody for so long, the rest is lost."""
+SETTLE_S_MAX = 180.0
+SUBSCRIBER_STAYS_S = (1.5, 5.0)
+PUBLISHER_STAYS_S = (4.0, 12.0)
+
+
+class Death(NamedTuple):
+    """One broker's end and return; times in seconds since it was killed, None for never."""
+
+    broker: str
+    at_s: float
+    listens_s: float | None
+    linked_s: float | None
+    store: str
+    """What became of its store: kept, deleted, or deleted too late."""
+
+
+class Network:
+    """The brokers under `serve --all`."""
+
+    def __init__(self, folder: Path, template: str, *, any_ports: bool) -> None:
+        self.folder = folder
+        made = subprocess.run([*SOJOURN, "init", template], capture_output=True, text=True, check=True)  # noqa: S603
+        text = re.sub(r'"127\.0\.0\.1:\d+"', '"127.0.0.1:0"', made.stdout) if any_ports else made.stdout
+        path = folder / "brokers.toml"
+        path.write_text(text)
+        self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
+        logs = folder / "logs"
+        self.said = folder / "serve.log"
+        self.book = FolderBook(folder / "addresses" if any_ports else logs)
+        with self.said.open("wb") as log:
+            self.process = subprocess.Popen(  # noqa: S603 - our own command
+                [*SOJOURN, "serve", str(path), "--all", "--logs", str(logs), "--log", "json"],
+                stderr=log,
+                stdout=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def wait_until_ready(self) -> None:
+        """Wait until all brokers are linked."""
+        until = time.monotonic() + START_S
+        while "Ctrl-C stops them all" not in self.said.read_text():
+            if self.process.poll() is not None or time.monotonic() > until:
+                sys.exit(f"The brokers did not start: {self.said.read_text()}")
+            time.sleep(LOOK_S)
+
+    def places(self) -> list[Place]:
+        """Where the brokers listen."""
+        found = (self.book.find(name) for name in self.names)
+        return [Place(one.broker, *_split(one.clients)) for one in found if one is not None]
+
+    def listening(self, name: str) -> Listening:
+        """Where a broker listens, and its process."""
+        found = self.book.find(name)
+        assert found is not None, f"{name} has said where it listens"
+        return found
+
+    def kill(self, name: str) -> int:
+        """Kill a broker; return its process id."""
+        pid = self.listening(name).pid
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def delete_store(self, name: str, pid: int) -> str:
+        """Remove the store of a broker that is down, and say whether that was in time."""
+        while _runs(pid):
+            time.sleep(0.005)
+        for path in (self.folder / "stores").glob(f"{name}*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        return "deleted" if self.listening(name).pid == pid else "deleted too late"
+
+    def is_linked(self, name: str, since_s: float) -> bool:
+        """Whether a broker started after a moment has its links, as the page of the first broker tells."""
+        page = self.listening(self.names[0]).page
+        try:
+            with urllib.request.urlopen(f"http://{page}/state", timeout=2) as answer:
+                state: dict[str, Any] = json.loads(answer.read())
+        except (OSError, ValueError):
+            return False
+        report = next(one["report"] for one in state["brokers"] if one["name"] == name)
+        if report is None or report["started_s"] < since_s:
+            return False
+        return all(link["up"] for link in report["links"].values())
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether a broker was given up, or the whole command ended."""
+        return self.process.poll() is not None or "given up" in self.said.read_text()
+
+    def stop(self) -> None:
+        """End all brokers."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process lives; one that has ended and was not looked at yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# The run ---------------------------------------------------------------------------------------------------
+
+
+async def kill_in_turn(network: Network, options: argparse.Namespace, console: Console) -> list[Death]:
+    """Kill one broker after the other; return how each came back."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    watches: list[asyncio.Task[Death]] = []
+    number = 0
+    while loop.time() + options.every < began + options.seconds:
+        await asyncio.sleep(began + (number + 1) * options.every - loop.time())
+        name = network.names[number % len(network.names)]
+        killed_s, at_s = time.time(), loop.time() - began
+        pid = network.kill(name)
+        store = "kept"
+        if options.delete_stores:
+            store = await asyncio.to_thread(network.delete_store, name, pid)
+        console.print(f"{at_s:6.1f} s: killed {name}" + (f", store {store}" if store != "kept" else ""))
+        watches.append(asyncio.create_task(_watch(network, name, pid, killed_s, at_s, store)))
+        number += 1
+    await asyncio.sleep(began + options.seconds - loop.time())
+    return list(await asyncio.gather(*watches))
+
+
+async def _watch(network: Network, name: str, pid: int, killed_s: float, at_s: float, store: str) -> Death:
+    """Wait until a broker that was killed listens and its links are up."""
+    listens_s: float | None = None
+    while time.time() < killed_s + BACK_S_MAX:
+        if listens_s is None and network.listening(name).pid != pid:
+            listens_s = time.time() - killed_s
+        if listens_s is not None and await asyncio.to_thread(network.is_linked, name, killed_s):
+            return Death(name, at_s, listens_s, time.time() - killed_s, store)
+        await asyncio.sleep(LOOK_S)
+    return Death(name, at_s, listens_s, None, store)
+
+
+class Run:
+    """The clients of one run, and what became of their events."""
+
+    def __init__(self, network: Network, options: argparse.Namespace) -> None:
+        self.options = options
+        names = network.names
+        self.subscribers = [
+            Subscriber(f"reader-{k}", 1 + k % 2, network.places, f"{options.seed}/{k}", tells=k % 4 < 2)
+            for k in range(options.subscribers)
+        ]
+        self.publishers = [
+            Publisher(
+                f"writer-{k}",
+                1 + k % 2,
+                network.places,
+                f"{options.seed}/p{k}",
+                home=names[k % len(names)] if k % 4 < 2 else None,
+            )
+            for k in range(options.publishers)
+        ]
+
+    async def run(self, network: Network, console: Console) -> list[Death]:
+        """Let clients talk while brokers die; return when all has come, or nothing comes any more."""
+        reading = [asyncio.create_task(one.run(SUBSCRIBER_STAYS_S)) for one in self.subscribers]
+        async with asyncio.timeout(START_S):
+            for subscriber in self.subscribers:
+                await subscriber.ready.wait()
+        pause_s = len(self.publishers) / self.options.rate
+        writing = [asyncio.create_task(one.run(pause_s, PUBLISHER_STAYS_S)) for one in self.publishers]
+        deaths = await kill_in_turn(network, self.options, console)
+        for publisher in self.publishers:
+            publisher.ends = True
+        _, unfinished = await asyncio.wait(writing, timeout=SETTLE_S_MAX)
+        await self._settle(console)
+        for task in [*reading, *unfinished]:
+            task.cancel()
+        await asyncio.gather(*reading, *writing, return_exceptions=True)
+        return deaths
+
+    async def _settle(self, console: Console) -> None:
+        """Wait for what is still to come."""
+        loop = asyncio.get_running_loop()
+        began = changed = loop.time()
+        missing = self.missing()
+        while missing and loop.time() < min(began + SETTLE_S_MAX, changed + QUIET_S):
+            await asyncio.sleep(0.2)
+            before, missing = missing, self.missing()
+            if missing != before:
+                changed = loop.time()
+        # What comes twice comes after its first copy.
+        await asyncio.sleep(2.0)
+        console.print(f"{loop.time() - began:.0f} s after the last publish {missing} deliveries are missing.")
+
+    def acknowledged(self, qos: int | None = None) -> set[Event]:
+        """The events that publishers were promised something about."""
+        chosen = [one for one in self.publishers if qos in (None, one.qos)]
+        return {event for one in chosen for event in one.acknowledged}
+
+    def missing(self) -> int:
+        """How many deliveries have not come yet."""
+        wanted = self.acknowledged()
+        return sum(len(wanted) - len(wanted & one.got.keys()) for one in self.subscribers)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What became of events, by the QoS that they were published and subscribed with."""
+        rows = []
+        moving = {one.name for one in self.publishers if one.home is None}
+        repeated = {event for one in self.publishers for event in one.repeated}
+        for published in (1, 2):
+            wanted = self.acknowledged(published)
+            names = {one.name for one in self.publishers if one.qos == published}
+            for subscribed in (1, 2):
+                readers = [one for one in self.subscribers if one.qos == subscribed]
+                doubled = [event for one in readers for event in one.doubled if event.publisher in names]
+                mixed = [event for one in readers for event in one.disordered if event.publisher in names]
+                got = sum(len(wanted & one.got.keys()) for one in readers)
+                rows.append(
+                    {
+                        "published/subscribed QoS": f"{published}/{subscribed}",
+                        "acknowledged": len(wanted),
+                        "deliveries": len(wanted) * len(readers),
+                        "delivered": got,
+                        "lost": len(wanted) * len(readers) - got,
+                        "doubled": sum(event not in repeated for event in doubled),
+                        "published twice": sum(event in repeated for event in doubled),
+                        "disordered": sum(event.publisher not in moving for event in mixed),
+                        "its publisher moved": sum(event.publisher in moving for event in mixed),
+                    }
+                )
+        return rows
+
+    def remarks(self) -> list[str]:
+        """What else is worth knowing."""
+        clients = [*self.subscribers, *self.publishers]
+        refused = sum((one.refused for one in clients), start=type(clients[0].refused)())
+        codes = ", ".join(f"{count} with {code:#04x}" for code, count in sorted(refused.items()))
+        stays = sum(one.moves for one in self.subscribers)
+        again = sum(one.again for one in self.subscribers)
+        denied = sum(one.denied for one in self.publishers)
+        unknown = sum(one.sessions_lost for one in clients)
+        return [
+            f"{stays} stays of {len(self.subscribers)} subscribers; {again} deliveries came again with DUP.",
+            f"Connections refused: {codes or 'none'}; publishes refused: {denied}.",
+            f"Sessions that a broker did not know although they had not expired: {unknown}.",
+        ]
+
+
+# The verdict -----------------------------------------------------------------------------------------------
+
+
+def show(console: Console, rows: list[dict[str, Any]], deaths: list[Death]) -> None:
+    """Print what was counted."""
+    table = Table(*rows[0], box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else value for value in row.values()))
+    console.print(table)
+    table = Table("killed", "at s", "listens after s", "its links up after s", "store", box=None)
+    for death in deaths:
+        times = ("never" if value is None else f"{value:.1f}" for value in (death.listens_s, death.linked_s))
+        table.add_row(death.broker, f"{death.at_s:.0f}", *times, death.store)
+    console.print(table)
+    back = sorted(death.linked_s for death in deaths if death.linked_s is not None)
+    if back:
+        console.print(
+            f"A broker's links were up again after {back[len(back) // 2]:.1f} s (median), {back[-1]:.1f} s "
+            f"(longest), in {len(back)} of {len(deaths)} cases; brokers tell once a second."
+        )
+
+
+def faults(run: Run, network: Network, deaths: list[Death], options: argparse.Namespace) -> list[str]:
+    """What makes the run a failure."""
+    found = []
+    lost = sum(row["lost"] for row in run.rows())
+    if lost and not options.delete_stores:
+        found.append(f"{lost} deliveries of acknowledged events were lost")
+    if not run.acknowledged():
+        found.append("no event was acknowledged")
+    if network.gave_up:
+        found.append("`serve --all` gave up")
+    never = [death.broker for death in deaths if death.linked_s is None]
+    if never:
+        found.append(f"links of {', '.join(never)} did not come back in {BACK_S_MAX:g} s")
+    return found
+
+
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
+    parser.add_argument("--seconds", type=float, default=300.0, help="how long brokers are killed")
+    parser.add_argument(
+        "--every", type=float, default=10.0, help="seconds between two kills; more than --seconds for none"
+    )
+    parser.add_argument("--delete-stores", action="store_true", help="remove the store of who is killed")
+    parser.add_argument("--template", default="building", help="which template of `sojourn init`")
+    parser.add_argument("--any-ports", action="store_true", help="put port 0 where the template has others")
+    parser.add_argument("--subscribers", type=int, default=12)
+    parser.add_argument("--publishers", type=int, default=8)
+    parser.add_argument("--rate", type=float, default=40.0, help="events a second, of all publishers")
+    parser.add_argument("--seed", type=int, default=1, help="decides who moves when and where")
+    parser.add_argument("--keep", type=Path, help="a folder for configuration, stores and logs, to be kept")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run, print, and say by the exit code whether all is well."""
+    options = read_options()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+    console.print("python " + " ".join(sys.argv))
+    with contextlib.ExitStack() as stack:
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        network = Network(folder.absolute(), options.template, any_ports=options.any_ports)
+        stack.callback(network.stop)
+        network.wait_until_ready()
+        run = Run(network, options)
+        deaths = asyncio.run(run.run(network, console))
+        show(console, run.rows(), deaths)
+        for remark in run.remarks():
+            console.print(remark)
+        found = faults(run, network, deaths, options)
+    if found:
+        console.print(f"Not well: {'; '.join(found)}.")
+        sys.exit(1)
+    console.print("All is well: nothing that was acknowledged is missing.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+"""What of a broker's place in a network is stored: every class of its state, and each of its attributes.
+
+The rules are those of `state_sessions.py`; this is a file of its own because a broker without neighbours does
+without the kernels that routing brings along.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
+from typing import Any
+
+from sojourn.broker import state_sessions
+from sojourn.broker.arrivals import Arrivals
+from sojourn.broker.channel import Channel, Hello, Position, _Waiting
+from sojourn.broker.clients import Clients
+from sojourn.broker.confirming import Confirming
+from sojourn.broker.forgetting import Forgetting
+from sojourn.broker.links import Links
+from sojourn.broker.names import LiveInterests, Names
+from sojourn.broker.network import Network
+from sojourn.broker.pressure import Pressure
+from sojourn.broker.reconciling import Reconciling
+from sojourn.broker.roamers import Roamer, Timers, Waiting
+from sojourn.broker.state_fields import (
+    NUMBERS,
+    REF,
+    REF_VALUES,
+    SET,
+    TUPLE,
+    Choice,
+    Codec,
+    Masks,
+    OrderedSets,
+    PairKeys,
+    Reader,
+    RefKeys,
+    RefLists,
+    Refs,
+    RefsByRef,
+    Row,
+    Rows,
+    RowValues,
+    Struct,
+    Writer,
+    fields,
+)
+from sojourn.broker.state_kinds import Part, Record, Table, Value
+from sojourn.broker.wire import Carried
+from sojourn.interest import Advertisement
+from sojourn.mobility.broker import Broker, Stay
+from sojourn.mobility.copies import State as CopyState
+from sojourn.mobility.deliveries import Deliveries
+from sojourn.mobility.epochs import EpochClock
+from sojourn.mobility.facts import How
+from sojourn.mobility.finding import Finder
+from sojourn.mobility.holdings import Holding
+from sojourn.mobility.keeping import Shelf
+from sojourn.mobility.late import Late
+from sojourn.mobility.memory import Given, Memory, Moment, Past
+from sojourn.mobility.neighbour_table import NeighbourTable
+from sojourn.mobility.queues import Queues, Store
+from sojourn.mobility.stays import State as StayState
+from sojourn.mobility.subscribers import Subscribers
+from sojourn.mobility.trails import Debt, Heir, Search, Trail
+from sojourn.mqtt.message import Message
+from sojourn.routing.covering import Covering
+from sojourn.routing.flooding import FloodingRouter
+from sojourn.routing.messages import Ask, Moved
+from sojourn.routing.router import Router
+
+EMPTY = Message("", b"0", 1, 1, 0, 0.0)
+"""What a blank object refers to before it is filled."""
+
+
+# Values: clients that move -------------------------------------------------------------------------------
+
+
+def _read_event(carried: Carried) -> None:
+    carried.__init__(carried.message, carried.cause)  # type: ignore[misc]  # its event is read again
+
+
+def _handoff(name: str, cls: Any) -> Record:
+    """A message about a subscriber, all of whose fields are stored."""
+    codecs: dict[str, Codec] = {"marks": NUMBERS, "holders": TUPLE, "subscriptions": TUPLE}
+    named = [field.name for field in fields_of(cls)]
+    plain = " ".join(one for one in named if one not in codecs)
+    return Record(name, cls, fields(plain, **{one: codecs[one] for one in named if one in codecs}))
+
+
+ROAMING = (
+    Value(
+        "carried",
+        Carried,
+        lambda: Carried(EMPTY),
+        fields("cause", message=REF),
+        rebuilt="event matched size version",
+        finish=_read_event,
+    ),
+    _handoff("ask", Ask),
+    _handoff("moved", Moved),
+    Value(
+        "holding",
+        Holding,
+        lambda: Holding(0, 0, ()),
+        fields(
+            "client epoch began version cause token key bytes behind checks ready is_open complete heard "
+            "is_asking asked controller origin",
+            late=REF,
+            state=Choice(CopyState),
+            subscriptions=TUPLE,
+            fed=TUPLE,
+            queue=Refs(deque),
+            forwarded=Refs(list),
+            marks=NUMBERS,
+            ceiling=NUMBERS,
+            waits=SET,
+            askers=REF_VALUES,
+            how=Choice(How),
+            others=TUPLE,
+            holders=SET,
+            pending=SET,
+            acked=SET,
+            successor=REF,
+        ),
+    ),
+    Value(
+        "late",
+        Late,
+        lambda: Late(set(), {}, {}),
+        fields("", epochs=SET, floor=NUMBERS, first=NUMBERS),
+    ),
+    Value("past", Past, Past, fields("closed touched_s", given=Rows(Given), late=Refs(list))),
+    Value(
+        "stay",
+        Stay,
+        Stay,
+        fields("cause token since_s", state=Choice(StayState), advertisements=TUPLE),
+    ),
+    Value(
+        "roamer",
+        Roamer,
+        lambda: Roamer(0, None, None, 0.0),
+        fields("epoch previous resumes roams arrived outstanding since", marks=NUMBERS, held=TUPLE),
+    ),
+    Record("waiting", Waiting, fields("connection epoch previous", admission=REF, marks=NUMBERS)),
+    Value(
+        "search",
+        Search,
+        lambda: Search(0),
+        fields("ticket epoch named rumours overtakes deadline_s", silent=SET, asked=SET, confronted=SET),
+    ),
+    Value(
+        "trail",
+        Trail,
+        Trail,
+        fields(
+            "settled touched_s",
+            latest=TUPLE,
+            debts=RowValues(lambda row: Debt(*row)),
+            excuses=RowValues(frozenset),
+        ),
+    ),
+)
+
+
+def _heir(pair: list[int], knows: bool) -> Heir:  # noqa: FBT001 - a row of a document
+    epoch, broker = pair
+    return Heir((epoch, broker), knows)
+
+
+# Parts: the network --------------------------------------------------------------------------------------
+
+
+def _save_interests(interests: LiveInterests, writer: Writer) -> dict[str, Any]:
+    return {
+        "ads": {number: str(one) for number, one in interests.ads.items()},
+        "subs": {number: writer.ref(one) for number, one in interests.subs.items()},
+        "ads_of": {number: list(some) for number, some in interests.ads_of.items()},
+        "ad_above": {number: kin.above for number, kin in interests.ad_kin.items() if kin is not None},
+        "sub_above": {number: kin.above for number, kin in interests.sub_kin.items() if kin is not None},
+    }
+
+
+def _restore_interests(interests: LiveInterests, plain: Mapping[str, Any], reader: Reader) -> None:
+    ads = {number: Advertisement.parse(text, limited=False) for number, text in plain["ads"].items()}
+    subs = {number: reader.thing(place) for number, place in plain["subs"].items()}
+    interests.restore(ads, subs, plain["ads_of"], plain["ad_above"], plain["sub_above"])
+
+
+def _router(cls: type) -> Part:
+    return Part(
+        cls,
+        fields("", ads=NUMBERS, subs=NUMBERS, local_ads=OrderedSets(), local_subs=OrderedSets()),
+        parts="_ad_covering _sub_covering",
+        wired="neighbours interests effects _everyone _sends _ads_of _subs_of _ad_kin _sub_kin",
+    )
+
+
+NETWORK = (
+    Part(
+        Network,
+        fields("seen"),
+        parts="links clients arrivals confirming reconciling pressure forgetting",
+        wired="core confirms",
+    ),
+    Part(
+        Links,
+        fields("down_since _pieces", far_down=PairKeys()),
+        parts="interests names channels",
+        wired="name names_of numbers number overlay wire neighbours congested",
+    ),
+    Part(
+        Clients,
+        fields("drops stored_unsure handoff_count interests_changed", roamers=REF_VALUES, giving=SET),
+        parts="broker timers",
+        wired="core links names follows traces notes",
+    ),
+    Part(
+        Arrivals,
+        fields("given_up", waiting=REF_VALUES),
+        parts="finder",
+        wired="core links clients",
+    ),
+    # What waits for a wave, or because a link is full, ends with the connections that it is about.
+    Part(
+        Confirming,
+        fields("unconfirmed _number"),
+        wired="_links waiting _running _silent _deadline_s _passing confirmed",
+    ),
+    Part(Pressure, wired="_core _links _frames held _spoken_of holds releases"),
+    Part(
+        Reconciling,
+        fields("resets", stale_ads=Masks(), stale_subs=Masks()),
+        wired="_core _links _clients",
+    ),
+    Part(
+        LiveInterests,
+        fields("version _ads_entered _subs_entered"),
+        wired="covering subs_of ads_of ad_kin sub_kin ads subs _ad_numbers _sub_numbers _ads_by_all "
+        "_ads_by_lead _subs_by_all _subs_by_lead _subs_without_lead _ad_tops _sub_tops _index anything "
+        "_paths _by_topic",
+        save=_save_interests,
+        restore=_restore_interests,
+    ),
+    Part(Names, fields("_names _last"), wired="interests _numbers", finish=Names.reindex),
+    Part(
+        Channel,
+        fields(
+            "life stream _streams open peer_life peer_stream queued refused _in_flight _sent _buffer",
+            births=Rows(lambda life, number: (life, number)),
+            _out=Rows(
+                lambda number, rank, data: _Waiting(Position(number, rank), data),
+                deque,
+                lambda one: (*one.position, one.data),
+            ),
+            _pending=Row(Position),
+            _taken=Row(Position),
+            _arrived=Row(Position),
+            _acknowledged_to=Row(Position),
+            _greeting=Struct(Hello),
+            _hello=Struct(Hello),
+        ),
+        wired="broker peer window_bytes queue_bytes",
+    ),
+    Part(
+        Broker,
+        fields("_tokens", stays=REF_VALUES, enrolled=RowValues(tuple)),
+        parts="router subscribers",
+        wired="_next_hop effects number policy receivers work work_cause",
+    ),
+    _router(Router),
+    _router(FloodingRouter),
+    Part(Covering, fields("", held=Masks()), wired="_kin _out"),
+    Part(
+        Subscribers,
+        parts="_moment _memory _shelf _queues _deliveries table",
+        wired="_handle _receive _post _visits fed main older past publish scheme store timers",
+    ),
+    Part(Moment, fields("now")),
+    Part(Memory, fields("", pasts=REF_VALUES), wired="_clients_max _moment"),
+    Part(
+        Shelf,
+        fields(
+            "_spare_key _token present watched",
+            main=REF_VALUES,
+            older=RefLists(),
+            fed=REF_VALUES,
+            timers=REF_VALUES,
+        ),
+        wired="_effects _queues _router _scheme",
+    ),
+    Part(Queues, parts="store", wired="_effects _scheme"),
+    Part(
+        Deliveries,
+        fields("stored"),
+        wired="_bytes_max _event_bytes _events_max _fed _keeps _queues _ready _router _shelf",
+    ),
+    Part(NeighbourTable, fields("_crossed_s"), wired="_places_max _timeout_s"),
+    Part(
+        Store,
+        fields("bytes bytes_peak", _references=RefKeys(), owners=RefsByRef()),
+        wired="bytes_max _event_bytes",
+    ),
+    Part(Timers, fields("_running", _heap=Rows(lambda at, client, token: (at, client, token)))),
+    Part(
+        Finder,
+        fields(
+            "",
+            _searches=REF_VALUES,
+            _trails=REF_VALUES,
+            _heirs=RowValues(lambda row: _heir(*row)),
+        ),
+        parts="clock",
+        wired="number _others _patience_s _named_patience_s _give_up_s out_of_reach sends results gives",
+    ),
+    Part(EpochClock, fields("last"), wired="_number _brokers"),
+    Part(Forgetting, fields("_due_s _entered _needed"), wired="_memory_s"),
+)
+
+TABLE = Table.of((*state_sessions.SESSIONS, *ROAMING), (*state_sessions.CORE, *NETWORK))
+"""Of a broker with neighbours."""

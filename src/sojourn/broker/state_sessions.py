@@ -1,0 +1,225 @@
+"""What of a broker's session core is stored: every class of its state, and each of its attributes.
+
+To add a class: declare it here or in `state_network.py` under a name that never changes, with the fields that
+are stored and those that are not. To add an attribute to a class: name it in one of the two; a test fails
+until it is. How the declarations are used is told in `state_codec.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from sojourn.broker.state_fields import (
+    DEQUE,
+    NAME,
+    NUMBERS,
+    REF,
+    REF_VALUES,
+    SET,
+    TUPLE,
+    Choice,
+    MessageProperties,
+    Patterns,
+    Reader,
+    Refs,
+    Row,
+    Rows,
+    RowValues,
+    Struct,
+    Writer,
+    fields,
+)
+from sojourn.broker.state_kinds import Part, Record, Table, Text, Value
+from sojourn.edge.queues import QueuePolicy
+from sojourn.interest import Filter, Policy
+from sojourn.mqtt.acknowledging import Acknowledger
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.connection import State as Phase
+from sojourn.mqtt.content import subscriber_event
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.filter_book import FilterBook
+from sojourn.mqtt.handshake import Admission, Handshake
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.publishing import Publisher
+from sojourn.mqtt.retained import Retained, Tombstone
+from sojourn.mqtt.session import Delivery, Permissions, Session, Subscription, Will
+from sojourn.mqtt.session_state import SessionState
+from sojourn.mqtt.state import Counters, Due, State
+from sojourn.mqtt.subscribing import Subscriber
+from sojourn.mqtt.topic_tree import TopicTree
+
+# Values: sessions and messages ---------------------------------------------------------------------------
+
+
+def _blank_session() -> Session:
+    return Session("", 0.0)
+
+
+NOBODY = _blank_session()
+
+
+def _know_attributes(session: Session) -> None:
+    session.attributes = subscriber_event(session.stated)
+
+
+SESSIONS = (
+    Text("filter", Filter, lambda text: Filter.parse(text, limited=False)),
+    Text("policy", Policy, lambda text: Policy(Filter.parse(text, limited=False))),
+    Value(
+        "message",
+        Message,
+        lambda: Message("", b"0", 1, 1, 0, 0.0),
+        fields(
+            "frame payload_at id_at qos arrived_s retain expiry expires_s sequence",
+            topic=NAME,
+            publisher=NAME,
+            source=NAME,
+            properties=MessageProperties(),
+            policy=REF,
+        ),
+        rebuilt="attributes event _plain _forms",
+    ),
+    Record("delivery", Delivery, fields("qos retain", message=REF, identifiers=TUPLE)),
+    Record("will", Will, fields("delay_s", message=REF)),
+    Record(
+        "permissions",
+        Permissions,
+        fields("", publish=Patterns(), subscribe=Patterns(), publish_if=REF, subscribe_if=REF),
+    ),
+    Record(
+        "admission",
+        Admission,
+        fields("username may_state", attributes=NUMBERS, permissions=REF, state=Struct(SessionState)),
+    ),
+    Value(
+        "subscription",
+        Subscription,
+        lambda: Subscription(NOBODY, "", qos=0),
+        fields(
+            "text pattern share qos no_local retain_as_published retain_handling since_s filter_text",
+            session=REF,
+            identifiers=TUPLE,
+            filter=REF,
+            policy=Row(QueuePolicy),
+        ),
+    ),
+    Value(
+        "session",
+        Session,
+        _blank_session,
+        fields(
+            "client_id started_s ended expiry expires_s held thin_at username previous filters queued_bytes "
+            "inflight_bytes next_id left_s last_number last_unsure will_s reminded_s",
+            connection=REF,
+            permissions=REF,
+            stated=NUMBERS,
+            advertisements=TUPLE,
+            subscriptions=REF_VALUES,
+            inflight=REF_VALUES,
+            unsent=DEQUE,
+            queue=Refs(deque),
+            received=SET,
+            will=REF,
+        ),
+        rebuilt="attributes",
+        finish=_know_attributes,
+    ),
+    Value(
+        "connection",
+        Connection,
+        lambda: Connection(0, "", "", 0.0),
+        fields(
+            "number peer fresh_id connect pieces have needed deadline_s seen_s keep_alive_s blocked direct "
+            "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
+            "unreleased",
+            state=Choice(Phase),
+            session=REF,
+        ),
+        rebuilt="output",
+    ),
+)
+
+
+# Parts: the session core ---------------------------------------------------------------------------------
+
+
+def _count_filters(state: State) -> None:
+    """Enter the filters of all subscriptions in the book, so that equal ones are one object again."""
+    for session in state.sessions.values():
+        for subscription in session.subscriptions.values():
+            if subscription.filter is not None:
+                subscription.filter = state.filters.add(subscription.filter)
+
+
+def _save_tree(tree: TopicTree, writer: Writer) -> dict[str, Any]:
+    shares = [
+        [share.turn, share.turn_unsure, [writer.ref(one) for one in share.members.values()]]
+        for share in tree.shares()
+    ]
+    return {"subscriptions": [writer.ref(one) for one in tree.subscriptions()], "shares": shares}
+
+
+def _restore_tree(tree: TopicTree, plain: Mapping[str, Any], reader: Reader) -> None:
+    tree.restore(
+        [reader.thing(place) for place in plain["subscriptions"]],
+        [
+            (turn, unsure, [reader.thing(place) for place in members])
+            for turn, unsure, members in plain["shares"]
+        ],
+    )
+
+
+def _moment(moment_s: float, made: int, about: int, whom: int | str) -> tuple[float, int, Due, int | str]:
+    return moment_s, made, Due(about), whom
+
+
+CORE = (
+    Part(
+        Core,
+        parts="state",
+        wired="effects deliverer subscriber handshake publisher acknowledger kept _unsure",
+    ),
+    Part(
+        State,
+        fields(
+            "origin queued_bytes inflight_bytes input_bytes sequence _numbered_s refusing _moments_made "
+            "_moments_max",
+            sessions=REF_VALUES,
+            connections=REF_VALUES,
+            _moments=Rows(_moment),
+        ),
+        parts="counters tree retained",
+        wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches",
+        finish=_count_filters,
+    ),
+    Part(Counters, fields("received delivered dropped refused")),
+    Part(
+        TopicTree,
+        wired="_exact _root _shares _routes by_bytes",
+        save=_save_tree,
+        restore=_restore_tree,
+    ),
+    Part(
+        Retained,
+        fields(
+            "_tombstone_bytes bytes",
+            _kept=REF_VALUES,
+            _expiring=Rows(lambda moment_s, topic: (moment_s, topic)),
+            _tombstones=RowValues(lambda row: Tombstone(*row)),
+        ),
+        wired="_root _messages_max _bytes_max",
+        finish=Retained.rebuild,
+    ),
+    Part(FilterBook, wired="_numbers _filters _uses _tests _index _last indexed wants_index"),
+    Part(Deliverer, wired="shared"),
+    Part(Subscriber, wired="shared deliverer"),
+    Part(Publisher, wired="shared deliverer"),
+    Part(Acknowledger, wired="shared effects deliverer"),
+    Part(Handshake, wired="shared deliverer subscriber wills"),
+)
+
+TABLE = Table.of(SESSIONS, CORE)
+"""Of a broker without neighbours."""

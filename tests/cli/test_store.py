@@ -1,0 +1,247 @@
+"""`sojourn store`: every kind of damage is found, told and mended, and what is in a store can be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.hall import Hall, line
+from tests.mqtt.world import World
+from typer.testing import CliRunner
+
+from sojourn.broker.records import SEGMENT_HEAD_BYTES, segment_head, write_batch
+from sojourn.broker.state_codec import dump_state
+from sojourn.cli.main import main
+from sojourn.cli.store import app
+from sojourn.live.store.journal import Journal, JournalError
+
+Damage = Callable[[Path], object]
+
+
+def state() -> bytes:
+    """The state of a broker with two clients, of which one is away."""
+    world = World()
+    reader = world.client()
+    reader.connect("reader", session_expiry_interval=500)
+    reader.subscribe("news/#", qos=1, user_properties=[("filter", "n > 1")])
+    writer = world.client()
+    writer.connect("writer")
+    reader.lose()
+    writer.publish("news/a", b"for you", 1, user_properties=[("n", "2")])
+    writer.publish("kept", b"\xff\xfe", 1, retain=True)
+    return dump_state(world.core, None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with a snapshot before its first batch, and three batches."""
+    path = tmp_path / "B1"
+    journal = Journal.open(path, broker="B1")
+    journal.keep(state())
+    for entries in ((b"\x93\x01\x02\xc4\x02\xff\xfe", b"\x92\x05\xa2hi"), (b"\x01",), (b"\x02", b"\x03")):
+        for entry in entries:
+            journal.append(entry)
+        journal.commit()
+    journal.close()
+    return path
+
+
+def sojourn(*arguments: object) -> tuple[int, str]:
+    """Run a command as a user does, in this process."""
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def checked(path: Path) -> dict[str, Any]:
+    """What a check says."""
+    _, output = sojourn("check", path, "--json")
+    return dict(json.loads(output))
+
+
+def flipped(path: Path, at: int) -> None:
+    """Change one byte of a file."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x20
+    path.write_bytes(data)
+
+
+def starts(path: Path) -> tuple[bool, int]:
+    """Whether a broker that takes the store finds a snapshot, and how many entries."""
+    journal = Journal.open(path, broker="B1")
+    try:
+        snapshot, entries = journal.replay()
+        return snapshot is not None, len(list(entries))
+    finally:
+        journal.close()
+
+
+def test_a_whole_store_is_told(store: Path) -> None:
+    """How large it is, and what is in it; a check changes nothing."""
+    before = {one.name: one.read_bytes() for one in store.iterdir()}
+    code, output = sojourn("check", store)
+    assert code == 0
+    assert "2 sessions, 1 subscriptions, 2 events" in output
+    assert "3 batches with 5 entries, from batch 1 on" in output
+    assert "a broker takes this store as it is" in output
+    found = checked(store)
+    assert (found["usable"], found["broker"], found["problems"]) == (True, "B1", [])
+    assert {one.name: one.read_bytes() for one in store.iterdir()} == before
+    assert sojourn("repair", store) == (0, "There is nothing to repair.\n")
+
+
+BATCH_2 = SEGMENT_HEAD_BYTES + len(write_batch(1, [b"\x93\x01\x02\xc4\x02\xff\xfe", b"\x92\x05\xa2hi"]))
+
+
+def _torn(store: Path) -> None:
+    (store / "journal.1").write_bytes((store / "journal.1").read_bytes()[:-1])
+
+
+def _jump(store: Path) -> None:
+    whole = (store / "journal.1").read_bytes()
+    (store / "journal.1").write_bytes(whole[:BATCH_2] + write_batch(9, [b"x"]))
+
+
+DAMAGES: dict[str, tuple[Damage, str, bool, int, int]] = {
+    "torn tail": (_torn, "a write that was cut short", True, 3, 0),
+    "body": (lambda store: flipped(store / "journal.1", BATCH_2 + 25), "checksum of batch 2", False, 2, 2),
+    "length": (lambda store: flipped(store / "journal.1", BATCH_2 + 6), "head of a batch", False, 2, 2),
+    "jump": (_jump, "batch 9 follows where 2 was expected", False, 2, 1),
+    "segment head": (lambda store: flipped(store / "journal.1", 9), "head of the segment", False, 0, 5),
+    "no journal": (lambda store: (store / "journal.1").unlink(), "the journal is missing", False, 0, 0),
+    "snapshot": (lambda store: flipped(store / "snapshot.1", 60), "checksum is wrong", False, 5, 0),
+    "about": (lambda store: (store / "about").write_text("?"), "does not say what it is", False, 5, 0),
+}
+"""What is done to a store, what is said of it, whether it is usable, entries left and given up."""
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found_and_mended(store: Path, name: str) -> None:
+    """A check says what is wrong; after a repair a broker takes what is left, and a copy is there."""
+    damage, says, is_usable, left, given_up = DAMAGES[name]
+    damage(store)
+    damaged = {one.name: one.read_bytes() for one in store.iterdir() if one.name != "lock"}
+    found = checked(store)
+    assert [says in problem["what"] for problem in found["problems"]] == [True]
+    assert found["usable"] is is_usable
+    code, output = sojourn("check", store)
+    assert code == (0 if is_usable else 1)
+    assert says in output
+    if not is_usable:
+        with pytest.raises(JournalError, match="sojourn store"):
+            starts(store)
+    _, output = sojourn("repair", store, "--json")
+    done = json.loads(output)
+    assert done["copy"] == f"{store}.broken-1"
+    assert {one.name: one.read_bytes() for one in Path(done["copy"]).iterdir()} == damaged
+    assert done["given_up_entries"] == given_up
+    assert checked(store)["usable"]
+    assert starts(store) == (name != "snapshot", left)
+
+
+def test_a_second_repair_keeps_a_second_copy(store: Path) -> None:
+    """No copy takes the place of another."""
+    for number in (1, 2):
+        flipped(store / "journal.1", SEGMENT_HEAD_BYTES + 1)
+        code, output = sojourn("repair", store)
+        assert code == 0
+        assert f"{store}.broken-{number}" in output
+        (store / "journal.1").write_bytes(segment_head(1) + write_batch(1, [b"x"]) + write_batch(2, [b"y"]))
+
+
+def test_what_cannot_be_mended_is_left_alone(store: Path) -> None:
+    """A bad snapshot whose journal does not begin at the beginning, and what a later release wrote."""
+    journal = Journal.open(store, broker="B1")
+    journal.keep(state())
+    journal.close()
+    flipped(store / "snapshot.4", 60)
+    with pytest.raises(JournalError, match="cannot be repaired: its snapshot is damaged or missing"):
+        sojourn("repair", store)
+    (store / "snapshot.4").unlink()
+    assert "the journal does not begin with batch 1" in checked(store)["problems"][0]["what"]
+    about = store / "about"
+    about.write_text(about.read_text().replace('"version": 1', '"version": 3'))
+    (store / "journal.4").rename(store / "journal.1")
+    (store / "journal.1").write_bytes(segment_head(1))
+    with pytest.raises(JournalError, match="written by a later release"):
+        sojourn("repair", store)
+    assert not list(store.parent.glob("*.broken-*"))
+
+
+def test_a_store_that_nothing_names_is_named_by_hand(store: Path) -> None:
+    """Without a snapshot only the user knows whose it is."""
+    (store / "about").unlink()
+    (store / "snapshot.1").unlink()
+    with pytest.raises(JournalError, match="--broker NAME"):
+        sojourn("repair", store)
+    assert sojourn("repair", store, "--broker", "B1")[0] == 0
+    assert starts(store) == (False, 5)
+
+
+def test_what_is_no_store_is_said_to_be_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence and exit code 2, through the front door; also where a broker is at work."""
+    (tmp_path / "old.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    (tmp_path / "empty").mkdir()
+    journal = Journal.open(tmp_path / "busy", broker="B1")
+    for name, says in (
+        ("old.db", "a database of an older release"),
+        ("empty", "holds no store"),
+        ("nowhere", "There is no store"),
+        ("busy", "is in use"),
+    ):
+        for command in ("check", "repair", "export"):
+            monkeypatch.setattr("sys.argv", ["sojourn", "store", command, str(tmp_path / name)])
+            with pytest.raises(SystemExit) as caught:
+                main()
+            assert caught.value.code == 2
+            assert says in capsys.readouterr().err
+    journal.close()
+
+
+def test_an_export_tells_everything(store: Path) -> None:
+    """Sessions, subscriptions, events that wait, retained ones, and entries, a line each."""
+    code, output = sojourn("export", store)
+    assert code == 0
+    lines = [json.loads(one) for one in output.splitlines()]
+    kinds = [one["line"] for one in lines]
+    assert kinds == ["session", "subscription", "event", "session", "event"] + ["entry"] * 5
+    assert lines[0]["client"] == "reader"
+    assert (lines[1]["topic"], lines[1]["filter"]) == ("news/#", "n > 1")
+    assert (lines[2]["state"], lines[2]["client"], lines[2]["payload"]) == ("waiting", "reader", "for you")
+    assert (lines[4]["state"], lines[4]["payload"]) == ("retained", {"base64": "//4="})
+    assert lines[5] == {"line": "entry", "batch": 1, "entry": [1, 2, {"base64": "//4="}]}
+    assert lines[6]["entry"] == [5, "hi"]
+
+
+def test_an_export_of_a_broker_in_a_network_tells_what_is_stored(tmp_path: Path) -> None:
+    """Events for clients that are away, by the names of the clients."""
+    hall = Hall(line(2))
+    reader = hall.visit(0, "reader", lasts_s=300)
+    hall.settle()
+    reader.subscribe("news")
+    hall.settle()
+    reader.lose()
+    hall.visit(0, "writer").publish("news", b"missed")
+    hall.settle()
+    journal = Journal.open(tmp_path / "B1", broker="B1")
+    journal.keep(dump_state(hall.desks[0].core, hall.desks[0].network))
+    journal.close()
+    lines = [json.loads(one) for one in sojourn("export", tmp_path / "B1")[1].splitlines()]
+    stored = [one for one in lines if one["line"] == "event"]
+    assert [(one["state"], one["client"], one["payload"]) for one in stored] == [
+        ("stored", "reader", "missed")
+    ]
+
+
+def test_an_export_stops_at_damage(store: Path) -> None:
+    """What came before it is written out."""
+    flipped(store / "journal.1", BATCH_2 + 25)
+    result = CliRunner().invoke(app, ["export", str(store)])
+    assert isinstance(result.exception, JournalError)
+    assert sum('"entry"' in one for one in result.output.splitlines()) == 2
