@@ -272,7 +272,11 @@ class LiveBroker:
         for position, body in channel.arrived(data):
             if not network.pressure.hold_frame(peer, (position, body)):
                 self._take_frame(peer, position, body, now)
-        while (found := network.pressure.next_frame()) is not None:
+        self._take_waiting_frames(now)
+
+    def _take_waiting_frames(self, now: float) -> None:
+        """Go on with frames that waited for room."""
+        while (found := self._network.pressure.next_frame()) is not None:
             waited, (position, body) = found
             self._take_frame(waited, position, body, now)
 
@@ -350,6 +354,8 @@ class LiveBroker:
     def _on_store_mended(self, fact: facts.StoreMended, now: float) -> None:
         self.core.state.refusing = None
         self._note(fact, now)
+        if self.network is not None and not self._is_replaying:
+            self._take_waiting_frames(now)
 
     def _on_stopping(self, fact: facts.Stopping, now: float) -> None:
         self.core.stop(fact.reference, now)

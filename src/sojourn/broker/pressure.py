@@ -6,6 +6,7 @@ A link that is down, or slower than what is sent over it, fills its queue. The r
   one, or else that broker is asked (`Slow`). Publishers whose events go elsewhere notice nothing.
 - A publisher of this broker is read again when no link is full; one that another broker spoke of after
   `SLOW_S`, unless it is spoken of again. Nothing of this has to be taken back, so nothing can be left over.
+- A broker whose store is full takes in no frames: it could not promise to have them.
 - Publishers may be many and messages late, so a queue may be over its limit for a while. At twice the limit
   the frames of other neighbours wait too; they are not acknowledged, and their senders wait in their turn. In
   an acyclic network what comes from one neighbour only ever waits for others, so nobody waits in a circle.
@@ -48,7 +49,9 @@ class Pressure:
     # Frames --------------------------------------------------------------------------------------------
 
     def _is_open_for(self, peer: str) -> bool:
-        return not any(channel.overfull for name, channel in self._links.channels.items() if name != peer)
+        return self._core.state.refusing is None and not any(
+            channel.overfull for name, channel in self._links.channels.items() if name != peer
+        )
 
     def hold_frame(self, peer: str, frame: Frame) -> bool:
         """Hold a frame back if it must wait; say whether it must."""

@@ -17,12 +17,13 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from sojourn.broker import facts
 from sojourn.broker.effects import Note, Turn
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, book_of, true_address
 from sojourn.live.brokers.admission import Doorkeeper, Question, Refusal, password_fits
 from sojourn.live.brokers.warming import load_index_kernels
@@ -30,7 +31,7 @@ from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.peers import PeerLinks
 from sojourn.live.links.tls import for_callers, for_calling
 from sojourn.live.seldom import Seldom
-from sojourn.live.store.keeper import Keeper
+from sojourn.live.store.keeper import Keeper, NoRoomError
 from sojourn.live.tracing import Tracer
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
@@ -66,6 +67,9 @@ class Node:
         address = parse_address(self.place.listen, "listen")
         self.doorkeeper = Doorkeeper(config, on_loopback=address.is_loopback)
         self.connections: dict[int, ClientConnection] = {}
+        self.failure: SojournError | None = None
+        """Why the broker cannot go on; it takes in and does nothing any more."""
+        self.on_failure: Callable[[], None] = lambda: None
         self.watcher: Watcher | None = None
         """Who is told what happens between brokers."""
         self._epoch_s = time.time() - loop.time()
@@ -112,6 +116,8 @@ class Node:
 
     def tell(self, fact: facts.Fact) -> None:
         """Tell the broker what happened, answer its questions, and have the rest done soon."""
+        if self.failure is not None:
+            return
         now = self._epoch_s + self.loop.time()
         broker = self.broker
         broker.handle(fact, now)
@@ -157,11 +163,17 @@ class Node:
     def flush(self) -> None:
         """End a loop turn: make safe what was promised, then do what the broker wants."""
         self._flushing = False
+        if self.failure is not None:
+            return
         now = self._epoch_s + self.loop.time()
         broker = self.broker
         turn = broker.turn(now)
         if self.keeper is not None and turn.entries:
-            fact = self.keeper.commit(broker, turn.entries)
+            try:
+                fact = self.keeper.commit(broker, turn.entries)
+            except NoRoomError as error:
+                self._fail(error)
+                return
             if fact is not None:
                 self.tell(fact)
         self._carry_out(turn)
@@ -171,6 +183,15 @@ class Node:
             self._prepare_index()
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
+
+    def _fail(self, error: SojournError) -> None:
+        """End without a further word: what the broker has in mind is not safe, so nobody hears of it."""
+        self.failure = error
+        for client in list(self.connections.values()):
+            client.abort()
+        if self.links is not None:
+            self.links.abort()
+        self.on_failure()
 
     def _carry_out(self, turn: Turn) -> None:
         connections = self.connections
@@ -270,7 +291,7 @@ class Node:
         self._timer = None
         now = self.now()
         if self.keeper is not None:
-            fact = self.keeper.look_for_room(self.broker, now)
+            fact = self.keeper.look_for_room(now)
             if fact is not None:
                 self.tell(fact)
         moment_s = self.broker.next_moment()
@@ -323,7 +344,7 @@ class Node:
         self.flush()
         if self._timer is not None:
             self._timer.cancel()
-        if self.keeper is not None:
+        if self.keeper is not None and self.failure is None:
             self.keeper.close(self.broker)
         if self._tracer is not None:
             is_first = self.place.name == self.config.brokers[0].name

@@ -197,9 +197,13 @@ async def _serve(config: Config, name: str, on_ready: OnReady, on_report: OnRepo
         loop.add_signal_handler(number, stopped.set)
     await server.start()
     assert server.listening is not None
+    assert server.node is not None
+    server.node.on_failure = stopped.set
     rest_the_collector()
     if on_report is not None and server.observer is not None:
         server.observer.listeners.append(lambda report: None if on_report(report) else stopped.set())
     on_ready(server.listening)
     await stopped.wait()
     await server.stop(reference_for(config, name, server.book))
+    if server.node.failure is not None:
+        raise server.node.failure

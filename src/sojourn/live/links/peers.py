@@ -122,6 +122,15 @@ class PeerLinks:
             connection.finish()
         await asyncio.gather(*self._callers, return_exceptions=True)
 
+    def abort(self) -> None:
+        """End all connections at once, and make no more."""
+        for caller in self._callers:
+            caller.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in [*self._connections.values(), *self._strangers]:
+            connection.abort()
+
     def write(self, peer: str, data: bytes) -> None:
         """Write to a neighbour, if it is there."""
         connection = self._connections.get(peer)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import mqtt5
+import msgspec
 from mqtt5 import (
     ConnAckPacket,
     ConnectPacket,

@@ -4,8 +4,8 @@ What was written survives the process. What was also synced survives the machine
 in whole records, since a record that is torn in the middle is known by its checksum and left out.
 
 `Keeper` does for a simulated process what `live/store/keeper.py` does for a real one: a full disk makes the
-broker refuse, the room that was set aside takes what was promised already, and where that is not enough only a
-snapshot mends the journal.
+broker refuse, the room that was set aside takes what it took in already, and where that is not enough the
+process ends before anybody hears of what is not safe.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ ROOM_CHECK_S = 2.0
 RESERVE_RECORDS = 3
 """How many records fit into the room that is set aside for a full disk."""
 FULL = "The broker's store is full; try again later."
+
+
+class NoRoomError(Exception):
+    """Nothing more can be made safe: the process ends before anybody hears of it."""
 
 
 class Disk:
@@ -85,37 +89,33 @@ class Keeper:
         self.look_again_s: float | None = None
         """When to look whether there is room again, by the broker's clock."""
         self._reserve = 0 if disk.is_full else RESERVE_RECORDS
-        self._is_torn = False
 
     def commit(self, broker: LiveBroker, entries: list[bytes], now_s: float) -> facts.Remembered | None:
         """Make entries safe; return what the broker is to be told."""
         if not entries:
             return None
-        if not self.disk.is_full and not self._is_torn:
+        if not self.disk.is_full:
             self.disk.append(entries, now_s, sync=self.power_safe)
             return None
+        if not self._reserve:
+            raise NoRoomError
         is_news = self.look_again_s is None
         self.look_again_s = broker.now_s + ROOM_CHECK_S
-        if self._reserve and not self._is_torn:
-            self._reserve -= 1
-            self.disk.append(entries, now_s, sync=self.power_safe)
-        else:
-            self._is_torn = True
+        self._reserve -= 1
+        self.disk.append(entries, now_s, sync=self.power_safe)
         return facts.StoreFilled(FULL) if is_news else None
 
-    def look_for_room(self, broker: LiveBroker, now_s: float) -> facts.Remembered | None:
+    def look_for_room(self, broker: LiveBroker) -> facts.Remembered | None:
         """Look whether there is room again, if it is time; return what the broker is to be told."""
         if self.look_again_s is None or broker.now_s < self.look_again_s:
             return None
         self.look_again_s = broker.now_s + ROOM_CHECK_S
         if self.disk.is_full:
             return None
-        self.keep(broker, now_s)
+        self._reserve = RESERVE_RECORDS
         self.look_again_s = None
         return facts.StoreMended()
 
     def keep(self, broker: LiveBroker, now_s: float) -> None:
         """Let a snapshot take the place of all entries."""
         self.disk.append(broker.snapshot(), now_s, sync=True)
-        self._reserve = RESERVE_RECORDS
-        self._is_torn = False

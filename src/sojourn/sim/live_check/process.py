@@ -15,7 +15,7 @@ from sojourn.broker import facts
 from sojourn.broker.effects import Turn
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.settings import Settings
-from sojourn.sim.live_check.disk import Disk, Keeper
+from sojourn.sim.live_check.disk import Disk, Keeper, NoRoomError
 
 if TYPE_CHECKING:
     from sojourn.sim.live_check.wires import ClientWire, Link
@@ -31,13 +31,15 @@ TICK_S_MAX = 60.0
 REPORT_S = 1.0
 SYNC_S = 2.0
 """How often what was written is synced, about."""
+NO_ROOM_S = 1.0
+"""After how long a process is started again that ended because its disk was full."""
 
 
 class Doom(NamedTuple):
     """How a process is to die."""
 
     how: str
-    """`kill`, `power loss` or `lose store`."""
+    """`kill`, `power loss`, `lose store` or `full disk`."""
     point: str
     effect: int
     """After how many effects, modulo as many as there are."""
@@ -175,7 +177,11 @@ class Process:
         if doom is not None and doom.point == "before commit":
             self._die(doom)
             return
-        self._commit(broker, turn)
+        try:
+            self._commit(broker, turn)
+        except NoRoomError:
+            self._die(Doom("full disk", "before commit", 0, NO_ROOM_S))
+            return
         if doom is not None and doom.point == "after commit":
             self._die(doom)
             return
@@ -262,7 +268,7 @@ class Process:
         if at_s != self._timer_s or self.broker is None:
             return
         self._timer_s = 0.0
-        fact = self.keeper.look_for_room(self.broker, self.world.now)
+        fact = self.keeper.look_for_room(self.broker)
         if fact is not None:
             self.tell(fact)
         self.tell(facts.TimePassed())
