@@ -68,6 +68,10 @@ class Links:
         elif reach.origin != self.number:
             self.far_down.setdefault((reach.origin, reach.peer), now)
 
+    def is_behind(self, neighbour: int, broker: int) -> bool:
+        """Whether the way to a broker leads over a neighbour, or it is that neighbour."""
+        return broker != self.number and self.overlay.next_hop(self.number, broker) == neighbour
+
     def out_of_reach(self) -> dict[int, float]:
         """The brokers on the far side of links that are not in use, and since when each is."""
         if not self.down_since and not self.far_down:

@@ -150,6 +150,7 @@ class Network:
     # Links ---------------------------------------------------------------------------------------------
 
     def _on_reach(self, message: Reach, sender: int, now: float) -> None:
+        self.reconciling.heard_of(message, sender)
         self.links.heard_of(message, now)
         self.links.flood(message, sender, now)
         self.arrivals.time_passed(now)

@@ -49,9 +49,8 @@ class Pressure:
     # Frames --------------------------------------------------------------------------------------------
 
     def _is_open_for(self, peer: str) -> bool:
-        return self._core.state.refusing is None and not any(
-            channel.overfull for name, channel in self._links.channels.items() if name != peer
-        )
+        others = (channel for name, channel in self._links.channels.items() if name != peer)
+        return self._core.state.refusing is None and not any(channel.overfull for channel in others)
 
     def hold_frame(self, peer: str, frame: Frame) -> bool:
         """Hold a frame back if it must wait; say whether it must."""

@@ -31,6 +31,8 @@ class Reconciling:
         self.stale_ads: dict[int, set[int]] = {}
         """By neighbour: the advertisements that it has not repeated yet."""
         self.stale_subs: dict[int, set[int]] = {}
+        self.stale_links: dict[int, set[tuple[int, int]]] = {}
+        """By neighbour: the links behind it that were down, and of which it has not said so again."""
         self.resets: Counter[str] = Counter()
         """By neighbour: how often something had been forgotten."""
 
@@ -57,6 +59,7 @@ class Reconciling:
         self.resets[peer] += 1
         self.stale_ads[number] = {ad for ad, sources in router.ads.items() if sources & bit}
         self.stale_subs[number] = {sub for sub, sources in router.subs.items() if sources & bit}
+        self.stale_links[number] = {link for link in links.far_down if links.is_behind(number, link[0])}
         left = links.channels[peer].reset(taken)
         links.forget_pieces(peer)
         for ad, to, sent in router.out_ads():
@@ -67,7 +70,8 @@ class Reconciling:
                 links.send(bit, Subscribe(sub), now)
         self._tell_retained(bit, now)
         for one, other in links.far_down:
-            links.send(bit, Reach(one, other, up=False), now)
+            if not links.is_behind(number, one):
+                links.send(bit, Reach(one, other, up=False), now)
         links.send(bit, SyncEnd(), now)
         for body in left:
             if kind_of(body) not in _TOLD_ANEW:
@@ -92,8 +96,16 @@ class Reconciling:
         if stale:
             stale.discard(message.interest)
 
+    def heard_of(self, reach: Reach, sender: int) -> None:
+        """A neighbour speaks of a link: what it had said of that before no longer counts."""
+        self.stale_links.get(sender, set()).discard((reach.origin, reach.peer))
+
     def on_end(self, sender: int, now: float) -> None:
         """A neighbour has repeated everything: the rest is withdrawn."""
+        for one, other in sorted(self.stale_links.pop(sender, ())):
+            reach = Reach(one, other, up=True)
+            self._links.heard_of(reach, now)
+            self._links.flood(reach, sender, now)
         for sub in sorted(self.stale_subs.pop(sender, ())):
             self._clients.tell(facts.Received(Unsubscribe(sub), sender), now)
         for ad in sorted(self.stale_ads.pop(sender, ())):

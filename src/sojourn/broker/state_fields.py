@@ -295,6 +295,18 @@ class PairKeys:
         return {(one, other): what for one, other, what in plain}
 
 
+class PairSets:
+    """A dictionary whose values are sets of pairs of plain values."""
+
+    def pack(self, value: Any, _writer: Writer, /) -> Any:
+        """Return lists of pairs by key."""
+        return {key: sorted(some) for key, some in value.items()}
+
+    def unpack(self, plain: Any, _reader: Reader, /) -> Any:
+        """Return the dictionary."""
+        return {key: {(one, other) for one, other in some} for key, some in plain.items()}
+
+
 class Struct:
     """A msgspec structure, or None, as its own bytes."""
 

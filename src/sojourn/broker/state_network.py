@@ -34,6 +34,7 @@ from sojourn.broker.state_fields import (
     Masks,
     OrderedSets,
     PairKeys,
+    PairSets,
     Reader,
     RefKeys,
     RefLists,
@@ -232,7 +233,7 @@ NETWORK = (
     Part(Pressure, wired="_core _links _frames held _spoken_of holds releases"),
     Part(
         Reconciling,
-        fields("resets", stale_ads=Masks(), stale_subs=Masks()),
+        fields("resets", stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()),
         wired="_core _links _clients",
     ),
     Part(

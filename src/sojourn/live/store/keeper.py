@@ -2,8 +2,9 @@
 
 A broker whose store cannot be written refuses whatever it would have to promise, and goes on serving the rest
 (`StoreFilled`). What it had taken in already is made safe in the room that was set aside (`Journal.reserve`).
-Where even that is not enough the broker must not go on: what it has in mind is not safe, so nobody may hear of
-it. `NoRoomError` says so, the turn is not carried out, and the process ends; what it had promised is in its store.
+Where even that is not enough the broker must not go on: what it has in mind is not safe, so nobody may hear
+of it. `NoRoomError` says so, the turn is not carried out, and the process ends; what it had promised is in
+its store.
 """
 
 from __future__ import annotations
