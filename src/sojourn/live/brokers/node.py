@@ -270,6 +270,8 @@ class Node:
         self._timer = None
         now = self.now()
         if self.keeper is not None:
+            if self._flushing:
+                self.flush()  # a snapshot is taken between two turns
             fact = self.keeper.look_for_room(self.broker, now)
             if fact is not None:
                 self.tell(fact)
