@@ -349,11 +349,14 @@ class Pieces:
 
 
 class MessageProperties:
-    """What a message carries besides topic and payload; None where that is nothing."""
+    """What a message carries besides topic and payload; None where its packet says nothing of that.
+
+    A packet that says what goes without saying is another one: it is not as short as a plain one.
+    """
 
     def pack(self, value: Properties, _writer: Writer, /) -> Any:
         """Return it as a list."""
-        return None if value == PLAIN else [*value[:4], [list(pair) for pair in value.user]]
+        return None if value is PLAIN else [*value[:4], [list(pair) for pair in value.user]]
 
     def unpack(self, plain: Any, _reader: Reader, /) -> Any:
         """Return the properties."""

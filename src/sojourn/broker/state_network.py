@@ -172,6 +172,10 @@ def _heir(pair: list[int], knows: bool) -> Heir:  # noqa: FBT001 - a row of a do
     return Heir((epoch, broker), knows)
 
 
+def _know_reach(arrivals: Arrivals) -> None:
+    arrivals.finder.out_of_reach = arrivals.links.out_of_reach()
+
+
 _FRAMES = Rows(
     lambda number, rank, body: (Position(number, rank), body), deque, lambda one: (*one[0], one[1])
 )
@@ -230,6 +234,7 @@ NETWORK = (
         fields("given_up", waiting=REF_VALUES),
         parts="finder",
         wired="core links clients",
+        finish=_know_reach,
     ),
     Part(
         Confirming,
