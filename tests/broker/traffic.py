@@ -62,11 +62,13 @@ def swap(desk: Desk) -> bytes:
 class Traffic:
     """What a few clients do, drawn from a seed."""
 
-    def __init__(self, hall: NotedHall, seed: int) -> None:
+    def __init__(self, hall: NotedHall, seed: int, *, levels: tuple[int, ...] = (0, 1, 1, 2)) -> None:
         self.hall = hall
         self.draw = random.Random(seed)
         self.visitors: dict[str, Visitor] = {}
         self.published = 0
+        self.levels = levels
+        """The qualities of service that events are published at."""
 
     def step(self) -> None:
         """One thing happens."""
@@ -149,7 +151,9 @@ class Traffic:
         properties = [(conventions.FILTER, text)] if text else []
         if draw.random() < 0.2:
             properties.append((conventions.KEEP, "last:kind"))
-        wanted = TopicFilter(pattern, max_qos=QoS(draw.randrange(2)), no_local=draw.random() < 0.2)
+        wanted = TopicFilter(
+            pattern, max_qos=QoS(draw.randrange(min(self.levels), 2)), no_local=draw.random() < 0.2
+        )
         visitor.send(
             SubscribePacket(1, [wanted], subscription_id=draw.choice((None, 7)), user_properties=properties)
         )
@@ -158,7 +162,7 @@ class Traffic:
         """A client says something."""
         draw = self.draw
         self.published += 1
-        level = draw.choice((0, 1, 1, 2))
+        level = draw.choice(self.levels)
         properties = [("n", str(draw.randrange(10))), ("kind", draw.choice("xyz"))]
         if draw.random() < 0.1:
             properties.append((conventions.POLICY, "client <> 'c3'"))
