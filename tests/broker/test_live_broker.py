@@ -23,7 +23,7 @@ STEPS = 250
 SECRET = b"open sesame"
 
 
-# The same as before ------------------------------------------------------------------------------------------
+# The same as before -----------------------------------------------------------------------------------------
 
 
 def from_everything(desk: Desk, life: str) -> LiveBroker:
@@ -93,7 +93,7 @@ def test_a_revived_broker_writes_what_one_that_never_died_would_have_written(see
     assert life_with(seed, from_everything, **options) == written
 
 
-# Other settings ----------------------------------------------------------------------------------------------
+# Other settings ---------------------------------------------------------------------------------------------
 
 
 def places(*names: str) -> list[BrokerConfig]:
@@ -228,7 +228,7 @@ def test_settings_may_change_again_and_again(ways: tuple[Config, ...]) -> None:
     assert reader.got == [b"0", b"1", b"last"]
 
 
-# Beginnings --------------------------------------------------------------------------------------------------
+# Beginnings -------------------------------------------------------------------------------------------------
 
 
 def test_a_fresh_store_begins_with_the_start() -> None:
@@ -264,7 +264,7 @@ def test_what_is_no_snapshot_is_refused() -> None:
         LiveBroker.revived(settings, "life", START_S, empty, [])
 
 
-# Secrets -----------------------------------------------------------------------------------------------------
+# Secrets ----------------------------------------------------------------------------------------------------
 
 HELLO = ConnectPacket("client", username="somebody", password=SECRET, session_expiry_interval=100).write()
 KNOCKS = {

@@ -14,6 +14,7 @@ from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.store.journal import JournalError
 from sojourn.live.store.keeper import ROOM_CHECK_S, Keeper
+from sojourn.mqtt.limits import Limits
 
 SINGLE = Config(brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0")])
 
