@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Callable
 
 import mqtt5
@@ -11,8 +12,10 @@ import pytest
 from mqtt5 import ConnectPacket, PublishPacket, QoS
 
 from sojourn.broker import facts
+from sojourn.broker.channel import Position
 from sojourn.broker.live_broker import LiveBroker, Snapshot
 from sojourn.broker.settings import MobilityConfig
+from sojourn.broker.state_codec import load_state
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.mqtt.limits import Limits
@@ -71,7 +74,7 @@ def life_with(
     hall.wait(100.0)
     spoken: dict[tuple[str, str], bytes] = {}
     for end, far, data in hall.noted:
-        said = b"".join(filter(is_numbered, frames_of(data))) if far in hall.by_name else data
+        said = b"".join(one for one in frames_of(data) if is_numbered(one)) if far in hall.by_name else data
         spoken[end, far] = spoken.get((end, far), b"") + said
     return spoken
 
@@ -325,3 +328,37 @@ def test_events_that_say_what_goes_without_saying_are_sent_on_after_a_restart() 
     hall.visit(0, "reader", lasts_s=500, got=reader.got)
     hall.settle()
     assert reader.got == [b"hi"]
+
+
+def test_nobody_waits_for_an_answer_after_a_restart() -> None:
+    """Whom a broker kept waiting when a snapshot was taken has gone, and others get the same numbers."""
+    hall = Hall(THREE)
+    reader = guest(hall, "reader")
+    reader.ask("news")
+    desk = hall.by_name["B2"]
+    desk.network.pressure.held[reader.number] = 0.0
+    assert desk.network.confirming.next_moment() is not None
+    desk.keep()
+    broker = desk.revived("another life")
+    assert broker.network is not None
+    assert not broker.network.has_unsettled
+    assert broker.network.confirming.next_moment() is None
+    turn = broker.turn(hall.now)
+    assert (turn.writes, turn.releases) == ([], [])
+
+
+def test_frames_that_wait_because_a_link_is_full_are_part_of_a_state() -> None:
+    """As are those who fill it."""
+    hall = Hall(THREE)
+    desk = hall.by_name["B2"]
+    pressure = desk.network.pressure
+    pressure._frames["B1"] = deque([(Position(3), b"one"), (Position(3, 1), b"two")])
+    pressure._spoken_of[2, "writer"] = 5.0
+    pressure.held[4] = 0.0
+    snapshot = Snapshot.read(desk.broker.snapshot())
+    again = LiveBroker(snapshot.settings, "life", remembers=True)
+    load_state(snapshot.state, again.core, again.network)
+    assert again.network is not None
+    assert again.network.pressure._frames == pressure._frames
+    assert again.network.pressure._spoken_of == pressure._spoken_of
+    assert again.network.pressure.held == pressure.held

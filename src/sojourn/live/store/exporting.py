@@ -95,8 +95,8 @@ def _entry(data: bytes) -> Line:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return {"fact": None, "bytes": _plain(data)}
     fields = {name: getattr(entry.fact, name) for name in entry.fact.__struct_fields__}
-    plain = msgspec.to_builtins(fields, builtin_types=(bytes,))
-    return {"fact": type(entry.fact).__name__, "now": entry.now, "sequence": entry.sequence} | _plain(plain)
+    plain: Line = _plain(msgspec.to_builtins(fields, builtin_types=(bytes,)))
+    return {"fact": type(entry.fact).__name__, "now": entry.now, "sequence": entry.sequence} | plain
 
 
 def _plain(value: Any) -> Any:
