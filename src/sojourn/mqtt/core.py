@@ -359,7 +359,7 @@ class Core:
 
     # Reading -----------------------------------------------------------------------------------------
 
-    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901, PLR0912  (the hot loop)
+    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901, PLR0912, PLR0915  (the hot loop)
         """Take every complete packet; what is left over waits for more."""
         at, end = 0, len(data)
         packet_bytes_max = self.state.limits.packet_bytes_max
@@ -393,7 +393,8 @@ class Core:
             if kept is not None and (first not in FORGETTABLE or (routes and first == PLAIN_PUBLISH)):
                 if first == PLAIN_PUBLISH:
                     self._unsure.append(len(kept))
-                kept.append((self.state.sequence, _memorable(data[at:stop])))
+                packet = data[at:stop] if kind != CONNECT else without_password(data[at:stop])
+                kept.append((self.state.sequence, packet))
             if session is None:
                 self._on_first(connection, data[at:stop], now)
                 session = connection.session
@@ -501,8 +502,3 @@ class Core:
         wills = self.handshake.wills
         while wills:
             self.publisher.publish_own(wills.pop(0), now)
-
-
-def _memorable(frame: bytes) -> bytes:
-    """Return a packet as it may be kept."""
-    return without_password(frame) if frame[0] >> 4 == CONNECT else frame
