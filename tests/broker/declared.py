@@ -42,11 +42,13 @@ def undeclared(core: Any, network: Any) -> list[str]:
             problems |= {f"{name}.{one}" for one in attributes(thing) ^ names}
             waiting += [getattr(thing, one) for one in part.parts]
             waiting += [wired for one in part.wired if type(wired := getattr(thing, one)) in table.parts]
+            problems |= {f"{name}.{one} is not plain" for one in _not_plain(thing, part.stored)}
             waiting += _stored(thing, part.stored)
         elif type(thing) in table.kinds:
             kind = table.kinds[type(thing)]
             if not isinstance(kind, Text):
                 problems |= {f"{name}.{one}" for one in attributes(thing) ^ ({*kind.names} | kind.rebuilt)}
+                problems |= {f"{name}.{one} is not plain" for one in _not_plain(thing, kind.stored)}
                 waiting += _stored(thing, kind.stored)
         else:
             problems.add(name)
@@ -60,3 +62,18 @@ def _stored(thing: Any, stored: tuple[Field, ...]) -> list[Any]:
         for field in stored
         if field.codec is None or isinstance(field.codec, REFERRING)
     ]
+
+
+def _not_plain(thing: Any, stored: tuple[Field, ...]) -> list[str]:
+    """The fields stored as they are that would come back as something else: as a list instead of a set."""
+    return [
+        field.name for field in stored if field.codec is None and not _is_plain(getattr(thing, field.name))
+    ]
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(type(key) in PLAIN and _is_plain(one) for key, one in value.items())
+    if type(value) is list:
+        return all(_is_plain(one) for one in value)
+    return type(value) in PLAIN

@@ -8,11 +8,10 @@ from typing import Any
 import mqtt5
 from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter, Will
 
-from sojourn.broker.network import Network
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.live.config import Config
 from sojourn.mqtt import conventions
-from sojourn.mqtt.core import Core
 from tests.live.hall import Desk, Hall, Visitor
 
 TOPICS = ("news", "news/local", "sport", "a/b/c", "a/x/c", "weather")
@@ -29,11 +28,10 @@ class NotedHall(Hall):
 
     def carry(self, end: str, far: str) -> bool:
         """Note what a link carries."""
-        data = self.by_name[end].network.channels[far].outgoing()
+        data = bytes(self.by_name[end].peer_writes.get(far, b""))
         if data:
             self.noted.append((end, far, data))
-            self.by_name[far].frame(end, data)
-        return bool(data)
+        return super().carry(end, far)
 
 
 class NotedVisitor(Visitor):
@@ -47,36 +45,37 @@ class NotedVisitor(Visitor):
         super().take(data, is_over=is_over)
 
 
-def fresh(config: Config, name: str) -> tuple[Core, Network]:
+def fresh(config: Config, name: str) -> LiveBroker:
     """A broker as it is made."""
-    core = Core(name, config.limits, shared_subscriptions=False)
-    return core, Network(config.settings(name), core, "another life")
+    return LiveBroker(config.settings(name), "another life", remembers=True)
 
 
 def swap(desk: Desk) -> bytes:
     """Let another broker take a broker's place that was made from its state alone; return the state."""
     state = dump_state(desk.core, desk.network)
-    core, network = fresh(desk.hall.config, desk.name)
-    load_state(state, core, network)
-    core.kept = []
-    desk.core, desk.network = core, network
+    broker = fresh(desk.hall.config, desk.name)
+    load_state(state, broker.core, broker.network)
+    desk.broker = broker
     return state
 
 
 class Traffic:
     """What a few clients do, drawn from a seed."""
 
-    def __init__(self, hall: NotedHall, seed: int) -> None:
+    def __init__(self, hall: NotedHall, seed: int, *, levels: tuple[int, ...] = (0, 1, 1, 2)) -> None:
         self.hall = hall
         self.draw = random.Random(seed)
         self.visitors: dict[str, Visitor] = {}
         self.published = 0
+        self.levels = levels
+        """The qualities of service that events are published at."""
 
     def step(self) -> None:
         """One thing happens."""
         draw, hall = self.draw, self.hall
         what = draw.choices(
-            ("come", "go", "subscribe", "publish", "carry", "time", "advertise"), (3, 2, 4, 14, 14, 2, 1)
+            ("come", "go", "subscribe", "publish", "carry", "time", "advertise", "break", "mend", "forget"),
+            (30, 20, 40, 140, 140, 20, 10, 5, 10, 2),
         )[0]
         here = [name for name, one in self.visitors.items() if not one.is_over]
         hall.now += draw.choice((0.0, 0.001, 0.2))
@@ -90,9 +89,23 @@ class Traffic:
         elif what == "time":
             hall.now += draw.choice((0.5, 0.5, 3.0, 20.0))
             hall.tick()
+        elif what == "break":
+            hall.unlink(draw.choice(hall.desks).name)
+        elif what == "mend":
+            hall.relink()
+        elif what == "forget":
+            self.forget()
         elif here:
             visitor = self.visitors[draw.choice(here)]
             getattr(self, what)(visitor)
+
+    def forget(self) -> None:
+        """A broker dies, and has lost its store or only its connections."""
+        desk = self.hall.desks[self.draw.randrange(3)]
+        self.hall.unlink(desk.name)
+        if self.draw.random() < 0.7:
+            desk.delete_store()
+        self.hall.restart(desk.name)
 
     def come(self, name: str) -> None:
         """A client connects somewhere, perhaps while it is elsewhere."""
@@ -138,7 +151,9 @@ class Traffic:
         properties = [(conventions.FILTER, text)] if text else []
         if draw.random() < 0.2:
             properties.append((conventions.KEEP, "last:kind"))
-        wanted = TopicFilter(pattern, max_qos=QoS(draw.randrange(2)), no_local=draw.random() < 0.2)
+        wanted = TopicFilter(
+            pattern, max_qos=QoS(draw.randrange(min(self.levels), 2)), no_local=draw.random() < 0.2
+        )
         visitor.send(
             SubscribePacket(1, [wanted], subscription_id=draw.choice((None, 7)), user_properties=properties)
         )
@@ -147,7 +162,7 @@ class Traffic:
         """A client says something."""
         draw = self.draw
         self.published += 1
-        level = draw.choice((0, 1, 1, 2))
+        level = draw.choice(self.levels)
         properties = [("n", str(draw.randrange(10))), ("kind", draw.choice("xyz"))]
         if draw.random() < 0.1:
             properties.append((conventions.POLICY, "client <> 'c3'"))

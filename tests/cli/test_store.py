@@ -8,31 +8,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mqtt5 import ConnectPacket
 from tests.live.hall import Hall, line
-from tests.mqtt.world import World
 from typer.testing import CliRunner
 
+from sojourn.broker import facts
 from sojourn.broker.records import SEGMENT_HEAD_BYTES, segment_head, write_batch
-from sojourn.broker.state_codec import dump_state
+from sojourn.broker.settings import Settings
 from sojourn.cli.main import main
 from sojourn.cli.store import app
+from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.store.journal import Journal, JournalError
+from sojourn.live.store.keeper import Keeper
 
 Damage = Callable[[Path], object]
 
 
-def state() -> bytes:
-    """The state of a broker with two clients, of which one is away."""
-    world = World()
-    reader = world.client()
-    reader.connect("reader", session_expiry_interval=500)
-    reader.subscribe("news/#", qos=1, user_properties=[("filter", "n > 1")])
-    writer = world.client()
-    writer.connect("writer")
+SECRET = b"open sesame"
+
+
+def snapshot() -> bytes:
+    """The snapshot of a broker with two clients, of which one is away."""
+    hall = Hall(Config(brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0")]))
+    reader = hall.visit(0, "reader", lasts_s=500, username="somebody", password=SECRET)
+    reader.subscribe("news/#", "n > 1")
+    writer = hall.visit(0, "writer")
     reader.lose()
-    writer.publish("news/a", b"for you", 1, user_properties=[("n", "2")])
-    writer.publish("kept", b"\xff\xfe", 1, retain=True)
-    return dump_state(world.core, None)
+    writer.publish("news/a", b"for you", {"n": 2})
+    writer.publish("kept", b"\xff\xfe", retain=True)
+    return hall.desks[0].broker.snapshot()
+
+
+def entry(fact: facts.Remembered) -> bytes:
+    """A line of a journal."""
+    return facts.write_entry(fact, 5.0, 7)
+
+
+STARTED = entry(facts.Started("life", Settings(name="B1", brokers=("B1",))))
+TURNS = (
+    (STARTED, entry(facts.ClientOpened(1, "here", "fresh"))),
+    (entry(facts.PacketsTaken(1, [(3, b"\xff\xfe")])),),
+    (entry(facts.StoreFilled("full")), entry(facts.StoreMended())),
+)
+"""The entries of three batches."""
 
 
 @pytest.fixture
@@ -40,10 +58,10 @@ def store(tmp_path: Path) -> Path:
     """A store with a snapshot before its first batch, and three batches."""
     path = tmp_path / "B1"
     journal = Journal.open(path, broker="B1")
-    journal.keep(state())
-    for entries in ((b"\x93\x01\x02\xc4\x02\xff\xfe", b"\x92\x05\xa2hi"), (b"\x01",), (b"\x02", b"\x03")):
-        for entry in entries:
-            journal.append(entry)
+    journal.keep(snapshot())
+    for entries in TURNS:
+        for one in entries:
+            journal.append(one)
         journal.commit()
     journal.close()
     return path
@@ -74,8 +92,8 @@ def starts(path: Path) -> tuple[bool, int]:
     """Whether a broker that takes the store finds a snapshot, and how many entries."""
     journal = Journal.open(path, broker="B1")
     try:
-        snapshot, entries = journal.replay()
-        return snapshot is not None, len(list(entries))
+        state, entries = journal.replay()
+        return state is not None, len(list(entries))
     finally:
         journal.close()
 
@@ -94,7 +112,7 @@ def test_a_whole_store_is_told(store: Path) -> None:
     assert sojourn("repair", store) == (0, "There is nothing to repair.\n")
 
 
-BATCH_2 = SEGMENT_HEAD_BYTES + len(write_batch(1, [b"\x93\x01\x02\xc4\x02\xff\xfe", b"\x92\x05\xa2hi"]))
+BATCH_2 = SEGMENT_HEAD_BYTES + len(write_batch(1, list(TURNS[0])))
 
 
 def _torn(store: Path) -> None:
@@ -103,7 +121,7 @@ def _torn(store: Path) -> None:
 
 def _jump(store: Path) -> None:
     whole = (store / "journal.1").read_bytes()
-    (store / "journal.1").write_bytes(whole[:BATCH_2] + write_batch(9, [b"x"]))
+    (store / "journal.1").write_bytes(whole[:BATCH_2] + write_batch(9, [STARTED]))
 
 
 DAMAGES: dict[str, tuple[Damage, str, bool, int, int]] = {
@@ -150,13 +168,14 @@ def test_a_second_repair_keeps_a_second_copy(store: Path) -> None:
         code, output = sojourn("repair", store)
         assert code == 0
         assert f"{store}.broken-{number}" in output
-        (store / "journal.1").write_bytes(segment_head(1) + write_batch(1, [b"x"]) + write_batch(2, [b"y"]))
+        batches = write_batch(1, [STARTED]) + write_batch(2, [STARTED])
+        (store / "journal.1").write_bytes(segment_head(1) + batches)
 
 
 def test_what_cannot_be_mended_is_left_alone(store: Path) -> None:
     """A bad snapshot whose journal does not begin at the beginning, and what a later release wrote."""
     journal = Journal.open(store, broker="B1")
-    journal.keep(state())
+    journal.keep(snapshot())
     journal.close()
     flipped(store / "snapshot.4", 60)
     with pytest.raises(JournalError, match="cannot be repaired: its snapshot is damaged or missing"):
@@ -173,13 +192,14 @@ def test_what_cannot_be_mended_is_left_alone(store: Path) -> None:
 
 
 def test_a_store_that_nothing_names_is_named_by_hand(store: Path) -> None:
-    """Without a snapshot only the user knows whose it is."""
+    """With neither a snapshot nor a first line only the user knows whose it is."""
     (store / "about").unlink()
     (store / "snapshot.1").unlink()
+    (store / "journal.1").write_bytes(segment_head(1))
     with pytest.raises(JournalError, match="--broker NAME"):
         sojourn("repair", store)
     assert sojourn("repair", store, "--broker", "B1")[0] == 0
-    assert starts(store) == (False, 5)
+    assert starts(store) == (False, 0)
 
 
 def test_what_is_no_store_is_said_to_be_none(
@@ -210,13 +230,16 @@ def test_an_export_tells_everything(store: Path) -> None:
     assert code == 0
     lines = [json.loads(one) for one in output.splitlines()]
     kinds = [one["line"] for one in lines]
-    assert kinds == ["session", "subscription", "event", "session", "event"] + ["entry"] * 5
-    assert lines[0]["client"] == "reader"
-    assert (lines[1]["topic"], lines[1]["filter"]) == ("news/#", "n > 1")
-    assert (lines[2]["state"], lines[2]["client"], lines[2]["payload"]) == ("waiting", "reader", "for you")
-    assert (lines[4]["state"], lines[4]["payload"]) == ("retained", {"base64": "//4="})
-    assert lines[5] == {"line": "entry", "batch": 1, "entry": [1, 2, {"base64": "//4="}]}
-    assert lines[6]["entry"] == [5, "hi"]
+    assert kinds == ["broker", "session", "subscription", "event", "session", "event"] + ["entry"] * 5
+    assert lines[0]["settings"]["name"] == "B1"
+    assert (lines[1]["client"], lines[4]["client"]) == ("reader", "writer")
+    assert (lines[2]["topic"], lines[2]["filter"]) == ("news/#", "n > 1")
+    assert (lines[3]["state"], lines[3]["client"], lines[3]["payload"]) == ("waiting", "reader", "for you")
+    assert (lines[5]["state"], lines[5]["payload"]) == ("retained", {"base64": "//4="})
+    opened = {"line": "entry", "batch": 1, "fact": "ClientOpened", "now": 5.0, "sequence": 7}
+    assert lines[7] == opened | {"connection": 1, "peer": "here", "fresh_id": "fresh"}
+    assert (lines[6]["fact"], lines[6]["settings"]["brokers"]) == ("Started", ["B1"])
+    assert lines[8]["packets"] == [[3, {"base64": "//4="}]]
 
 
 def test_an_export_of_a_broker_in_a_network_tells_what_is_stored(tmp_path: Path) -> None:
@@ -230,7 +253,7 @@ def test_an_export_of_a_broker_in_a_network_tells_what_is_stored(tmp_path: Path)
     hall.visit(0, "writer").publish("news", b"missed")
     hall.settle()
     journal = Journal.open(tmp_path / "B1", broker="B1")
-    journal.keep(dump_state(hall.desks[0].core, hall.desks[0].network))
+    journal.keep(hall.desks[0].broker.snapshot())
     journal.close()
     lines = [json.loads(one) for one in sojourn("export", tmp_path / "B1")[1].splitlines()]
     stored = [one for one in lines if one["line"] == "event"]
@@ -245,3 +268,56 @@ def test_an_export_stops_at_damage(store: Path) -> None:
     result = CliRunner().invoke(app, ["export", str(store)])
     assert isinstance(result.exception, JournalError)
     assert sum('"entry"' in one for one in result.output.splitlines()) == 2
+
+
+def test_no_password_is_in_an_export(tmp_path: Path) -> None:
+    """Nor in the files: neither in what was noted when the client came, nor in a snapshot."""
+    config = Config(brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0")])
+    settings = config.settings("B1")
+    for keeps in (False, True):
+        path = tmp_path / f"B1-{keeps}"
+        keeper, broker = Keeper.open(str(path), settings, "life", 5.0)
+        broker.handle(facts.ClientOpened(1, "here", "fresh"), 5.0)
+        hello = ConnectPacket("client", username="somebody", password=SECRET, session_expiry_interval=9)
+        broker.handle(facts.ClientSent(1, hello.write()), 5.0)
+        assert [knock.packet.password for knock in broker.knocks] == [SECRET]
+        broker.knocks.clear()
+        broker.handle(facts.ClientAdmitted(1, "somebody"), 5.0)
+        keeper.commit(broker, broker.turn(5.0).entries)
+        if keeps:
+            keeper.close(broker)
+        else:
+            keeper.journal.close()
+        output = sojourn("export", path)[1]
+        assert "somebody" in output
+        assert SECRET.decode() not in output
+        assert not any(SECRET in one.read_bytes() for one in path.iterdir())
+        _, again = Keeper.open(str(path), settings, "another life", 6.0)
+        assert again.core.state.sessions["client"].username == "somebody"
+
+
+def test_what_a_later_release_noted_is_not_given_up(store: Path) -> None:
+    """It is whole, so nothing is cut off: the release that wrote it reads it."""
+    journal = Journal.open(store, broker="B1")
+    journal.append(b"\x93\xcb\x40\x14\x00\x00\x00\x00\x00\x00\x07\x92\x63\x01")
+    journal.commit()
+    journal.close()
+    before = (store / "journal.1").read_bytes()
+    (problem,) = checked(store)["problems"]
+    assert "entry 1 of batch 4 is none that this release knows" in problem["what"]
+    with pytest.raises(JournalError, match="written by a later release"):
+        sojourn("repair", store)
+    assert (store / "journal.1").read_bytes() == before
+    with pytest.raises(JournalError, match="holds what this release cannot read"):
+        Keeper.open(str(store), Settings(name="B1", brokers=("B1",)), "life", 9.0)
+    assert json.loads(sojourn("export", store)[1].splitlines()[-1])["fact"] is None
+
+
+def test_a_snapshot_that_nothing_can_replace_is_not_dropped(store: Path) -> None:
+    """Though the journal begins with batch 1: it does not tell how its broker started."""
+    (store / "journal.1").write_bytes(segment_head(1) + write_batch(1, [TURNS[0][1]]))
+    flipped(store / "snapshot.1", 60)
+    with pytest.raises(JournalError, match="does not begin with the start of its broker"):
+        sojourn("repair", store)
+    (store / "snapshot.1").unlink()
+    assert not checked(store)["usable"]

@@ -6,13 +6,14 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mqtt5 import ConnectPacket, PublishPacket, QoS, Will
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config
-from sojourn.live.store.journal import JournalError
+from sojourn.live.store.journal import Journal, JournalError
 from sojourn.live.store.keeper import ROOM_CHECK_S, Keeper
 from sojourn.mqtt.limits import Limits
 
@@ -213,3 +214,47 @@ def test_a_topic_of_many_levels_and_other_limits_stop_no_restart(tmp_path: Path)
             await again.stop()
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_snapshot_is_taken_between_two_turns(tmp_path: Path) -> None:
+    """What was taken in but is in no journal yet when there is room again is not taken in twice later."""
+    config = Config(brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0", store=str(tmp_path / "B1"))])
+    hello = ConnectPacket("client", clean_start=True, session_expiry_interval=100)
+    event = PublishPacket("news", b"once", qos=QoS.AT_LEAST_ONCE, packet_id=1)
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        node = Node(config, "B1", loop)
+        assert node.keeper is not None
+        number = Wire(node).number
+        node.received(number, hello.write())
+        node.keeper.look_again_s = node.now()
+        node.received(number, event.write())
+        node._look()
+        node.flush()
+        node.keeper.journal.close()
+        again = Node(config, "B1", loop)
+        assert received(again.broker) == received(node.broker) == 1
+        await again.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_store_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """With the way out: another release's, another broker's, and one that is damaged within."""
+    old, foreign, odd = tmp_path / "old.db", tmp_path / "foreign", tmp_path / "odd"
+    old.write_bytes(b"SQLite format 3\0" + bytes(100))
+    Journal.open(foreign, broker="B2").close()
+    journal = Journal.open(odd, broker="B1")
+    journal.keep(b"no snapshot")
+    journal.close()
+    for path, says in (
+        (old, "is a database of an older release"),
+        (foreign, "is that of broker 'B2' and not of 'B1'"),
+        (odd, "holds what this release cannot read (a snapshot does not read"),
+        (odd, f"`sojourn store check {odd}` says more."),  # it was let go, and is not in use
+    ):
+        with pytest.raises(JournalError) as caught:
+            Keeper.open(str(path), SINGLE.settings("B1"), "life", 1.0)
+        assert says in str(caught.value)
+        assert "\n" not in str(caught.value)

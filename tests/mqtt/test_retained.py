@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 
 import pytest
 from mqtt5 import PubAckPacket, PublishPacket, QoS, Will
@@ -11,7 +10,7 @@ from mqtt5 import PubAckPacket, PublishPacket, QoS, Will
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message, new_message
 from sojourn.mqtt.retained import SPARE_EXPIRIES, TOMBSTONE_S, TOMBSTONES_MAX, Retained
-from tests.mqtt.world import World
+from tests.mqtt.world import World, again
 
 
 def value(
@@ -74,7 +73,7 @@ def test_an_old_value_does_not_come_back_after_an_empty_one() -> None:
     world = network()
     assert world.core.retain(value(b"old", 1_000_000_000))
     assert world.core.retain(value(b"", 1_000_000_002))
-    world.core = pickle.loads(pickle.dumps(world.core))  # noqa: S301  (our own)
+    world.core = again(world.core)
     assert not world.core.retain(value(b"late", 1_000_000_001))
     assert kept(world) is None
     assert world.core.state.retained.tombstones == 1
@@ -247,7 +246,7 @@ def test_retained_messages_come_in_the_order_of_their_numbers() -> None:
     for topic in ("b", "a", "c"):
         client.publish(topic, b"old", 1, retain=True)
     client.publish("b", b"new", 1, retain=True)
-    world.core = pickle.loads(pickle.dumps(world.core))  # noqa: S301  (our own)
+    world.core = again(world.core)
     client.inbox.clear()
     client.subscribe("#")
     assert [client.next(PublishPacket).topic for _ in range(3)] == ["a", "c", "b"]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import mqtt5
 from mqtt5 import ConnAckPacket, ConnectPacket, PublishPacket, QoS, SubAckPacket, SubscribePacket, TopicFilter
 
+from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import Admission
@@ -15,6 +16,17 @@ from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.packets import REFUSED_3_1_1
 
 Packet = TypeVar("Packet")
+
+
+def again(core: Core) -> Core:
+    """A core as a snapshot brings it back, once what it had led to was carried out."""
+    effects, state = core.effects, core.state
+    for done in (effects.changes, effects.published, effects.settled):
+        done.clear()
+    restored = Core(state.name, state.limits, shared_subscriptions=state.shared_subscriptions)
+    restored.effects.collects = effects.collects
+    load_state(dump_state(core, None), restored, None)
+    return restored
 
 
 class World:

@@ -8,7 +8,7 @@ brokers behind it have. One wave at a time confirms everything that was asked fo
 A link that breaks takes its part of the tree out of the wave: those brokers are out of reach, and learn of
 the subscription when they are back. A wave that is not answered in `WAVE_S` is over too, and that is counted.
 
-Nothing of this is remembered: a client whose broker dies was told nothing, and asks again.
+A restart ends all of this: a client whose broker dies was told nothing, and asks again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
     packet: bytes
 
 
-class _Passing:
+class Passing:
     """A wave that came from one neighbour and was passed on to others."""
 
     __slots__ = ("came_from", "silent")
@@ -54,7 +54,7 @@ class Confirming:
         """The neighbours whose part of the tree has not answered it."""
         self._number = 0
         self._deadline_s = 0.0
-        self._passing: dict[tuple[int, int], _Passing] = {}
+        self._passing: dict[tuple[int, int], Passing] = {}
         self.confirmed: list[Answer] = []
         """Answers that may leave now."""
         self.unconfirmed = 0
@@ -63,6 +63,11 @@ class Confirming:
     def ask(self, answer: Answer) -> None:
         """Let an answer wait for the next wave."""
         self.waiting.append(answer)
+
+    def restarted(self) -> None:
+        """No connection is left: nobody waits for an answer."""
+        for waiting in (self.waiting, self._running, self._silent, self._passing, self.confirmed):
+            waiting.clear()
 
     def settle(self, now: float) -> None:
         """Begin a wave if answers wait for one and none is under way."""
@@ -93,7 +98,7 @@ class Confirming:
         if not told:
             self._links.send_volatile(sender, Echo(wave.origin, wave.number), now)
             return
-        self._passing[wave.origin, wave.number] = _Passing(sender, told)
+        self._passing[wave.origin, wave.number] = Passing(sender, told)
         if len(self._passing) > WAVES_MAX:
             del self._passing[next(iter(self._passing))]
 

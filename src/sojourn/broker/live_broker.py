@@ -33,6 +33,7 @@ from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import dump_state, load_state
+from sojourn.broker.state_kinds import StateError
 from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.errors import SojournError
 from sojourn.mqtt.connection import State as Phase
@@ -46,6 +47,14 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     settings: Settings
     now: float
     state: bytes
+
+    @classmethod
+    def read(cls, data: bytes) -> Snapshot:
+        """Return the snapshot that bytes hold."""
+        try:
+            return msgspec.msgpack.decode(data, type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StateError(f"a snapshot does not read ({error}).") from None
 
 
 class LiveBroker:
@@ -136,7 +145,7 @@ class LiveBroker:
         """Return the broker that a store leaves, begun a new life with these settings."""
         broker: LiveBroker | None = None
         if snapshot is not None:
-            found = msgspec.msgpack.decode(snapshot, type=Snapshot)
+            found = Snapshot.read(snapshot)
             broker = cls(found.settings, life, remembers=True)
             load_state(found.state, broker.core, broker.network)
             broker.now_s = found.now
@@ -166,6 +175,7 @@ class LiveBroker:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes; to be taken between two turns."""
+        assert not self._turn.entries, "a line that is told after the snapshot is not in it"
         state = dump_state(self.core, self.network)
         return msgspec.msgpack.encode(Snapshot(self.settings, self.now_s, state))
 

@@ -209,4 +209,6 @@ class Network:
         for number in list(self.core.state.connections):
             self.core.lost(number, now)
         self.arrivals.waiting.clear()
+        self.confirming.restarted()
+        self.pressure.restarted()
         self.clients.report(now)

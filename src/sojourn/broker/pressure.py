@@ -46,6 +46,11 @@ class Pressure:
         self.releases: list[int] = []
         """Connections to be read again."""
 
+    def restarted(self) -> None:
+        """No connection is left: nobody is held back."""
+        for waiting in (self._frames, self.held, self.holds, self.releases):
+            waiting.clear()
+
     # Frames --------------------------------------------------------------------------------------------
 
     def _is_open_for(self, peer: str) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 from sojourn.interest import TopicPattern
 from sojourn.interest.topics import Prefix
 from sojourn.mqtt.message import PLAIN, Properties
+from sojourn.mqtt.packets import CONNECT
 
 
 class Writer(Protocol):
@@ -284,15 +285,40 @@ class OrderedSets:
 
 
 class PairKeys:
-    """A dictionary whose keys are pairs of plain values."""
+    """A dictionary whose keys are pairs of plain values; what it holds is plain, or has a codec."""
 
-    def pack(self, value: Any, _writer: Writer, /) -> Any:
+    def __init__(self, codec: Codec | None = None) -> None:
+        self._codec = codec
+
+    def pack(self, value: Any, writer: Writer, /) -> Any:
         """Return rows of both parts of the key and the value."""
-        return [[one, other, what] for (one, other), what in value.items()]
+        codec = self._codec
+        return [
+            [one, other, what if codec is None else codec.pack(what, writer)]
+            for (one, other), what in value.items()
+        ]
 
-    def unpack(self, plain: Any, _reader: Reader, /) -> Any:
+    def unpack(self, plain: Any, reader: Reader, /) -> Any:
         """Return the dictionary."""
-        return {(one, other): what for one, other, what in plain}
+        codec = self._codec
+        return {
+            (one, other): what if codec is None else codec.unpack(what, reader) for one, other, what in plain
+        }
+
+
+class RowLists:
+    """A dictionary whose values are collections of plain tuples (`Rows`)."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def pack(self, value: Any, writer: Writer, /) -> Any:
+        """Return lists of rows by key."""
+        return {key: self._rows.pack(some, writer) for key, some in value.items()}
+
+    def unpack(self, plain: Any, reader: Reader, /) -> Any:
+        """Return the dictionary."""
+        return {key: self._rows.unpack(some, reader) for key, some in plain.items()}
 
 
 class PairSets:
@@ -322,12 +348,27 @@ class Struct:
         return None if plain is None else self._decode(plain)
 
 
+class Pieces:
+    """What came of a packet that is not whole; of a CONNECT nothing, since a password may be in it."""
+
+    def pack(self, value: list[bytes], _writer: Writer, /) -> Any:
+        """Return the pieces."""
+        return [] if value and value[0][:1] and value[0][0] >> 4 == CONNECT else value
+
+    def unpack(self, plain: Any, _reader: Reader, /) -> Any:
+        """Return the pieces."""
+        return plain
+
+
 class MessageProperties:
-    """What a message carries besides topic and payload; None where that is nothing."""
+    """What a message carries besides topic and payload; None where its packet says nothing of that.
+
+    A packet that says what goes without saying is another one: it is not as short as a plain one.
+    """
 
     def pack(self, value: Properties, _writer: Writer, /) -> Any:
         """Return it as a list."""
-        return None if value == PLAIN else [*value[:4], [list(pair) for pair in value.user]]
+        return None if value is PLAIN else [*value[:4], [list(pair) for pair in value.user]]
 
     def unpack(self, plain: Any, _reader: Reader, /) -> Any:
         """Return the properties."""

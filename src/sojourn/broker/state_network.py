@@ -15,7 +15,7 @@ from sojourn.broker import state_sessions
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.channel import Channel, Hello, Position, _Waiting
 from sojourn.broker.clients import Clients
-from sojourn.broker.confirming import Confirming
+from sojourn.broker.confirming import Answer, Confirming, Passing
 from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.links import Links
 from sojourn.broker.names import LiveInterests, Names
@@ -41,6 +41,7 @@ from sojourn.broker.state_fields import (
     Refs,
     RefsByRef,
     Row,
+    RowLists,
     Rows,
     RowValues,
     Struct,
@@ -145,6 +146,7 @@ ROAMING = (
         lambda: Roamer(0, None, None, 0.0),
         fields("epoch previous resumes roams arrived outstanding since", marks=NUMBERS, held=TUPLE),
     ),
+    Value("wave", Passing, lambda: Passing(0, set()), fields("came_from", silent=SET)),
     Record("waiting", Waiting, fields("connection epoch previous", admission=REF, marks=NUMBERS)),
     Value(
         "search",
@@ -169,6 +171,16 @@ ROAMING = (
 def _heir(pair: list[int], knows: bool) -> Heir:  # noqa: FBT001 - a row of a document
     epoch, broker = pair
     return Heir((epoch, broker), knows)
+
+
+def _know_reach(arrivals: Arrivals) -> None:
+    arrivals.finder.out_of_reach = arrivals.links.out_of_reach()
+
+
+_FRAMES = Rows(
+    lambda number, rank, body: (Position(number, rank), body), deque, lambda one: (*one[0], one[1])
+)
+"""Frames of a neighbour that wait."""
 
 
 # Parts: the network --------------------------------------------------------------------------------------
@@ -223,14 +235,24 @@ NETWORK = (
         fields("given_up", waiting=REF_VALUES),
         parts="finder",
         wired="core links clients",
+        finish=_know_reach,
     ),
-    # What waits for a wave, or because a link is full, ends with the connections that it is about.
     Part(
         Confirming,
-        fields("unconfirmed _number"),
-        wired="_links waiting _running _silent _deadline_s _passing confirmed",
+        fields(
+            "unconfirmed _number _deadline_s",
+            waiting=Rows(Answer),
+            _running=Rows(Answer),
+            _silent=SET,
+            _passing=PairKeys(REF),
+        ),
+        wired="_links confirmed",
     ),
-    Part(Pressure, wired="_core _links _frames held _spoken_of holds releases"),
+    Part(
+        Pressure,
+        fields("held", _frames=RowLists(_FRAMES), _spoken_of=PairKeys()),
+        wired="_core _links holds releases",
+    ),
     Part(
         Reconciling,
         fields("resets", stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()),

@@ -22,6 +22,7 @@ from sojourn.broker.state_fields import (
     Choice,
     MessageProperties,
     Patterns,
+    Pieces,
     Reader,
     Refs,
     Row,
@@ -132,9 +133,10 @@ SESSIONS = (
         Connection,
         lambda: Connection(0, "", "", 0.0),
         fields(
-            "number peer fresh_id connect pieces have needed deadline_s seen_s keep_alive_s blocked direct "
-            "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
-            "unreleased",
+            "number peer fresh_id connect have needed deadline_s seen_s keep_alive_s blocked direct "
+            "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered",
+            pieces=Pieces(),
+            unreleased=SET,
             state=Choice(Phase),
             session=REF,
         ),

@@ -125,7 +125,8 @@ def export(
 ) -> None:
     """Write sessions, subscriptions, stored and retained events, and the journal's entries as lines of JSON.
 
-    Each line has a field "line" that says what it is: session, subscription, event or entry.
+    Each line has a field "line" that says what it is: broker, session, subscription, event or entry. An entry
+    is a fact, which its field "fact" names. There are no passwords in a store.
 
     Example: sojourn store export stores/B1 | jq 'select(.line == "session") | .client'
     """

@@ -59,7 +59,7 @@ class Connection:
         self.state = State.NEW
         self.session: Session | None = None
         self.connect: bytes | None = None
-        """The CONNECT that waits for an answer."""
+        """The CONNECT that waits for an answer, without its password."""
         self.output: list[bytes] = []
         """What is to be written; the driver takes it once a loop turn."""
         self.pieces: list[bytes] = []

@@ -10,7 +10,7 @@
 
 After each of them `core.effects` holds what is to be done: outputs to write, clients to admit, what was
 published and what changed for the sake of other brokers. A publication has reached the local subscribers'
-outputs when the call returns. Nothing here waits, draws or looks at a clock, and all state can be pickled.
+outputs when the call returns. Nothing here waits, draws or looks at a clock.
 
 Reading is arranged for speed: a PUBLISH without properties on a known topic is not decoded at all but cut
 (`_publish_plain`), an acknowledgement is two bytes, and everything else goes through the codec.
@@ -53,6 +53,7 @@ from sojourn.mqtt.packets import (
     malformed,
     protocol_error,
     remaining_length,
+    without_password,
 )
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.session import Session
@@ -96,7 +97,7 @@ class Core:
         self.kept: list[tuple[int, bytes]] | None = None
         """Packets that were taken in and matter after a restart, each with the number of the last message
         before it; no bytes at all say that the client broke the protocol, perhaps in a packet that is not
-        kept. None where nobody keeps them."""
+        kept. A CONNECT is kept without its password. None where nobody keeps them."""
         self._unsure: list[int] = []
         """Which of them are events of QoS 0 that matter only if somebody stores them."""
 
@@ -358,7 +359,7 @@ class Core:
 
     # Reading -----------------------------------------------------------------------------------------
 
-    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901, PLR0912  (the hot loop)
+    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901, PLR0912, PLR0915  (the hot loop)
         """Take every complete packet; what is left over waits for more."""
         at, end = 0, len(data)
         packet_bytes_max = self.state.limits.packet_bytes_max
@@ -392,7 +393,8 @@ class Core:
             if kept is not None and (first not in FORGETTABLE or (routes and first == PLAIN_PUBLISH)):
                 if first == PLAIN_PUBLISH:
                     self._unsure.append(len(kept))
-                kept.append((self.state.sequence, data[at:stop]))
+                packet = data[at:stop] if kind != CONNECT else without_password(data[at:stop])
+                kept.append((self.state.sequence, packet))
             if session is None:
                 self._on_first(connection, data[at:stop], now)
                 session = connection.session
@@ -429,7 +431,7 @@ class Core:
             return
         packet = decode(frame)
         assert isinstance(packet, ConnectPacket)
-        self.handshake.knock(connection, packet, frame, now)
+        self.handshake.knock(connection, packet, without_password(frame), now)
 
     def _on_publish(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
         """Take a PUBLISH that is out of the ordinary."""

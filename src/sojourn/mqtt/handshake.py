@@ -74,7 +74,10 @@ class Handshake:
     # Coming ------------------------------------------------------------------------------------------
 
     def knock(self, connection: Connection, packet: ConnectPacket, frame: bytes, now: float) -> None:
-        """Take a CONNECT: refuse what no driver could admit, and ask the driver about the rest."""
+        """Take a CONNECT: refuse what no driver could admit, and ask the driver about the rest.
+
+        Only the driver is told the password; `frame`, which is kept until the driver has answered, has none.
+        """
         limits = self.shared.limits
         will = packet.will
         connection.problem_information = packet.request_problem_info

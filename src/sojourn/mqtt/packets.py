@@ -24,6 +24,10 @@ SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH = 8, 10, 12, 14, 15
 BRIDGES_TOPIC: Final = "$SYS/broker/connection/"
 """Below it, brokers of other makes that bridge to this one say whether they are connected."""
 
+_BEGINNING = b"\x10\x07\x00\x04MQTT"
+"""Of a CONNECT that ends with its version, and is therefore refused."""
+_OLD, _MALFORMED, _LATER = _BEGINNING + b"\x04", _BEGINNING + b"\x05", _BEGINNING + b"\x06"
+
 REFUSED_3_1_1: Final = b"\x20\x02\x00\x01"
 """CONNACK as MQTT 3.1.1 writes it: unacceptable protocol version."""
 
@@ -93,6 +97,35 @@ def decode(frame: bytes) -> mqtt5.Packet:
         _check_nul(packet)
     _check_message(packet)
     return packet
+
+
+def without_password(frame: bytes) -> bytes:
+    """Return a CONNECT with which everything goes as with this one, but that holds no secret."""
+    try:
+        packet = decode(frame)
+    except VersionError as error:
+        return _OLD if error.old else _LATER
+    except PacketError:
+        return _MALFORMED
+    assert isinstance(packet, mqtt5.ConnectPacket), "this is for packets that say they are a CONNECT"
+    if packet.password is None and packet.authentication_data is None:
+        return frame
+    return mqtt5.ConnectPacket(
+        packet.client_id,
+        username=packet.username,
+        clean_start=packet.clean_start,
+        will=packet.will,
+        keep_alive=packet.keep_alive,
+        session_expiry_interval=packet.session_expiry_interval,
+        authentication_method=packet.authentication_method,
+        authentication_data=None if packet.authentication_data is None else b"",
+        request_problem_info=packet.request_problem_info,
+        request_response_info=packet.request_response_info,
+        receive_max=packet.receive_max,
+        topic_alias_max=packet.topic_alias_max,
+        max_packet_size=packet.max_packet_size,
+        user_properties=packet.user_properties,
+    ).write()
 
 
 def _check_message(packet: mqtt5.Packet) -> None:

@@ -44,7 +44,7 @@ class Counters:
 
 
 class State:
-    """Everything the core knows; plain data that can be pickled."""
+    """Everything the core knows."""
 
     def __init__(
         self,

@@ -14,7 +14,17 @@ from typing import Any
 
 import msgspec
 
-from sojourn.broker.records import LATER, RecordError, SegmentReader, Verdict, batches_after, read_snapshot
+from sojourn.broker import facts
+from sojourn.broker.live_broker import Snapshot
+from sojourn.broker.records import (
+    LATER,
+    Batch,
+    RecordError,
+    SegmentReader,
+    Verdict,
+    batches_after,
+    read_snapshot,
+)
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.store.folder import FolderError, StoreFolder
@@ -31,6 +41,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     is_fatal: bool = True
     """Whether a broker refuses the store because of it."""
+    is_foreign: bool = False
+    """Whether it is whole, and only this release does not know it."""
 
 
 class Examination(msgspec.Struct, kw_only=True):
@@ -54,6 +66,8 @@ class Examination(msgspec.Struct, kw_only=True):
     lost_batches: int = 0
     """Batches that are whole but lie behind a bad one."""
     lost_entries: int = 0
+    is_from_the_start: bool = False
+    """Whether the journal tells of the broker's whole life, so that it needs no snapshot."""
     leftovers: list[str] = []
     """Files of a snapshot that was being taken; they do no harm."""
     problems: list[Problem] = []
@@ -110,29 +124,31 @@ def examine(folder: StoreFolder) -> Examination:
     except FolderError as error:
         found.problems.append(Problem(file="about", what=str(error)))
     found.leftovers = [one.name for one in folder.leftovers(first)]
-    _examine_snapshot(folder, found)
     _examine_segment(folder, found)
+    _examine_snapshot(folder, found)
     return found
 
 
 def _examine_snapshot(folder: StoreFolder, found: Examination) -> None:
     path = folder.snapshot(found.first_batch)
     if not path.exists():
-        if found.first_batch != 1:
-            what = "the snapshot is missing, and the journal does not begin with batch 1"
+        if not found.is_from_the_start and (found.first_batch != 1 or found.entries):
+            where = "batch 1" if found.first_batch != 1 else "the start of its broker"
+            what = f"the snapshot is missing, and the journal does not begin with {where}"
             found.problems.append(Problem(file=path.name, what=what))
         return
     data = path.read_bytes()
     found.snapshot_bytes = len(data)
     try:
-        document = read_document(read_snapshot(data, found.first_batch))
+        snapshot = Snapshot.read(read_snapshot(data, found.first_batch))
+        document = read_document(snapshot.state)
         rows = [name for name, _ in rows_of(document)]
     except (RecordError, StateError, LookupError, TypeError, ValueError) as error:
         found.problems.append(Problem(file=path.name, what=f"{error}".removesuffix(".")))
         return
     found.sessions, found.subscriptions = rows.count("session"), rows.count("subscription")
     found.events = rows.count("message")
-    found.broker = found.broker or str(document["place"]["broker"])
+    found.broker = found.broker or snapshot.settings.name
 
 
 def _examine_segment(folder: StoreFolder, found: Examination) -> None:
@@ -146,6 +162,7 @@ def _examine_segment(folder: StoreFolder, found: Examination) -> None:
     for batch in reader:
         found.batches += 1
         found.entries += len(batch.entries)
+        _examine_entries(batch, path.name, found)
     ending = reader.ending
     found.whole_bytes = ending.at
     if ending.verdict is Verdict.CLEAN:
@@ -158,6 +175,22 @@ def _examine_segment(folder: StoreFolder, found: Examination) -> None:
         found.lost_entries += len(batch.entries)
 
 
+def _examine_entries(batch: Batch, name: str, found: Examination) -> None:
+    """Read the lines of a batch; once one was not read, those after it mean nothing to this release."""
+    if any(problem.is_foreign for problem in found.problems):
+        return
+    for place, data in enumerate(batch.entries, 1):
+        try:
+            fact = facts.read_entry(data).fact
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            what = f"entry {place} of batch {batch.number} is none that this release knows ({error})"
+            found.problems.append(Problem(file=name, what=what, is_foreign=True))
+            return
+        if isinstance(fact, facts.Started):
+            found.broker = found.broker or fact.settings.name
+            found.is_from_the_start |= batch.number == place == 1
+
+
 def repair(folder: StoreFolder, broker: str | None = None) -> Repair:
     """Make a store usable again; `broker` names whose it is where nothing else does."""
     found = examine(folder)
@@ -167,10 +200,10 @@ def repair(folder: StoreFolder, broker: str | None = None) -> Repair:
     _refuse_later_formats(found)
     owner = broker or found.broker
     wrong = {problem.file.partition(".")[0] for problem in found.problems}
-    if "snapshot" in wrong and found.first_batch != 1:
+    if "snapshot" in wrong and not found.is_from_the_start:
         raise JournalError(
             f"The store {found.path} cannot be repaired: its snapshot is damaged or missing, and the journal "
-            "does not begin with batch 1; restore it from a backup, or choose another path."
+            "does not begin with the start of its broker; restore it from a backup, or choose another path."
         )
     if "about" in wrong and not owner:
         raise JournalError(
@@ -192,7 +225,7 @@ def repair(folder: StoreFolder, broker: str | None = None) -> Repair:
 def _refuse_later_formats(found: Examination) -> None:
     """What a later release wrote is not damaged: nothing of it is given up."""
     for problem in found.problems:
-        if LATER in problem.what:
+        if problem.is_foreign or LATER in problem.what:
             raise JournalError(
                 f"The store {found.path} was written by a later release ({problem.file}: "
                 f"{problem.what.removesuffix('.')}); run that one."

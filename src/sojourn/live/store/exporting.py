@@ -1,8 +1,9 @@
 """What a store holds, as lines of JSON that need no broker to be read.
 
 First what the snapshot knows: sessions, their subscriptions, events that wait for them or are stored for
-clients that are away, retained events; then the journal's entries, in order. A payload or packet that is no
-text is given in base64.
+clients that are away, retained events; then the journal's entries, in order: facts, by name, with their
+fields (`broker/facts.py`). A payload or packet that is no text is given in base64. There are no passwords in
+a store.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from sojourn.broker import facts
+from sojourn.broker.live_broker import Snapshot
 from sojourn.broker.records import RecordError, SegmentReader, Verdict, read_snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
@@ -30,14 +33,16 @@ def export(folder: StoreFolder) -> Iterator[Line]:
     snapshot, segment = folder.snapshot(first), folder.segment(first)
     if snapshot.exists():
         try:
-            yield from _state(read_document(read_snapshot(snapshot.read_bytes(), first)))
+            found = Snapshot.read(read_snapshot(snapshot.read_bytes(), first))
+            yield {"line": "broker", "now": found.now, "settings": msgspec.to_builtins(found.settings)}
+            yield from _state(read_document(found.state))
         except (RecordError, StateError) as error:
             raise _damaged(folder, snapshot.name, str(error)) from None
     if segment.exists():
         reader = SegmentReader(segment.read_bytes(), first)
         for batch in reader:
             for entry in batch.entries:
-                yield {"line": "entry", "batch": batch.number, "entry": _entry(entry)}
+                yield {"line": "entry", "batch": batch.number} | _entry(entry)
         if reader.ending.verdict is Verdict.CORRUPT:
             raise _damaged(folder, segment.name, reader.ending.why)
 
@@ -65,12 +70,14 @@ def _state(document: Mapping[str, Any]) -> Iterator[Line]:
             for one in deliveries:
                 if one is not None:
                     yield _event(rows, rows[one][1]["message"], client=client, state=state)
-    names = parts.get("network.names", {}).get("_names", {})
-    holdings = parts.get("network.broker.subscribers", {}).get("main", {})
-    for client, place in holdings.items():
-        for one in (*rows[place][1]["queue"], *rows[place][1]["forwarded"]):
-            yield _event(rows, rows[one][1]["message"], client=names.get(client), state="stored")
-    for place in parts["core.state.retained"]["messages"]:
+    names = parts.get("network.links.names", {}).get("_names", {})
+    shelf = parts.get("network.clients.broker.subscribers._shelf", {"main": {}, "older": {}})
+    for client in shelf["main"] | shelf["older"]:
+        latest = [shelf["main"][client]] if client in shelf["main"] else []
+        for holding in (*shelf["older"].get(client, ()), *latest):
+            for one in (*rows[holding][1]["forwarded"], *rows[holding][1]["queue"]):
+                yield _event(rows, rows[one][1]["message"], client=names.get(client), state="stored")
+    for place in parts["core.state.retained"]["_kept"].values():
         yield _event(rows, place, client=None, state="retained")
 
 
@@ -81,11 +88,15 @@ def _event(rows: list[tuple[str, Line]], place: int, *, client: str | None, stat
     return found | {"payload": _plain(message["frame"][message["payload_at"] :])}
 
 
-def _entry(entry: bytes) -> Any:
+def _entry(data: bytes) -> Line:
+    """Return a line of a journal by the name of its fact; one that this release does not know as it is."""
     try:
-        return _plain(msgspec.msgpack.decode(entry))
-    except (msgspec.MsgspecError, RecursionError):
-        return _plain(entry)
+        entry = facts.read_entry(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {"fact": None, "bytes": _plain(data)}
+    fields = {name: getattr(entry.fact, name) for name in entry.fact.__struct_fields__}
+    plain: Line = _plain(msgspec.to_builtins(fields, builtin_types=(bytes,)))
+    return {"fact": type(entry.fact).__name__, "now": entry.now, "sequence": entry.sequence} | plain
 
 
 def _plain(value: Any) -> Any:

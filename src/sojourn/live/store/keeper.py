@@ -46,14 +46,16 @@ class Keeper:
     ) -> tuple[Keeper, LiveBroker]:
         """Open a store, or begin one; return its keeper and the broker that it leaves."""
         journal = Journal.open(path, broker=settings.name, power_safe=power_safe)
-        snapshot, entries = journal.replay()
         try:
+            snapshot, entries = journal.replay()
             broker = LiveBroker.revived(settings, life, now, snapshot, entries)
         except JournalError:
+            journal.close()
             raise
         except Exception as error:
+            journal.close()
             raise JournalError(
-                f"The store {path} holds what this release cannot read ({error}); "
+                f"The store {path} holds what this release cannot read ({_said(error)}); "
                 f"`sojourn store check {path}` says more."
             ) from error
         journal.reserve()
@@ -111,8 +113,15 @@ class Keeper:
     def close(self, broker: LiveBroker) -> None:
         """Leave a snapshot, so that the next start has nothing to tell again, and close the files."""
         try:
+            for entry in broker.turn(broker.now_s).entries:  # of a full disk that was noticed at the end
+                self.journal.append(entry)
             self.journal.commit()
             self.journal.keep(broker.snapshot())
         except JournalError as error:
             _log.warning("%s The next start reads the journal instead.", error)
         self.journal.close()
+
+
+def _said(error: Exception) -> str:
+    """Return what went wrong within a sentence."""
+    return str(error).removesuffix(".") or type(error).__name__
