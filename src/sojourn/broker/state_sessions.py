@@ -133,8 +133,8 @@ SESSIONS = (
         lambda: Connection(0, "", "", 0.0),
         fields(
             "number peer fresh_id connect pieces have needed deadline_s seen_s keep_alive_s blocked direct "
-            "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
-            "unreleased",
+            "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered",
+            unreleased=SET,
             state=Choice(Phase),
             session=REF,
         ),
