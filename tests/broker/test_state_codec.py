@@ -118,7 +118,7 @@ def single_traffic(world: World, draw: random.Random, steps: int) -> None:
             wanted = TopicFilter(pattern, max_qos=QoS(draw.randrange(3)))
             client.send(SubscribePacket(1, [wanted], user_properties=properties))
         else:
-            level = draw.randrange(2)
+            level = draw.randrange(3)
             client.send(
                 PublishPacket(
                     draw.choice(("a/b", "a/c", "x/b", "deep/er")),

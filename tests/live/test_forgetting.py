@@ -313,3 +313,19 @@ def test_reminders_and_timers_of_what_is_over_are_let_go(monkeypatch: pytest.Mon
     assert list(hall.desks[0].core.state.sessions) == ["early"]
     hall.wait(300.0)
     assert [list(desk.core.state.sessions) for desk in hall.desks] == [[], ["rover"]]
+
+
+def test_sources_are_forgotten_also_where_no_client_ever_was() -> None:
+    """A broker that only passes events on remembers how far each source had come, for a limited time."""
+    hall = Hall(line(3, mode="flooding"))
+    for _ in range(50):
+        writer = hall.visit(0, "")  # nobody else hears of a client without a name
+        hall.settle()
+        writer.publish("news", b"event")
+        hall.settle()
+        writer.leave()
+        hall.settle()
+    assert all(len(desk.network.seen) == 50 for desk in hall.desks[1:])
+    hall.wait(LONG_S)
+    assert [len(desk.network.seen) for desk in hall.desks] == [0, 0, 0]
+    assert all(desk.broker.next_moment() is None for desk in hall.desks), "nothing more is to be looked for"

@@ -54,9 +54,13 @@ class Forgetting:
 
     def next_moment(self, network: Network) -> float | None:
         """When to look again; None while there is nothing to forget."""
-        if not network.links.names.size:
+        if not self._has_memories(network):
             return None
         return 0.0 if self._has_grown(network) else self._due_s
+
+    def _has_memories(self, network: Network) -> bool:
+        # How far sources had come is remembered also where no client ever was.
+        return bool(network.links.names.size or network.seen)
 
     def _has_grown(self, network: Network) -> bool:
         return network.links.names.entered - self._entered > max(GROWTH_MAX, self._needed)
@@ -65,7 +69,7 @@ class Forgetting:
         """Look, if it is time."""
         if now < self._due_s and not self._has_grown(network):
             return
-        if network.links.names.size:
+        if self._has_memories(network):
             self._forget_old(network, now - self._memory_s)
             self._forget_unused(network)
         self._entered = network.links.names.entered

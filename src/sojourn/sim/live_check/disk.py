@@ -16,7 +16,7 @@ from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 
 ROOM_CHECK_S = 2.0
-RESERVE_RECORDS = 3
+RESERVE_RECORDS = 2_000
 """How many records fit into the room that is set aside for a full disk."""
 FULL = "The broker's store is full; try again later."
 

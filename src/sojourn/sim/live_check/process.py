@@ -59,6 +59,8 @@ class Process:
         """How far its clock is ahead."""
         self.next_offset_s: float | None = None
         """How far it will be from the next start on."""
+        self.wants_snapshot = False
+        """Whether the next turn is to be followed by a snapshot."""
         self.lives = 0
         self.books: dict[str, int] = {}
         """What its books hold before the first client."""
@@ -197,6 +199,10 @@ class Process:
 
     def _commit(self, broker: LiveBroker, turn: Turn) -> None:
         fact = self.keeper.commit(broker, turn.entries, self.world.now)
+        if self.wants_snapshot and self.keeper.look_again_s is None:
+            self.wants_snapshot = False
+            self.world.counts["snapshots"] += 1
+            self.keeper.keep(broker, self.world.now)
         if fact is not None:
             self.world.counts["disk full"] += 1
             self.tell(fact)

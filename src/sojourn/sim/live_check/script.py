@@ -133,6 +133,9 @@ def write_script(spec: Spec) -> Script:
     for kind in sorted(chosen):
         own = random.Random(f"{spec.seed}/faults/{kind}")
         steps += _FAULT_WRITERS[kind](own, spec, brokers, len(links), len(personas))
+    kept = random.Random(f"{spec.seed}/snapshots")
+    every_s = kept.choice((5.0, 20.0, 1_000.0))
+    steps += [Step(at, "snapshot", kept.randrange(brokers)) for at in _times(kept, spec, every_s)]
     jumps = "clock" in chosen
     return Script(
         spec=spec,

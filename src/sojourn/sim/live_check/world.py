@@ -127,6 +127,8 @@ class World:
             case "set clock":
                 process = self.processes[step.who]
                 process.next_offset_s = process.offset_s + step.detail[0]
+            case "snapshot":
+                self.processes[step.who].wants_snapshot = True
             case "fill disk":
                 disk = self.processes[step.who].disk
                 disk.is_full = True
