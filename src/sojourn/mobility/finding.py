@@ -12,8 +12,9 @@ which. So the broker it connects to asks: the broker the client names as its las
 
 A connection is a *pair*, its epoch and its broker's number, and pairs are ordered. The rules:
 
-- Whoever has the session gives it to an asker with a later pair, and to no other. So a session moves along
-  growing pairs only, and of several connections at once the latest gets it.
+- Whoever has the session gives it to an asker with a later epoch, and to no other: the rest of the mobility
+  core orders stays by epochs alone. An asker with the same epoch and a higher number takes a later epoch. So
+  of several connections at once the latest gets the session.
 - An asker with an earlier pair is told the later one. The broker of the later connection alone knows whether
   the client is still there: if so, the asker is superseded; if not, it takes an epoch that is later still and
   asks again, for it has a live connection and is right. Who hears of a later connection from a third broker
@@ -34,8 +35,8 @@ A connection is a *pair*, its epoch and its broker's number, and pairs are order
 Why nobody is overlooked: suppose all brokers said no to an asker while the session travelled. Then some
 broker G gave it away before it was asked, to a broker T that got it after it was asked. T had no debts then,
 so it asked for the session only after it knew the asker, with a later pair; and G, which knew that pair when
-it was asked, has told of it. This rests on the order of messages between two brokers and on the memory of who asked,
-which is limited (`TRAILS_MAX`, `forget_until`) and lost with a broker's store.
+it was asked, has told of it. This rests on the order of messages between two brokers and on the memory of who
+asked, which is limited (`TRAILS_MAX`, `forget_until`) and lost with a broker's store.
 
 This is a core: no clock, no sockets, plain state. Messages go hop by hop like all that have a destination.
 """
@@ -141,7 +142,9 @@ class Finder:
 
     def claim(self, client: int, epoch: int, now: float) -> None:
         """The client has a new session here, whatever there is elsewhere: that is to end (clean start)."""
-        self._begin(client, epoch, now).settle(epoch)
+        trail = self._begin(client, epoch, now)
+        trail.settle(epoch)
+        trail.claimed = epoch
         if self._others:
             self._find(client, EVERYBODY, epoch)
 
@@ -246,8 +249,8 @@ class Finder:
         search = self._searches.get(client)
         if held_epoch is not None:
             own = (max(held_epoch, trail.settled), self.number)
-            if own < pair:
-                trail.learn(pair)
+            trail.learn(pair)
+            if own[0] < message.epoch:
                 self.gives.append(Give(client, message.epoch, message.sender))
             else:
                 self._tell(client, pair, later=own, present=present, holds=True)
@@ -303,9 +306,9 @@ class Finder:
                 self._repaid(trail, sender)
         later = (message.held_epoch, message.held_at)
         if message.held_epoch:
-            if held_epoch is not None:
+            if held_epoch is not None and message.epoch >= trail.claimed:
                 self._meet_rival(message, max(held_epoch, trail.settled), now, present=present)
-            elif message.holds and message.epoch <= trail.settled:
+            elif held_epoch is None and message.holds and message.epoch <= trail.settled:
                 self._pass_rival_on(trail, message)
             trail.learn(later)
         search = self._searches.get(client)
@@ -314,6 +317,8 @@ class Finder:
                 search.silent.discard(sender)
             if later > (search.epoch, self.number):
                 self._overtaken(client, trail, search, message, now)
+            elif message.holds and message.held_epoch == search.epoch:
+                self._overtake(client, trail, search, now)
         self._review(client, trail, now)
 
     def _overtaken(self, client: int, trail: Trail, search: Search, message: Found, now: float) -> None:
@@ -339,7 +344,8 @@ class Finder:
             epoch, at = rival
             self.results.append(Result(client, 0, epoch, holder=at, superseded=True))
         elif message.holds:
-            self.claim(client, own_epoch if own > rival else self.next_epoch(client, now), now)
+            epoch = own_epoch if own_epoch > message.held_epoch else self.next_epoch(client, now)
+            self.claim(client, epoch, now)
         elif rival[1] in self._others and rival[1] != message.sender:
             self._find(client, rival[1], own_epoch)
 
