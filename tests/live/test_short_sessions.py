@@ -66,6 +66,7 @@ def test_a_client_whose_session_may_be_out_of_reach_is_told_so_at_once() -> None
     """It waits only where nobody has noticed yet; it gets in when all brokers are there."""
     hall = Hall(line(3))
     hall.unlink("B3")
+    hall.wait(3.1)
     near = hall.visit(1, "near")
     hall.settle()
     told = (0x88, "Your session may be at B3, which is out of reach; try again.")

@@ -22,6 +22,9 @@ from sojourn.routing.overlay import Overlay
 STATUS_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared the brokers' reports."""
 
+DOWN_S = 3.0
+"""Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
+
 
 class Neighbourhood:
     """The brokers around one, seen from it."""
@@ -58,9 +61,10 @@ class Neighbourhood:
         else:
             self.down_since.setdefault(peer, now)
 
-    def _out_of_reach(self) -> dict[int, float]:
-        """The brokers on the far side of a link that is down, and since when."""
-        away = {self.numbers[peer]: since_s for peer, since_s in self.down_since.items()}
+    def _out_of_reach(self, now: float) -> dict[int, float]:
+        """The brokers on the far side of a link that has been down for a while, and since when."""
+        down = {peer: since_s for peer, since_s in self.down_since.items() if now - since_s >= DOWN_S}
+        away = {self.numbers[peer]: since_s for peer, since_s in down.items()}
         if not away:
             return {}
         others = (number for number in range(len(self.names_of)) if number != self.number)

@@ -61,7 +61,7 @@ class Network(Serving):
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.numbers.get(named[0]) if named else None
         waiting = Waiting(number, admission, epoch, previous, marks)
-        self.finder.out_of_reach = self._out_of_reach()
+        self.finder.out_of_reach = self._out_of_reach(now)
         session = self.core.state.sessions.get(client_id)
         is_over = session is not None and (packet.clean_start or not session.expiry)
         if is_over:
@@ -263,7 +263,7 @@ class Network(Serving):
         """Let timers run out."""
         while (due := self.timers.due(now)) is not None:
             self._tell(facts.TimerFired(*due), now)
-        self.finder.out_of_reach = self._out_of_reach()
+        self.finder.out_of_reach = self._out_of_reach(now)
         self.finder.time_passed(now)
         self._follow_finder(now)
         self.report(now)
