@@ -68,8 +68,8 @@ class World:
         """Sessions that may be lost: they were with a forgetful broker, repeated, given up or cleared."""
         self.cleared: dict[int, tuple[int, int]] = {}
         """By client: the latest clean start, which ends whatever an earlier connection begins."""
-        self.fresh: list[tuple[int, int]] = []
-        """The broker and client of every new session."""
+        self.given_up: set[int] = set()
+        """Clients that began anew while their session was out of reach."""
 
     @staticmethod
     def _finder(number: int, brokers: int) -> Finder:
@@ -224,9 +224,9 @@ class World:
             assert self.local_s(number) - finder.out_of_reach[other] >= GIVE_UP_S
         others = self.sessions_of(result.client)
         if result.given_up:
+            self.given_up.add(result.client)
             self.lawless |= others
         assert others <= self.lawless, "a session is replaced by an empty one"
-        self.fresh.append((number, result.client))
         if connection is not None:
             held = Held(result.epoch, self._new_state(), connection)
             self.brokers[number].held[result.client] = held
