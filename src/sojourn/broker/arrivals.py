@@ -29,6 +29,10 @@ from sojourn.mqtt.packets import decode
 from sojourn.mqtt.session_state import SessionState
 
 
+DOWN_S = 3.0
+"""Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
+
+
 class Arrivals:
     """The clients that wait for their sessions at one broker, and the sessions that leave it."""
 
@@ -54,7 +58,7 @@ class Arrivals:
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.links.numbers.get(named[0]) if named else None
         waiting = Waiting(number, admission, epoch, previous, marks)
-        self.finder.out_of_reach = self.links.out_of_reach()
+        self.finder.out_of_reach = self._missing(now)
         session = self.core.state.sessions.get(client_id)
         is_over = session is not None and (packet.clean_start or not session.expiry)
         if is_over:
@@ -245,10 +249,15 @@ class Arrivals:
             self.clients.drops["unreadable session"] += 1
             return None
 
+    def _missing(self, now: float) -> dict[int, float]:
+        """The brokers that have been out of reach for a while, and since when."""
+        since = self.links.out_of_reach()
+        return {broker: since_s for broker, since_s in since.items() if now - since_s >= DOWN_S}
+
     # Time ----------------------------------------------------------------------------------------------
 
     def time_passed(self, now: float) -> None:
         """Give up on brokers that do not answer, or are out of reach."""
-        self.finder.out_of_reach = self.links.out_of_reach()
+        self.finder.out_of_reach = self._missing(now)
         self.finder.time_passed(now)
         self.follow_finder(now)

@@ -159,7 +159,7 @@ ROAMING = (
         Trail,
         Trail,
         fields(
-            "settled touched_s",
+            "settled claimed touched_s",
             latest=TUPLE,
             debts=RowValues(lambda row: Debt(*row)),
             excuses=RowValues(frozenset),

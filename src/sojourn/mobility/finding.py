@@ -12,8 +12,9 @@ which. So the broker it connects to asks: the broker the client names as its las
 
 A connection is a *pair*, its epoch and its broker's number, and pairs are ordered. The rules:
 
-- Whoever has the session gives it to an asker with a later pair, and to no other. So a session moves along
-  growing pairs only, and of several connections at once the latest gets it.
+- Whoever has the session gives it to an asker with a later epoch, and to no other: the rest of the mobility
+  core orders stays by epochs alone. An asker with the same epoch and a higher number takes a later epoch. So
+  of several connections at once the latest gets the session.
 - An asker with an earlier pair is told the later one. The broker of the later connection alone knows whether
   the client is still there: if so, the asker is superseded; if not, it takes an epoch that is later still and
   asks again, for it has a live connection and is right. Who hears of a later connection from a third broker
@@ -44,10 +45,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sojourn.mobility.epochs import EPOCH_END, EpochClock
-from sojourn.mobility.finding_messages import EVERYBODY, FIND, FOUND, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, FIND, FOUND, Find, Found, Give, Result
 from sojourn.mobility.trails import Debt, Heir, Pair, Search, Trail
 
 __all__ = ["EVERYBODY", "FIND", "FOUND", "Find", "Finder", "Found", "Give", "Result"]
@@ -56,35 +56,6 @@ TRAILS_MAX = 10_000
 """Clients that something is remembered of, besides those that are being looked for."""
 OVERTAKES_MAX = 4
 """How often a search may take a later epoch; who is overtaken more often than that is superseded."""
-
-
-class Result(NamedTuple):
-    """What came of looking for a client: its session, or none (it starts anew), or why it cannot come in."""
-
-    client: int
-    asked: int
-    """The epoch that `Finder.seek` was told; 0 for a session that comes late, when nobody waits for it."""
-    epoch: int
-    """The epoch that the connection has now: it may have had to overtake another."""
-    state: bytes | None = None
-    """The session, if there is one."""
-    holder: int | None = None
-    """The broker that had it."""
-    superseded: bool = False
-    """The client has connected elsewhere since. If nothing was asked (0), the session here is to end:
-    `holder` has another one with a later epoch, which stays."""
-    unreachable: frozenset[int] = frozenset()
-    """Brokers that may have the session and did not answer; the client is to try again."""
-    given_up: frozenset[int] = frozenset()
-    """Brokers that may have had it, and have been out of reach for too long."""
-
-
-class Give(NamedTuple):
-    """Take the client's session and hand it to `Finder.give`: another broker has the client now."""
-
-    client: int
-    epoch: int
-    to: int
 
 
 class Finder:
@@ -141,7 +112,9 @@ class Finder:
 
     def claim(self, client: int, epoch: int, now: float) -> None:
         """The client has a new session here, whatever there is elsewhere: that is to end (clean start)."""
-        self._begin(client, epoch, now).settle(epoch)
+        trail = self._begin(client, epoch, now)
+        trail.settle(epoch)
+        trail.claimed = epoch
         if self._others:
             self._find(client, EVERYBODY, epoch)
 
@@ -246,8 +219,8 @@ class Finder:
         search = self._searches.get(client)
         if held_epoch is not None:
             own = (max(held_epoch, trail.settled), self.number)
-            if own < pair:
-                trail.learn(pair)
+            trail.learn(pair)
+            if own[0] < message.epoch:
                 self.gives.append(Give(client, message.epoch, message.sender))
             else:
                 self._tell(client, pair, later=own, present=present, holds=True)
@@ -290,31 +263,46 @@ class Finder:
         if message.state is not None:
             self._arrived(message, message.state, now)
             return
-        client, sender = message.client, message.sender
+        client = message.client
         trail = self._trails.get(client)
         if trail is None:
             return
         trail.touched_s = now
-        debt = trail.debts.get(sender)
-        if debt is not None and debt.epoch <= message.epoch:
-            if message.waits_for:
-                trail.excuses[sender] = frozenset(message.waits_for)
-            else:
-                self._repaid(trail, sender)
-        later = (message.held_epoch, message.held_at)
+        self._note_answer(trail, message)
         if message.held_epoch:
-            if held_epoch is not None:
-                self._meet_rival(message, max(held_epoch, trail.settled), now, present=present)
-            elif message.holds and message.epoch <= trail.settled:
-                self._pass_rival_on(trail, message)
-            trail.learn(later)
+            own_epoch = None if held_epoch is None else max(held_epoch, trail.settled)
+            self._hear_of_later(trail, message, own_epoch, now, present=present)
         search = self._searches.get(client)
         if search is not None:
-            if message.epoch == search.epoch and sender not in trail.excuses:
-                search.silent.discard(sender)
-            if later > (search.epoch, self.number):
-                self._overtaken(client, trail, search, message, now)
+            self._answer_search(client, trail, search, message, now)
         self._review(client, trail, now)
+
+    def _note_answer(self, trail: Trail, message: Found) -> None:
+        debt = trail.debts.get(message.sender)
+        if debt is None or debt.epoch > message.epoch:
+            return
+        if message.waits_for:
+            trail.excuses[message.sender] = frozenset(message.waits_for)
+        else:
+            self._repaid(trail, message.sender)
+
+    def _hear_of_later(
+        self, trail: Trail, message: Found, own_epoch: int | None, now: float, *, present: bool
+    ) -> None:
+        """The client has, or had, another connection elsewhere."""
+        if own_epoch is None and message.holds and message.epoch <= trail.settled:
+            self._pass_rival_on(trail, message)
+        elif own_epoch is not None and message.epoch >= trail.claimed:
+            self._meet_rival(message, own_epoch, now, present=present)
+        trail.learn((message.held_epoch, message.held_at))
+
+    def _answer_search(self, client: int, trail: Trail, search: Search, message: Found, now: float) -> None:
+        if message.epoch == search.epoch and message.sender not in trail.excuses:
+            search.silent.discard(message.sender)
+        if (message.held_epoch, message.held_at) > (search.epoch, self.number):
+            self._overtaken(client, trail, search, message, now)
+        elif message.holds and message.held_epoch == search.epoch:
+            self._overtake(client, trail, search, now)
 
     def _overtaken(self, client: int, trail: Trail, search: Search, message: Found, now: float) -> None:
         """There is a later connection of the client; or there was."""
@@ -335,11 +323,14 @@ class Finder:
         """
         client = message.client
         own, rival = (own_epoch, self.number), (message.held_epoch, message.held_at)
-        if message.holds and own < rival and not (present and not message.present):
+        # With equal epochs the number alone decides, or both might overtake one another in step for ever.
+        overtakes = present and not message.present and own_epoch != message.held_epoch
+        if message.holds and own < rival and not overtakes:
             epoch, at = rival
             self.results.append(Result(client, 0, epoch, holder=at, superseded=True))
         elif message.holds:
-            self.claim(client, own_epoch if own > rival else self.next_epoch(client, now), now)
+            epoch = own_epoch if own_epoch > message.held_epoch else self.next_epoch(client, now)
+            self.claim(client, epoch, now)
         elif rival[1] in self._others and rival[1] != message.sender:
             self._find(client, rival[1], own_epoch)
 

@@ -1,9 +1,9 @@
-"""The messages by which brokers find the session of a client (`finding.py` has the rules)."""
+"""What brokers say to find the session of a client, and what comes of it (`finding.py` has the rules)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 EVERYBODY = -1
 """The destination of a question to all brokers."""
@@ -46,3 +46,32 @@ class Found:
     who may have passed on what came too late for itself."""
     state: bytes | None
     """The session, which is the asker's from now on."""
+
+
+class Result(NamedTuple):
+    """What came of looking for a client: its session, or none (it starts anew), or why it cannot come in."""
+
+    client: int
+    asked: int
+    """The epoch that `Finder.seek` was told; 0 for a session that comes late, when nobody waits for it."""
+    epoch: int
+    """The epoch that the connection has now: it may have had to overtake another."""
+    state: bytes | None = None
+    """The session, if there is one."""
+    holder: int | None = None
+    """The broker that had it."""
+    superseded: bool = False
+    """The client has connected elsewhere since. If nothing was asked (0), the session here is to end:
+    `holder` has another one with a later epoch, which stays."""
+    unreachable: frozenset[int] = frozenset()
+    """Brokers that may have the session and did not answer; the client is to try again."""
+    given_up: frozenset[int] = frozenset()
+    """Brokers that may have had it, and have been out of reach for too long."""
+
+
+class Give(NamedTuple):
+    """Take the client's session and hand it to `Finder.give`: another broker has the client now."""
+
+    client: int
+    epoch: int
+    to: int

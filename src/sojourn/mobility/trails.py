@@ -57,13 +57,15 @@ class Search:
 class Trail:
     """What is remembered of a client."""
 
-    __slots__ = ("debts", "excuses", "latest", "settled", "touched_s")
+    __slots__ = ("claimed", "debts", "excuses", "latest", "settled", "touched_s")
 
     def __init__(self) -> None:
         self.latest: Pair = (0, 0)
         """The latest connection that was heard of: what comes late goes there."""
         self.settled = 0
         """The epoch of the last connection here that had a session; none is taken for it any more."""
+        self.claimed = 0
+        """The epoch under which every other session was last told to end; earlier answers are out of date."""
         self.debts: dict[int, Debt] = {}
         """By broker: the last question that it has not answered. It may answer with the session."""
         self.excuses: dict[int, frozenset[int]] = {}
