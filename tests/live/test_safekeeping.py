@@ -14,7 +14,7 @@ from sojourn.broker.live_broker import LiveBroker
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.store.journal import Journal, JournalError
-from sojourn.live.store.keeper import ROOM_CHECK_S, Keeper
+from sojourn.live.store.keeper import ROOM_CHECK_S, Keeper, NoRoomError
 from sojourn.mqtt.limits import Limits
 
 SINGLE = Config(brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0")])
@@ -91,7 +91,7 @@ class Kept:
     def look_for_room(self) -> None:
         """Let so much time pass that the disk is looked at again."""
         self.now += ROOM_CHECK_S
-        self.tell(self.keeper.look_for_room(self.broker, self.now))
+        self.tell(self.keeper.look_for_room(self.now))
 
     def is_refusing(self) -> bool:
         """Whether the broker promises nothing at present."""
@@ -126,7 +126,7 @@ def test_a_full_disk_is_looked_at_now_and_then() -> None:
     kept.publish(1)
     assert kept.keeper.look_again_s == kept.now + ROOM_CHECK_S
     kept.disk.is_full = False
-    assert kept.keeper.look_for_room(kept.broker, kept.now + ROOM_CHECK_S / 2) is None
+    assert kept.keeper.look_for_room(kept.now + ROOM_CHECK_S / 2) is None
     kept.disk.is_full = True
     kept.look_for_room()
     assert kept.is_refusing()
@@ -258,3 +258,17 @@ def test_a_store_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path) ->
             Keeper.open(str(path), SINGLE.settings("B1"), "life", 1.0)
         assert says in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_a_broker_that_cannot_make_anything_safe_is_to_end() -> None:
+    """When even the room that was set aside is full; what it noted in that turn is not in its store."""
+    kept = Kept()
+    kept.publish(1)
+    kept.disk.commit = _no_room  # type: ignore[method-assign]  # from now on
+    with pytest.raises(NoRoomError, match="what it promised is safe"):
+        kept.publish(2)
+    assert received(kept.again()) == 1
+
+
+def _no_room() -> None:
+    raise JournalError("There is no room.")

@@ -28,7 +28,6 @@ from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.packets import decode
 from sojourn.mqtt.session_state import SessionState
 
-
 DOWN_S = 3.0
 """Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
 
