@@ -124,27 +124,24 @@ class Client:
         """Take the broker's welcome; return what is said next."""
         self.is_open = True
         self.wants_clean = False
-        present = packet.session_present
-        if self.diary.begins(self.broker, present=present):
-            present = (
-                False  # it may be another session than the one that was left: nothing is taken for granted
-            )
-        if not present:
+        is_doubtful = self.diary.begins(self.broker, present=packet.session_present)
+        if is_doubtful or not packet.session_present:
             self.received.clear()
             self.marks.clear()
             self._granted.clear()
         unanswered, self.unanswered = self.unanswered, {}
         anew: list[Event] = []
         for number, one in unanswered.items():
-            if packet.session_present:
-                self.unanswered[number] = one
-                yield (
-                    PubRelPacket(number).write()
-                    if one.is_received
-                    else self._publish(number, one.event, again=True)
-                )
-            elif not one.is_received:
-                anew.append(one.event)
+            one.event.is_doubtful = one.event.is_doubtful or is_doubtful
+            if not packet.session_present:
+                if not one.is_received:
+                    anew.append(one.event)
+                continue
+            self.unanswered[number] = one
+            if one.is_received:
+                yield PubRelPacket(number).write()
+            else:
+                yield self._publish(number, one.event, again=True)
         for event in anew:
             event.is_anew = True
             yield self._send(event)

@@ -127,6 +127,7 @@ def _reader(number: int) -> Persona:
 
 def _leave(world: World) -> None:
     """Let all clients go for good, and see that everything is forgotten when its time is over."""
+    world.reports = False
     for walker in world.present:
         walker.leave_for_good()
     world.run_until(world.now + LEAVING_S)

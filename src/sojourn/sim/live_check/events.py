@@ -28,6 +28,7 @@ class Event:
     __slots__ = (
         "acked_s",
         "is_anew",
+        "is_doubtful",
         "is_numbered",
         "is_refused",
         "name",
@@ -54,11 +55,13 @@ class Event:
         self.is_refused = False
         self.is_anew = False
         """Whether it was published again because the publisher's session was lost."""
+        self.is_doubtful = False
+        """Whether it was sent again in what may be another session than it was first sent in."""
 
     @property
     def may_repeat(self) -> bool:
         """Whether brokers cannot know a repetition from another event."""
-        return self.is_anew or (self.qos == 1 and len(self.sends) > 1 and not self.is_numbered)
+        return self.is_anew or self.is_doubtful or (self.qos == 1 and len(self.sends) > 1 and not self.is_numbered)
 
     @property
     def payload(self) -> bytes:

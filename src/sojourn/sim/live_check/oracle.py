@@ -298,7 +298,7 @@ class Diary:
         if session is None:
             return
         for event in self._oracle.events.values():
-            if event.acked_s is None or not event.qos:
+            if event.acked_s is None or not event.qos or event.is_doubtful:
                 continue
             if not any(self._is_promised(one, event) for one in session.subscriptions):
                 continue

@@ -94,7 +94,7 @@ class Process:
         self._flushing = False
         self._schedule()
         plan = self.world.clock.plan
-        if self.world.script.reports:
+        if self.world.reports:
             plan(self.world.now + REPORT_S, self._report, self.lives)
         plan(self.world.now + SYNC_S * self._draw.random(), self._sync, self.lives)
         for link in self.links.values():
@@ -280,7 +280,7 @@ class Process:
         self.tell(facts.TimePassed())
 
     def _report(self, life: object) -> None:
-        if self.broker is not None and life == self.lives and self.world.script.reports:
+        if self.broker is not None and life == self.lives and self.world.reports:
             self.tell(facts.StatusMade(b'{"name":"%s"}' % self.name.encode()))
             self.world.clock.plan(self.world.now + REPORT_S, self._report, life)
 

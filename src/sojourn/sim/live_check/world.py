@@ -34,6 +34,8 @@ class World:
         self.digest = hashlib.blake2b(digest_size=16)
         self.is_eventful = True
         """Whether steps are still to come."""
+        self.reports = script.reports
+        """Whether brokers tell each other how they are."""
         self.log = Log(self)
         self.oracle = Oracle(self)
         names = tuple(f"B{number}" for number in range(script.brokers))
