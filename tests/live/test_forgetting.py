@@ -13,7 +13,8 @@ from sojourn.broker.roamers import Handoff
 from sojourn.mobility.copies import State
 from sojourn.mqtt import conventions
 from sojourn.mqtt import state as session_state
-from sojourn.routing.shelves import Shelves
+from sojourn.routing.box_tree import BoxTree
+from sojourn.routing.shelves import Place
 from tests.live.hall import Desk, Hall, Visitor, line
 
 CROWD = 2_000
@@ -48,8 +49,9 @@ def books(desk: Desk) -> dict[str, int]:
         found[f"sources of {network.names.client_name(client)}"] = len(holding.marks) + len(holding.ceiling)
     found["index"] = len(network.interests._index)
     found["range attributes"] = len(network.interests._index._encoder.attributes)
-    # Reminders and timers may wait for their time, and routes by topic are a cache with a limit.
-    return {name: size for name, size in found.items() if size is not None and "_routes" not in name}
+    # Reminders and timers may wait for their time; routes by topic, and what covers an interest, are caches.
+    caches = ("_routes", "_above")
+    return {name: size for name, size in found.items() if size is not None and not name.endswith(caches)}
 
 
 def _attributes(thing: object) -> list[tuple[str, Any]]:
@@ -59,10 +61,15 @@ def _attributes(thing: object) -> list[tuple[str, Any]]:
 
 
 def _size(book: object) -> int | None:
-    if isinstance(book, Shelves):
-        shelves = book._shelves.values()
-        return sum(len(one.single) + len(one.numbers) + len(one.loose) for one in shelves)
+    if isinstance(book, BoxTree):
+        return _places(book._root)
     return len(book) if isinstance(book, (dict, list, set)) else None
+
+
+def _places(place: Place) -> int:
+    """How many interests stand at a place and further on, and how many places there are."""
+    further = [inside for shelf in (place.shelves or {}).values() for inside in shelf.every()]
+    return 1 + len(place.interests) + sum(map(_places, further))
 
 
 def snapshot_bytes(desk: Desk) -> int:

@@ -11,6 +11,7 @@ intersects it: subscriptions then reach every broker, and events only those that
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from sojourn.interest import Advertisement, Event, Filter
@@ -28,8 +29,10 @@ class LiveInterests(FilterInterests):
 
     def __init__(self, *, covering: bool = True) -> None:
         super().__init__(covering=covering)
-        self.anything = self.advertisement(Advertisement.parse("topic = '$sojourn/anything'"))
-        """Its own text says little; that every subscription intersects it is entered by hand."""
+        self.anything = self.enter_ad(subs=())
+        """It has no place among the others, so that it covers none and none covers it, whatever they say;
+        that every subscription intersects it is entered by hand."""
+        self.ads[self.anything] = Advertisement.parse("FALSE")
         self._paths: set[str] = set()
         """Every attribute besides the topic that some subscription speaks of."""
         self._by_topic: dict[str, tuple[int, ...]] = {}
@@ -50,6 +53,10 @@ class LiveInterests(FilterInterests):
             self._by_topic.clear()
             self._paths.update(_paths(wanted))
         return number
+
+    def wider_ads(self, ad: int) -> Iterable[int]:
+        """Advertisements that may cover one; none covers anything at all."""
+        return () if ad == self.anything else super().wider_ads(ad)
 
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
         """Forget interests that nobody speaks of."""
