@@ -3,10 +3,10 @@
 Two workloads are entered at one broker of six: `device/<id>/#`, the commonest pattern there is, and
 conditions `device = 'd…' AND value …` on one topic, thresholds and ranges, ten a device. With all of them in
 place new ones are made one by one, and every broker notes what it spends: reading the text, finding what
-covers the subscription, entering it into the index of filters, writing it for its neighbours. Figures are of the broker
-that spends most. The same is done with covering turned off, and, for patterns, beside the time that Mosquitto
-takes to answer a SUBSCRIBE. One row has `#` in place, which covers every pattern. Memory is that of a broker
-alone in a process of its own.
+covers the subscription, entering it into the index of filters, writing it for its neighbours. Figures are of
+the broker that spends most. The same is done with covering turned off, and, for patterns, beside the time
+that Mosquitto takes to answer a SUBSCRIBE. One row has `#` in place, which covers every pattern. Memory is
+that of a broker alone in a process of its own.
 
 Last come a few cases that once made a broker spend seconds and more: many patterns in one SUBSCRIBE, many
 devices with a pattern each, and many filters sent at once, simple ones and long ones. They go through whole

@@ -111,8 +111,11 @@ class Six:
         """Put what a broker sends on the links, named as its neighbours know it."""
         effects = self.brokers[broker].effects
         for mask, message in effects.sends:
+            said: str | Filter | None = None
+            if not isinstance(message, (Advertise, Subscribe, Unsubscribe)):
+                raise TypeError(f"nobody here moves or publishes, so {message} is not due")
             if isinstance(message, Advertise):
-                said: Any = None
+                pass  # of anything at all, which every broker numbers for itself
             elif as_text:
                 said = self.names[broker].subscription_text(message.interest)
             else:
