@@ -56,8 +56,9 @@ def books(desk: Desk) -> dict[str, int]:
         )
     found["index"] = len(network.links.interests._index)
     found["range attributes"] = len(network.links.interests._index._encoder.attributes)
-    # Reminders and timers may wait for their time, and routes by topic are a cache with a limit.
-    return {name: size for name, size in found.items() if size is not None and "_routes" not in name}
+    # Reminders and timers may wait for their time; routes by topic, and what covers an interest, are caches.
+    caches = ("_routes", "_above")
+    return {name: size for name, size in found.items() if size is not None and not name.endswith(caches)}
 
 
 def _attributes(thing: object) -> list[tuple[str, Any]]:

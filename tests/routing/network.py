@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
+from sojourn.interest.algebra import Looks
 from sojourn.interest.events import Event
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
@@ -32,23 +33,33 @@ class SetInterests(Interests):
         """The number of an advertisement."""
         new = frozenset(numbers)
         if new not in self.ads:
-            self.ads[new] = self.enter_ad(
-                above=[ad for one, ad in self.ads.items() if one >= new],
-                below=[ad for one, ad in self.ads.items() if one <= new],
-                subs=[sub for one, sub in self.subs.items() if one & new],
-            )
+            self.ads[new] = self.enter_ad(subs=[sub for one, sub in self.subs.items() if one & new])
         return self.ads[new]
 
     def sub(self, *numbers: int) -> int:
         """The number of a subscription."""
         new = frozenset(numbers)
         if new not in self.subs:
-            self.subs[new] = self.enter_sub(
-                above=[sub for one, sub in self.subs.items() if one >= new],
-                below=[sub for one, sub in self.subs.items() if one <= new],
-                ads=[ad for one, ad in self.ads.items() if one & new],
-            )
+            self.subs[new] = self.enter_sub(ads=[ad for one, ad in self.ads.items() if one & new])
         return self.subs[new]
+
+    def wider_ads(self, ad: int) -> Iterable[int]:
+        """All others, of which few will do."""
+        return [one for one in self.ads.values() if one != ad]
+
+    def wider_subs(self, sub: int) -> Iterable[int]:
+        """All others, of which few will do."""
+        return [one for one in self.subs.values() if one != sub]
+
+    def ad_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002
+        """Inclusion."""
+        sets = list(self.ads)
+        return sets[wide] >= sets[narrow]
+
+    def sub_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002
+        """Inclusion."""
+        sets = list(self.subs)
+        return sets[wide] >= sets[narrow]
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that contain the event's number."""

@@ -1,4 +1,4 @@
-"""Relations found by the shelves are those that comparing everything with everything finds."""
+"""Relations found by the index are those that comparing everything with everything finds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.algebra import covers
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
+from sojourn.interest.index import FilterIndex
+from sojourn.routing.box_tree import BoxTree
 from sojourn.routing.filter_interests import FilterInterests
-from sojourn.routing.shelves import Shelves
+from tests.interest.languages import combined, comparisons_of, topic_comparisons
 
 TESTS = (
     "a = 1",
@@ -30,6 +32,10 @@ TESTS = (
 )
 conjunctions = st.lists(st.sampled_from(TESTS), min_size=1, max_size=3).map(" AND ".join)
 texts = st.lists(conjunctions, min_size=1, max_size=2).map(lambda parts: " OR ".join(f"({p})" for p in parts))
+mixtures = combined(
+    st.one_of(comparisons_of("a"), comparisons_of("b"), comparisons_of("b.c"), topic_comparisons())
+)
+"""Filters over topics with wildcards, numbers, strings, booleans, objects and what is missing."""
 ads = st.lists(
     st.sampled_from([test for test in TESTS if "IS NULL" not in test]), min_size=1, max_size=3
 ).map(" AND ".join)
@@ -44,10 +50,28 @@ events = st.fixed_dictionaries(
 )
 
 
+STRINGS = st.text("ab", max_size=3)
+levels = st.sampled_from(["a", "ab", "b", "$s", "+"])
+TOPIC_PATTERNS = st.builds(
+    lambda parts, end: "/".join([*parts, *end]),
+    st.lists(levels, min_size=1, max_size=4),
+    st.sampled_from([(), ("#",)]),
+) | st.sampled_from(["#", "a%", "a/b%", "ab/%", "$%"])
+numbers = st.integers(-3, 3) | st.sampled_from([0.5, -1e300, 1e-300, 1e15])
+RANGES = st.one_of(
+    st.builds(lambda d, v: f"device = 'd{d}' AND value > {v}", st.integers(0, 2), numbers),
+    st.builds(lambda low, high: f"value BETWEEN {low} AND {high}", numbers, numbers),
+    st.builds(lambda v: f"value <= {v}", numbers),
+    st.builds(lambda d, v: f"device IN ('d{d}', 'd9') OR value = {v}", st.integers(0, 2), numbers),
+    st.builds(lambda low, high: f"name BETWEEN '{low}' AND '{high}'", STRINGS, STRINGS),
+    st.builds(lambda text: f"name LIKE '{text}%'", STRINGS),
+)
+
+
 @settings(max_examples=150, deadline=None)
 @given(wanted=st.lists(texts, max_size=7), offered=st.lists(ads, max_size=5), order=st.randoms())
 def test_relations_are_complete(wanted: list[str], offered: list[str], order: object) -> None:
-    """Whatever the order of entering, intersections are exact, and coverings too but for unions."""
+    """Whatever the order of entering, intersections and coverings are exact."""
     assert hasattr(order, "shuffle")
     entries: list[Filter | Advertisement] = [
         *map(Filter.parse, wanted),
@@ -56,6 +80,28 @@ def test_relations_are_complete(wanted: list[str], offered: list[str], order: ob
     order.shuffle(entries)
     interests = FilterInterests()
     _enter(interests, entries)
+    _check_relations(interests)
+
+
+@settings(max_examples=400, deadline=None)
+@given(wanted=st.lists(mixtures, max_size=8), offered=st.lists(conjunctions, max_size=3))
+def test_relations_of_mixed_filters_are_complete(wanted: list[str], offered: list[str]) -> None:
+    """Topics with wildcards, ranges, lists, prefixes, unions and negations relate as the algebra says."""
+    interests = FilterInterests()
+    _enter(interests, [*map(Filter.parse, wanted), *map(Advertisement.parse, offered)])
+    _check_relations(interests)
+
+
+@settings(max_examples=300, deadline=None)
+@given(patterns=st.lists(TOPIC_PATTERNS, max_size=25), conditions=st.lists(RANGES, max_size=8))
+def test_relations_of_many_patterns_and_ranges_are_complete(
+    patterns: list[str], conditions: list[str]
+) -> None:
+    """Patterns of several levels, alone and with conditions, relate as the algebra says."""
+    topics = [f"topic LIKE '{pattern}'" for pattern in patterns]
+    both = [f"{topic} AND {condition}" for topic, condition in zip(topics, conditions, strict=False)]
+    interests = FilterInterests()
+    _enter(interests, [Filter.parse(text) for text in (*topics, *both, *conditions)])
     _check_relations(interests)
 
 
@@ -89,13 +135,11 @@ def test_what_is_forgotten_leaves_nothing_behind(
     assert not ads_gone & interests.ads.keys()
     assert not subs_gone & interests.subs.keys()
     interests.forget(set(interests.ads), set(interests.subs))
-    empty = FilterInterests()
     for name, book in vars(interests).items():
-        if isinstance(book, (dict, list)):
+        if isinstance(book, (dict, BoxTree)):
             assert not book, name
-        elif isinstance(book, Shelves):
-            assert not book._shelves, name
-    assert interests._index.nbytes == empty._index.nbytes
+        assert not isinstance(book, list), name
+    assert interests._index.nbytes == FilterIndex().nbytes
 
 
 def _enter(interests: FilterInterests, entries: list[Filter | Advertisement]) -> None:
@@ -112,18 +156,13 @@ def _check_relations(interests: FilterInterests) -> None:
         intersecting = {sub for sub, one in interests.subs.items() if advertisement.intersects(one)}
         assert set(interests.subs_of[ad]) == intersecting
         assert all(ad in interests.ads_of[sub] for sub in intersecting)
-        family = interests.ad_kin[ad]
-        below = {
-            x for x, one in interests.ads.items() if x != ad and one.allowed and advertisement.covers(one)
-        }
-        assert set(family.below if family else ()) == below
-    for sub, wide in interests.subs.items():
-        family = interests.sub_kin[sub]
-        below = {x for x, narrow in interests.subs.items() if x != sub and covers(wide, narrow)}
-        found = set(family.below if family else ())
-        assert found <= below
-        for missed in below - found:
-            assert len(wide.conjunctions) > 1 or not interests.subs[missed].conjunctions
+        above = interests.ad_above[ad]
+        expected = {x for x, one in interests.ads.items() if x != ad and one.covers(advertisement)}
+        assert (above.all() if above is not None else set()) == expected
+    for sub, narrow in interests.subs.items():
+        above = interests.sub_above[sub]
+        expected = {x for x, wide in interests.subs.items() if x != sub and covers(wide, narrow)}
+        assert (above.all() if above is not None else set()) == expected, narrow
 
 
 @settings(max_examples=100, deadline=None)
@@ -146,12 +185,13 @@ def test_equal_interests_share_a_number() -> None:
 
 
 def test_covering_can_be_turned_off() -> None:
-    """Without covering nobody has relatives, but intersections stand."""
+    """Without covering nothing is above anything, but intersections stand."""
     interests = FilterInterests(covering=False)
     wide = interests.subscription(Filter.parse("a >= 1"))
     narrow = interests.subscription(Filter.parse("a = 2"))
     ad = interests.advertisement(Advertisement.parse("a = 2"))
-    assert interests.sub_kin == {wide: None, narrow: None}
+    assert interests.sub_above[wide] is None
+    assert interests.sub_above[narrow] is None
     assert list(interests.subs_of[ad]) == [wide, narrow]
 
 

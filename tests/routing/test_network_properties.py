@@ -190,14 +190,14 @@ class RestlessNetwork(RuleBasedStateMachine):
         """An entry that was not sent is covered by one that was, to the same neighbour."""
         for network in getattr(self, "networks", ()):
             for broker in network.brokers:
-                for table, kin in (
-                    (broker.router.out_ads(), network.interests.ad_kin),
-                    (broker.router.out_subs(), network.interests.sub_kin),
+                for table, book in (
+                    (broker.router.out_ads(), network.interests.ad_above),
+                    (broker.router.out_subs(), network.interests.sub_above),
                 ):
                     sent = {(interest, bit) for interest, bit, flag in table if flag}
                     for interest, bit, flag in table:
-                        family = kin[interest]
-                        assert flag or (family and any((one, bit) in sent for one in family.above))
+                        above = book[interest]
+                        assert flag or (above and any((one, bit) in sent for one in above.all()))
 
     def teardown(self) -> None:
         """When everybody has gone and every timer has fired, no table keeps anything."""

@@ -16,6 +16,7 @@ Not here: where a session is that is not here (`arrivals.py`), and how messages 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import zip_longest
 from typing import Any
 
 from sojourn.broker.effects import Note
@@ -98,15 +99,16 @@ class Clients:
             if effects.changes:
                 changes = effects.changes[:]
                 effects.changes.clear()
-                for change in changes:
-                    self._changed(change, now)
+                for change, following in zip_longest(changes, changes[1:]):
+                    self._changed(change, now, is_last=not _goes_on(change, following))
             if effects.published:
                 published = effects.published[:]
                 effects.published.clear()
                 for message in published:
                     self._publish(message, now)
 
-    def _changed(self, change: Change, now: float) -> None:
+    def _changed(self, change: Change, now: float, *, is_last: bool) -> None:
+        """Take in a change; what a client wants is told once for all that it changes at once."""
         session = change.session
         client = self.names.client_number(session.client_id)
         roamer = self.roamers.get(client)
@@ -117,7 +119,7 @@ class Clients:
                 self.arrive(client, session, roamer, now)
             case Turn.SUBSCRIBED | Turn.UNSUBSCRIBED:
                 self._trace_interest(change, roamer, client, now)
-                if roamer.arrived and client not in self.giving:
+                if is_last and roamer.arrived and client not in self.giving:
                     self._wants(client, session, roamer, now)
             case Turn.ADVERTISED:
                 self._advertise(client, session, now)
@@ -136,11 +138,10 @@ class Clients:
         roamer.since = now
         if self.traces:
             self._note("came", session.client_id, dict(session.stated), now)
-        wanted = self._interests_of(session)
         if not roamer.roams:
             self._wants(client, session, roamer, now)
             return
-        roamer.held = wanted
+        wanted = roamer.held = self._interests_of(session, roamer)
         # What is in flight is sent again by the session core itself, so it is outstanding from the start.
         for delivery in session.inflight.values():
             if delivery is not None:
@@ -153,17 +154,17 @@ class Clients:
         )
 
     def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
-        wanted = self._interests_of(session)
+        before = roamer.held
+        wanted = roamer.held = self._interests_of(session, roamer)
         if roamer.roams:
-            roamer.held = wanted
             self.tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
             return
-        before, roamer.held = roamer.held, wanted
+        old, new = set(before), set(wanted)
         for interest in wanted:
-            if interest not in before:
+            if interest not in old:
                 self.tell(facts.ClientSubscribed(client, interest), now)
         for interest in before:
-            if interest not in wanted:
+            if interest not in new:
                 self.tell(facts.ClientUnsubscribed(client, interest), now)
 
     def _trace_interest(self, change: Change, roamer: Roamer, client: int, now: float) -> None:
@@ -175,12 +176,16 @@ class Clients:
             text = str(interest_of(one.pattern, one.filter))
             self._note("wants", change.session.client_id, text, one.since_s, now if is_over else None)
 
-    def _interests_of(self, session: Session) -> tuple[int, ...]:
-        found = {
-            self.links.interests.subscription(interest_of(one.pattern, one.filter)): None
+    def _interests_of(self, session: Session, roamer: Roamer) -> tuple[int, ...]:
+        """The interests of all subscriptions; only those are read that are new, as the rest is held."""
+        known = roamer.numbers
+        roamer.numbers = {
+            one: known[one]
+            if one in known
+            else self.links.interests.subscription(interest_of(one.pattern, one.filter))
             for one in session.subscriptions.values()
         }
-        return tuple(found)
+        return tuple(dict.fromkeys(roamer.numbers.values()))
 
     def _advertise(self, client: int, session: Session, now: float) -> None:
         numbers = tuple(self.names.advertisement_number(text) for text in session.advertisements)
@@ -386,4 +391,15 @@ def scheme_of(settings: Settings) -> Scheme:
         queue_bytes_each_max=settings.limits.queue_bytes_max,
         queue_events_max=settings.limits.queue_messages_max,
         event_bytes=1024,
+    )
+
+
+def _goes_on(change: Change, following: Change | None) -> bool:
+    """Whether a change of a session's subscriptions is followed by another one of the same session."""
+    turns = (Turn.SUBSCRIBED, Turn.UNSUBSCRIBED)
+    return (
+        following is not None
+        and following.session is change.session
+        and change.turn in turns
+        and following.turn in turns
     )

@@ -29,8 +29,10 @@ class LiveInterests(FilterInterests):
 
     def __init__(self, *, covering: bool = True) -> None:
         super().__init__(covering=covering)
-        self.anything = self.advertisement(Advertisement.parse("topic = '$sojourn/anything'"))
-        """Its own text says little; that every subscription intersects it is entered by hand."""
+        self.anything = self.enter_ad(subs=())
+        """It has no place among the others, so that it covers none and none covers it, whatever they say;
+        that every subscription intersects it is entered by hand."""
+        self.ads[self.anything] = Advertisement.parse("FALSE")
         self._paths: set[str] = set()
         """Every attribute besides the topic that some subscription speaks of."""
         self._by_topic: dict[str, tuple[int, ...]] = {}
@@ -52,6 +54,10 @@ class LiveInterests(FilterInterests):
             self._paths.update(_paths(wanted))
         return number
 
+    def wider_ads(self, ad: int) -> Iterable[int]:
+        """Advertisements that may cover one; none covers anything at all."""
+        return () if ad == self.anything else super().wider_ads(ad)
+
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
         """Forget interests that nobody speaks of."""
         super().forget(ads, subs)
@@ -64,11 +70,12 @@ class LiveInterests(FilterInterests):
         ads: Mapping[int, Advertisement],
         subs: Mapping[int, Filter],
         ads_of: Mapping[int, Iterable[int]],
-        ad_above: Mapping[int, Iterable[int]],
-        sub_above: Mapping[int, Iterable[int]],
     ) -> None:
-        """Be as another table was, given its interests by number and how they relate."""
-        super().restore(ads, subs, ads_of, ad_above, sub_above)
+        """Be as another table was, given its interests by number and which of them intersect."""
+        anything = {self.anything: self.ads[self.anything]}
+        super().restore(anything | {**ads} | anything, subs, ads_of)
+        if self._ad_numbers[self.ads[self.anything]] == self.anything:
+            del self._ad_numbers[self.ads[self.anything]]
         self._by_topic.clear()
         self._paths = {path for wanted in subs.values() for path in _paths(wanted)}
 

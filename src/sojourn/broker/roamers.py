@@ -12,6 +12,7 @@ import msgspec
 
 from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.message import Message
+from sojourn.mqtt.session import Subscription
 from sojourn.routing.effects import CancelTimer, SetTimer
 
 SPARE_TIMERS = 1_000
@@ -42,7 +43,18 @@ class Handoff(NamedTuple):
 class Roamer:
     """A client with a session here."""
 
-    __slots__ = ("arrived", "epoch", "held", "marks", "outstanding", "previous", "resumes", "roams", "since")
+    __slots__ = (
+        "arrived",
+        "epoch",
+        "held",
+        "marks",
+        "numbers",
+        "outstanding",
+        "previous",
+        "resumes",
+        "roams",
+        "since",
+    )
 
     def __init__(self, epoch: int, previous: int | None, marks: dict[str, int] | None, since: float) -> None:
         self.epoch = epoch
@@ -56,6 +68,8 @@ class Roamer:
         """Whether the mobility core knows of this connection."""
         self.held: tuple[int, ...] = ()
         """The interests that the routing core holds for it."""
+        self.numbers: dict[Subscription, int] = {}
+        """By subscription: its interest, which is among those held."""
         self.outstanding: dict[str, dict[int, bool]] = {}
         """By source and sequence, in the order of these: whether the client has acknowledged it."""
         self.since = since

@@ -12,7 +12,7 @@ do is to be refused. The rules:
 - *Parts* (cores, tables, channels: one of each, wired together) are made by their constructors as ever; their
   data is filled in where it belongs, into the containers that others may hold already.
 - What can be found again is not stored: indexes, caches, encoded forms; filters are stored as their text.
-  How interests relate is stored all the same: what is held back from a neighbour rests on it.
+  What is held back from a neighbour, and for the sake of what, is history and stored.
 - A row says by name which fields it has. A reader passes over a field that it does not know, and leaves one
   that is missing as the constructor made it. So a later release may add fields without further ado; for
   anything else `VERSION` grows and `MIGRATIONS` says how to turn a document of the version before into one of

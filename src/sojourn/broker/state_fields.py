@@ -272,6 +272,19 @@ class Masks(Numbers):
         return {int(bit[0], 16) if isinstance(bit, list) else bit: set(some) for bit, some in plain}
 
 
+class Witnesses(Numbers):
+    """By neighbour's bit, which may be a number of any size: numbers by number."""
+
+    def pack(self, value: Mapping[Any, Any] | None, _writer: Writer, /) -> Any:
+        """Return pairs of bit and dictionary."""
+        assert value is not None, "a table is never missing"
+        return [[_small(bit), some] for bit, some in value.items()]
+
+    def unpack(self, plain: Any, _reader: Reader, /) -> Any:
+        """Return the dictionary."""
+        return {int(bit[0], 16) if isinstance(bit, list) else bit: dict(some) for bit, some in plain}
+
+
 class OrderedSets:
     """A dictionary whose values are dictionaries without values: sets that keep their order."""
 

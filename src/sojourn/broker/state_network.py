@@ -45,6 +45,7 @@ from sojourn.broker.state_fields import (
     Rows,
     RowValues,
     Struct,
+    Witnesses,
     Writer,
     fields,
 )
@@ -145,6 +146,7 @@ ROAMING = (
         Roamer,
         lambda: Roamer(0, None, None, 0.0),
         fields("epoch previous resumes roams arrived outstanding since", marks=NUMBERS, held=TUPLE),
+        rebuilt="numbers",
     ),
     Value("wave", Passing, lambda: Passing(0, set()), fields("came_from", silent=SET)),
     Record("waiting", Waiting, fields("connection epoch previous", admission=REF, marks=NUMBERS)),
@@ -188,18 +190,16 @@ _FRAMES = Rows(
 
 def _save_interests(interests: LiveInterests, writer: Writer) -> dict[str, Any]:
     return {
-        "ads": {number: str(one) for number, one in interests.ads.items()},
+        "ads": {number: str(one) for number, one in interests.ads.items() if number != interests.anything},
         "subs": {number: writer.ref(one) for number, one in interests.subs.items()},
         "ads_of": {number: list(some) for number, some in interests.ads_of.items()},
-        "ad_above": {number: kin.above for number, kin in interests.ad_kin.items() if kin is not None},
-        "sub_above": {number: kin.above for number, kin in interests.sub_kin.items() if kin is not None},
     }
 
 
 def _restore_interests(interests: LiveInterests, plain: Mapping[str, Any], reader: Reader) -> None:
     ads = {number: Advertisement.parse(text, limited=False) for number, text in plain["ads"].items()}
     subs = {number: reader.thing(place) for number, place in plain["subs"].items()}
-    interests.restore(ads, subs, plain["ads_of"], plain["ad_above"], plain["sub_above"])
+    interests.restore(ads, subs, plain["ads_of"])
 
 
 def _router(cls: type) -> Part:
@@ -207,7 +207,7 @@ def _router(cls: type) -> Part:
         cls,
         fields("", ads=NUMBERS, subs=NUMBERS, local_ads=OrderedSets(), local_subs=OrderedSets()),
         parts="_ad_covering _sub_covering",
-        wired="neighbours interests effects _everyone _sends _ads_of _subs_of _ad_kin _sub_kin",
+        wired="neighbours interests effects _everyone _sends _ads_of _subs_of _ad_above _sub_above",
     )
 
 
@@ -261,9 +261,8 @@ NETWORK = (
     Part(
         LiveInterests,
         fields("version _ads_entered _subs_entered"),
-        wired="covering subs_of ads_of ad_kin sub_kin ads subs _ad_numbers _sub_numbers _ads_by_all "
-        "_ads_by_lead _subs_by_all _subs_by_lead _subs_without_lead _ad_tops _sub_tops _index anything "
-        "_paths _by_topic",
+        wired="covering subs_of ads_of ad_above sub_above ads subs _ad_numbers _sub_numbers _ads_by_path "
+        "_boxes _unions _index anything _paths _by_topic",
         save=_save_interests,
         restore=_restore_interests,
     ),
@@ -295,7 +294,12 @@ NETWORK = (
     ),
     _router(Router),
     _router(FloodingRouter),
-    Part(Covering, fields("", held=Masks()), wired="_kin _out"),
+    Part(
+        Covering,
+        fields("", held=Witnesses()),
+        wired="_above _covers _dependents _out",
+        finish=Covering.find_dependents,
+    ),
     Part(
         Subscribers,
         parts="_moment _memory _shelf _queues _deliveries table",

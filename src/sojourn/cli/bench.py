@@ -24,6 +24,10 @@ BENCHMARKS = {
         "what routing takes by table size, for simulations",
     ),
     "manet": ("sojourn.cli.bench_manet:run", "mobile networks of 60 to 1,000 nodes, packet by packet"),
+    "interests": (
+        "sojourn.cli.bench_interests:run",
+        "one more subscription at brokers that know many, beside Mosquitto",
+    ),
     "audit": ("sojourn.cli.bench_audit:run", "auditing up to 50 million deliveries on Spark"),
     "live": ("sojourn.cli.bench_live:run", "a live broker beside Mosquitto: deliveries, latency, memory"),
 }
@@ -53,6 +57,9 @@ def bench(
         list[int] | None,
         typer.Option(min=1, help="Deliveries that audit is measured with; may be repeated."),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Measure interests with 100,000 subscriptions of each kind.")
+    ] = False,
 ) -> None:
     """Measure how fast the system is on this machine, beside peers in the same run.
 
@@ -65,20 +72,24 @@ def bench(
         )
     if size and name != "audit":
         raise UnknownBenchmarkError(f"--size is for audit alone, not {name!r}; leave it out.")
+    if full and name != "interests":
+        raise UnknownBenchmarkError(f"--full is for interests alone, not {name!r}; leave it out.")
     for each in names:
-        rows = _measure(each, out, size or [])
+        rows = _measure(each, out, size or [], full=full)
         if as_json:
             typer.echo(json.dumps({"benchmark": each, "rows": rows}))
         else:
             _show(each, rows)
 
 
-def _measure(name: str, out: Path, sizes: list[int]) -> list[dict[str, Any]]:
+def _measure(name: str, out: Path, sizes: list[int], *, full: bool) -> list[dict[str, Any]]:
     module, function = BENCHMARKS[name][0].split(":")
     run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
     given: dict[str, Any] = {"path": out} if name == "calibrate" else {}
     if sizes:
         given["sizes"] = sizes
+    if full:
+        given["full"] = full
     if not sys.stderr.isatty():
         return run(progress=lambda _: None, **given)
     with Console(stderr=True).status(f"bench {name}: {BENCHMARKS[name][1]}") as status:

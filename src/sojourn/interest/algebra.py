@@ -2,13 +2,15 @@
 
 `intersects` and `merge` are exact and cheap. `covers` asks whether a union of boxes contains a box, which
 no known method answers quickly in every case (it is co-NP-complete); it cuts what is not yet covered into
-smaller boxes, and is exact as long as the cutting stays within `PIECES_MAX`. Beyond that it answers no,
-the safe side: a broker that overlooks a covering sends a subscription too many and loses nothing.
+smaller boxes, and is exact as long as the cutting stays within `PIECES_MAX`, and all of it within the `Looks`
+that it is given. Beyond that it answers no, the safe side: a broker that overlooks a covering sends a
+subscription too many and loses nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from sojourn.interest.comparisons import anything, complement
 from sojourn.interest.events import TOPIC, Event
@@ -20,9 +22,26 @@ PIECES_MAX = 20_000
 Box = dict[str, ValueSet]
 
 
-def covers(wide: Filter, narrow: Filter) -> bool:
-    """Whether every event that matches `narrow` matches `wide`."""
+class Looks:
+    """How many comparisons of two conjunctions questions of covering may still take."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: float) -> None:
+        self.left = left
+
+    def take(self, count: int) -> bool:
+        """Whether there are so many left, which are then fewer."""
+        self.left -= count
+        return self.left >= 0
+
+
+def covers(wide: Filter, narrow: Filter, looks: Looks | None = None) -> bool:
+    """Whether every event that matches `narrow` matches `wide`; no, if there are not enough looks to tell."""
+    looks = looks or Looks(inf)
     for conjunction in narrow.conjunctions:
+        if not looks.take(len(wide.conjunctions)):
+            return False
         if any(other.covers(conjunction) for other in wide.conjunctions):
             continue
         if not wide.conjunctions:
@@ -30,7 +49,7 @@ def covers(wide: Filter, narrow: Filter) -> bool:
         if len(wide.conjunctions) == 1 and not _has_nested(wide, conjunction):
             return False  # one box contains another only attribute by attribute
         paths = {path for other in wide.conjunctions for path, _ in other.constraints}
-        search = _CoverSearch(paths.union(path for path, _ in conjunction.constraints))
+        search = _CoverSearch(paths.union(path for path, _ in conjunction.constraints), looks)
         if not search.is_covered(dict(conjunction.constraints), list(wide.conjunctions)):
             return False
     return True
@@ -85,14 +104,15 @@ def _has_nested(wide: Filter, narrow: Conjunction) -> bool:
 class _CoverSearch:
     """Decides whether a box lies inside a union of conjunctions, by cutting it along their constraints."""
 
-    def __init__(self, paths: set[str]) -> None:
+    def __init__(self, paths: set[str], looks: Looks) -> None:
         self.pieces_left = PIECES_MAX
+        self.looks = looks
         # Pairs of paths of which one lies below the other: only these make attributes depend on each other.
         self.nested = [(above, path) for path in paths for above in paths if path.startswith(above + ".")]
 
     def is_covered(self, box: Box, parts: list[Conjunction]) -> bool:
         self.pieces_left -= 1
-        if self.pieces_left < 0:
+        if self.pieces_left < 0 or not self.looks.take(len(parts)):
             return False
         tight = self.tighten(box)
         if tight is None:

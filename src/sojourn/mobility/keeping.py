@@ -186,11 +186,12 @@ class Shelf:
             return
         if not held:
             self._enter(holding)
+        old, new = set(held), set(subscriptions)
         for sub in subscriptions:
-            if sub not in held:
+            if sub not in old:
                 self._router.client_subscribes(holding.key, sub, cause)
         for sub in held:
-            if sub not in subscriptions:
+            if sub not in new:
                 self._router.client_unsubscribes(holding.key, sub, undoing(cause))
         holding.fed = subscriptions
         if not subscriptions:

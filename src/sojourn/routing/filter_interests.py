@@ -1,62 +1,45 @@
 """Interests that are filters and advertisements over attributes.
 
-Candidates for a relation come from `shelves.py`. Whatever covers or intersects must agree with the other on
-some attribute, so each interest stands on two sets of shelves: under every attribute it constrains, and
-under one of them alone, its lead (one that allows a single value if there is any, never one that may be
-missing). One of two related interests can always be found by its lead among the other's attributes. Of the
-candidates, those that speak of the wrong attributes are dropped by comparing sets of names, which is far
-cheaper than comparing sets of values. A covering that only a union of alternatives brings about may be
-overlooked, which costs a message and loses nothing.
+What could be related is found by the values asked for, and only that is compared. Subscriptions stand in a
+`BoxTree` by the constraints of their conjunctions: it names those that may cover a subscription, and those
+that an advertisement may meet. Subscriptions of several conjunctions stand in a second tree as well, since a
+union may cover what none of its parts does; whatever it covers it also meets. Advertisements stand on a shelf
+for each attribute they name.
+
+What is named is compared exactly, by `covers` and `intersects`. How much is named for covering, and how long
+it is compared, has limits: beyond them a covering is overlooked, which costs a message and loses nothing. No
+intersection is ever overlooked.
 
 Events are matched by the index of `interest.index`, under the subscriptions' numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from itertools import chain
+from math import inf
 
 from sojourn.interest.advertisements import Advertisement
-from sojourn.interest.algebra import covers
-from sojourn.interest.events import Event
+from sojourn.interest.algebra import Looks, covers
+from sojourn.interest.events import TOPIC, Event
 from sojourn.interest.filters import Conjunction, Filter
 from sojourn.interest.index import FilterIndex
 from sojourn.interest.values import ValueSet
+from sojourn.routing.box_tree import BoxTree, Look
 from sojourn.routing.interests import Interests
-from sojourn.routing.shelves import Shelves
+from sojourn.routing.meter import Meter
+from sojourn.routing.shelves import Place, Shelf
+
+STEPS_MAX = 1_000
+"""Places that a search for what covers a subscription looks at."""
+WIDER_MAX = 64
+"""Interests that such a search names: any one of them will do."""
+UNIONS_MAX = 16
+"""Interests of several conjunctions that it names because they have something in common."""
 
 Constraint = tuple[str, ValueSet]
-Names = frozenset[str]
-
-
-class _Tops:
-    """The top-level attributes a filter speaks of: enough to see that most candidates are no relatives."""
-
-    __slots__ = ("_needed", "_of_all", "_of_one")
-
-    def __init__(self, wanted: Filter) -> None:
-        each = [_tops(conjunction.constraints) for conjunction in wanted.conjunctions]
-        self._of_one = each[0] if len(each) == 1 else None
-        """The attributes of a single conjunction; a union may cover in ways that names do not show."""
-        self._of_all = frozenset.intersection(*each) if each else frozenset()
-        """The attributes that every conjunction constrains."""
-        self._needed = [
-            _tops((path, allowed) for path, allowed in conjunction.constraints if not allowed.missing)
-            for conjunction in wanted.conjunctions
-        ]
-        """By conjunction: the attributes that must occur."""
-
-    def can_cover(self, narrow: _Tops) -> bool:
-        """Whether the names leave it open that this filter covers the other."""
-        return self._of_one is None or self._of_one <= narrow._of_all
-
-    def can_meet(self, announced: Names) -> bool:
-        """Whether the names leave it open that events with these attributes match."""
-        return any(needed <= announced for needed in self._needed)
-
-
-def _tops(constraints: Iterable[Constraint]) -> Names:
-    return frozenset(path.partition(".")[0] for path, _ in constraints)
 
 
 class FilterInterests(Interests):
@@ -68,164 +51,199 @@ class FilterInterests(Interests):
         self.subs: dict[int, Filter] = {}
         self._ad_numbers: dict[Advertisement, int] = {}
         self._sub_numbers: dict[Filter, int] = {}
-        self._ads_by_all, self._ads_by_lead = Shelves(), Shelves()
-        self._subs_by_all, self._subs_by_lead = Shelves(), Shelves()
-        self._subs_without_lead: list[int] = []
-        self._ad_tops: dict[int, Names] = {}
-        self._sub_tops: dict[int, _Tops] = {}
         self._index = FilterIndex()
+        self._put_up()
+
+    def _put_up(self) -> None:
+        """File what there is in ascending order.
+
+        What a search names first depends on the order of filing, so that must not be history: brokers that
+        know the same interests, in whatever way they came to know them, decide the same.
+        """
+        self._ads_by_path: dict[str, Shelf] = {}
+        self._boxes = BoxTree()
+        self._unions = BoxTree()
+        """The subscriptions of several conjunctions."""
+        for number, ad in self.ads.items():
+            self._file_ad(number, ad)
+        for number, wanted in self.subs.items():
+            self._file_sub(number, wanted)
 
     def advertisement(self, ad: Advertisement) -> int:
         """The number of an advertisement, entered if it is new."""
         number = self._ad_numbers.get(ad)
         if number is not None:
             return number
-        candidates = set(self._subs_without_lead)
-        for path, allowed in ad.allowed:
-            candidates.update(self._subs_by_lead.find(path, allowed))
-        tops = _tops(ad.allowed)
-        subs = [sub for sub in candidates if self._sub_tops[sub].can_meet(tops)]
-        above, below = self._ad_relatives(ad) if self.covering else ([], [])
-        number = self.enter_ad(
-            above=above, below=below, subs=[sub for sub in subs if ad.intersects(self.subs[sub])]
-        )
-        self._file_ad(number, ad, tops)
-        return number
-
-    def _file_ad(self, number: int, ad: Advertisement, tops: Names) -> None:
+        subs = dict.fromkeys(self._boxes.meeting(_said_by(ad), Meter(inf)))
+        number = self.enter_ad(subs=[sub for sub in subs if ad.intersects(self.subs[sub])])
         self._ad_numbers[ad] = number
         self.ads[number] = ad
-        self._ad_tops[number] = tops
-        for path, allowed in ad.allowed:
-            self._ads_by_all.file(number, path, allowed)
-        lead = _lead(ad.allowed)
-        if lead is not None:
-            self._ads_by_lead.file(number, *lead)
+        self._file_ad(number, ad)
+        return number
 
     def subscription(self, wanted: Filter) -> int:
         """The number of a subscription, entered if it is new."""
         number = self._sub_numbers.get(wanted)
         if number is not None:
             return number
-        candidates: set[int] = set()
-        for conjunction in wanted.conjunctions:
-            lead = _lead(conjunction.constraints)
-            candidates.update(self.ads if lead is None else self._ads_by_all.find(*lead))
-        tops = _Tops(wanted)
-        ads = [ad for ad in candidates if tops.can_meet(self._ad_tops[ad])]
-        above, below = self._sub_relatives(wanted, tops) if self.covering else ([], [])
-        number = self.enter_sub(
-            above=above, below=below, ads=[ad for ad in ads if self.ads[ad].intersects(wanted)]
-        )
-        self._file_sub(number, wanted, tops)
-        self._index.add(number, wanted)
-        return number
-
-    def _file_sub(self, number: int, wanted: Filter, tops: _Tops) -> None:
+        ads = {ad for conjunction in wanted.conjunctions for ad in self._ads_meeting(conjunction)}
+        number = self.enter_sub(ads=[ad for ad in ads if self.ads[ad].intersects(wanted)])
         self._sub_numbers[wanted] = number
         self.subs[number] = wanted
-        self._sub_tops[number] = tops
-        for conjunction in wanted.conjunctions:
-            self._file(number, conjunction)
+        self._index.add(number, wanted)
+        self._file_sub(number, wanted)
+        return number
+
+    def _file_ad(self, number: int, ad: Advertisement) -> None:
+        for path, allowed in ad.allowed:
+            shelf = self._ads_by_path.get(path)
+            if shelf is None:
+                shelf = self._ads_by_path[path] = Shelf()
+            shelf.make(allowed).interests[number] = None
+
+    def _file_sub(self, number: int, wanted: Filter) -> None:
+        self._boxes.file(number, wanted)
+        if len(wanted.conjunctions) > 1:
+            self._unions.file(number, wanted)
 
     def restore(
         self,
         ads: Mapping[int, Advertisement],
         subs: Mapping[int, Filter],
         ads_of: Mapping[int, Iterable[int]],
-        ad_above: Mapping[int, Iterable[int]],
-        sub_above: Mapping[int, Iterable[int]],
     ) -> None:
-        """Be as another table was, given its interests by number and how they relate."""
-        self.restore_relations(ads, ads_of, ad_above, sub_above)
-        for book in (self.ads, self.subs, self._ad_numbers, self._sub_numbers, self._ad_tops, self._sub_tops):
-            book.clear()
-        self._ads_by_all, self._ads_by_lead = Shelves(), Shelves()
-        self._subs_by_all, self._subs_by_lead = Shelves(), Shelves()
-        self._subs_without_lead = []
-        for number, ad in ads.items():
-            self._file_ad(number, ad, _tops(ad.allowed))
-        for number, wanted in subs.items():
-            self._file_sub(number, wanted, _Tops(wanted))
-        self._index = FilterIndex()
-        self._index.add_many(subs.keys(), subs.values())
+        """Be as another table was, given its interests by number and which of them intersect."""
+        self.restore_relations(ads, ads_of)
+        self.ads, self.subs = dict(ads), dict(subs)
+        self._ad_numbers = {ad: number for number, ad in ads.items()}
+        self._sub_numbers = {wanted: number for number, wanted in subs.items()}
+        self._index_anew()
+        self._put_up()
 
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
-        """Forget interests that nobody speaks of; the index is made anew if more goes than stays."""
+        """Forget interests that nobody speaks of; that takes time in proportion to what stays."""
         super().forget(ads, subs)
-        offered = [self.ads.pop(number) for number in ads]
-        self._ads_by_all.clear_out(ads, [filed for ad in offered for filed in ad.allowed])
-        self._ads_by_lead.clear_out(ads, _leads(ad.allowed for ad in offered))
-        for ad in offered:
-            del self._ad_numbers[ad]
         for number in ads:
-            del self._ad_tops[number]
-        if not subs:
-            return
-        wanted = [self.subs.pop(number) for number in subs]
-        constraints = [conjunction.constraints for one in wanted for conjunction in one.conjunctions]
-        self._subs_by_all.clear_out(subs, [filed for each in constraints for filed in each])
-        self._subs_by_lead.clear_out(subs, _leads(constraints))
-        self._subs_without_lead = [number for number in self._subs_without_lead if number not in subs]
-        for one in wanted:
-            del self._sub_numbers[one]
+            self._ad_numbers.pop(self.ads.pop(number), None)
         for number in subs:
-            del self._sub_tops[number]
+            del self._sub_numbers[self.subs.pop(number)]
         if len(subs) > len(self.subs):
-            self._index = FilterIndex()
-            self._index.add_many(self.subs.keys(), self.subs.values())
-        else:
+            self._index_anew()
+        elif subs:
             self._index.remove_many(subs)
+        self._put_up()
+
+    def _index_anew(self) -> None:
+        self._index = FilterIndex()
+        self._index.add_many(self.subs.keys(), self.subs.values())
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order."""
         return tuple(self._index.match(event))
 
-    def _file(self, number: int, conjunction: Conjunction) -> None:
-        for path, allowed in conjunction.constraints:
-            self._subs_by_all.file(number, path, allowed)
+    # What may cover one ----------------------------------------------------------------------------------
+
+    def sub_covers(self, wide: int, narrow: int, looks: Looks) -> bool:
+        """Whether a subscription wants all that another does."""
+        return covers(self.subs[wide], self.subs[narrow], looks)
+
+    def ad_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002  (takes no looks)
+        """Whether an advertisement announces all that another does."""
+        return self.ads[wide].covers(self.ads[narrow])
+
+    def wider_subs(self, sub: int) -> Iterable[int]:
+        """Subscriptions that may cover one: as many as will do."""
+        wanted = self.subs[sub]
+        if not wanted.conjunctions:
+            return _others(sub, iter(self.subs), WIDER_MAX)
+        # What covers all of it covers any part of it.
+        part = wanted.conjunctions[0]
+        wider = self._boxes.covering(part, Meter(STEPS_MAX))
+        found = dict.fromkeys(_others(sub, wider, WIDER_MAX))
+        if self._unions:
+            unions = self._unions.meeting(_said_in(part), Meter(STEPS_MAX))
+            found.update(dict.fromkeys(_others(sub, unions, UNIONS_MAX)))
+        return found
+
+    def wider_ads(self, ad: int) -> Iterable[int]:
+        """Advertisements that may cover one: as many as will do."""
+        lead = _lead(self.ads[ad].allowed)
+        if lead is None:
+            return _others(ad, iter(self.ads), WIDER_MAX)
+        path, allowed = lead
+        shelf = self._ads_by_path[path]
+        places = chain(shelf.containing(allowed, Meter(STEPS_MAX)), self._objects_above(path))
+        return _others(ad, (number for place in places for number in place.interests), WIDER_MAX)
+
+    # What may intersect ----------------------------------------------------------------------------------
+
+    def _ads_meeting(self, conjunction: Conjunction) -> Iterable[int]:
+        """Advertisements among which all are that a conjunction meets."""
         lead = _lead(conjunction.constraints)
         if lead is None:
-            self._subs_without_lead.append(number)
-        else:
-            self._subs_by_lead.file(number, *lead)
+            return self.ads
+        path, allowed = lead
+        shelf = self._ads_by_path.get(path)
+        places = [] if shelf is None else list(shelf.overlapping(allowed, Meter(inf)))
+        places += self._objects_above(path)
+        if allowed.objects:
+            for name, below in self._ads_by_path.items():
+                if name.startswith(path + "."):
+                    places += below.every()
+        return (number for place in places for number in place.interests)
 
-    def _ad_relatives(self, ad: Advertisement) -> tuple[list[int], list[int]]:
-        lead = _lead(ad.allowed)
-        wider = set(self._ads_by_all.find(*lead)) if lead is not None else set()
-        narrower: set[int] = set()
-        for path, allowed in ad.allowed:
-            narrower.update(self._ads_by_lead.find(path, allowed))
-        above = [other for other in sorted(wider) if self.ads[other].covers(ad)]
-        return above, [other for other in sorted(narrower) if ad.covers(self.ads[other])]
-
-    def _sub_relatives(self, wanted: Filter, tops: _Tops) -> tuple[list[int], list[int]]:
-        wider = set(self._subs_without_lead)
-        narrower: set[int] = set()
-        for conjunction in wanted.conjunctions:
-            for path, allowed in conjunction.constraints:
-                wider.update(self._subs_by_lead.find(path, allowed))
-            lead = _lead(conjunction.constraints)
-            narrower.update(self.subs if lead is None else self._subs_by_all.find(*lead))
-        subs, all_tops = self.subs, self._sub_tops
-        wider_fit = sorted(other for other in wider if all_tops[other].can_cover(tops))
-        narrower_fit = sorted(other for other in narrower if tops.can_cover(all_tops[other]))
-        above = [other for other in wider_fit if covers(subs[other], wanted)]
-        return above, [other for other in narrower_fit if covers(wanted, subs[other])]
+    def _objects_above(self, path: str) -> Iterator[Place]:
+        """Where advertisements stand that announce whatever lies below an attribute, and so this one."""
+        names = path.split(".")
+        for depth in range(1, len(names)):
+            shelf = self._ads_by_path.get(".".join(names[:depth]))
+            if shelf is not None:
+                yield from shelf.overlapping(ValueSet(objects=True), Meter(inf))
 
 
-def _leads(filed: Iterable[Iterable[Constraint]]) -> list[Constraint]:
-    return [lead for lead in map(_lead, filed) if lead is not None]
+def _others(one: int, interests: Iterator[int], most: int) -> list[int]:
+    """The first interests besides one, each once."""
+    found: dict[int, None] = {}
+    for interest in interests:
+        if interest != one:
+            found[interest] = None
+            if len(found) == most:
+                break
+    return list(found)
+
+
+def _said_by(ad: Advertisement) -> Look:
+    """What an advertisement says of an attribute; it may always be missing."""
+    paths = [path for path, _ in ad.allowed]
+
+    def look(path: str) -> ValueSet:
+        said = ad.get(path)
+        fills = any(name.startswith(path + ".") for name in paths)
+        return replace(said, missing=True, objects=said.objects or fills)
+
+    return look
+
+
+def _said_in(conjunction: Conjunction) -> Look:
+    """What a conjunction says of an attribute; nothing where it speaks of one above or below it."""
+    box = dict(conjunction.constraints)
+
+    def look(path: str) -> ValueSet | None:
+        if any(name.startswith(path + ".") or path.startswith(name + ".") for name in box):
+            return None
+        return box.get(path)
+
+    return look
 
 
 def _lead(constraints: Iterable[Constraint]) -> Constraint | None:
-    """The constraint to file by: one that allows a single value, or else the first that must be met."""
-    first = None
+    """The constraint to search by: one that allows a single value, else the topic, else the first."""
+    best = None
     for path, allowed in constraints:
         if allowed.missing:
             continue
         if allowed.only_value is not None:
             return path, allowed
-        if first is None:
-            first = path, allowed
-    return first
+        if best is None or path == TOPIC:
+            best = path, allowed
+    return best

@@ -38,13 +38,13 @@ class Router:
     """The routing half of one broker; effects go to the `Effects` it was given."""
 
     __slots__ = (
+        "_ad_above",
         "_ad_covering",
-        "_ad_kin",
         "_ads_of",
         "_everyone",
         "_sends",
+        "_sub_above",
         "_sub_covering",
-        "_sub_kin",
         "_subs_of",
         "ads",
         "effects",
@@ -70,9 +70,9 @@ class Router:
         self._everyone = neighbours.everyone
         self._sends = effects.sends
         self._ads_of, self._subs_of = interests.ads_of, interests.subs_of
-        self._ad_kin, self._sub_kin = interests.ad_kin, interests.sub_kin
-        self._ad_covering = Covering(interests.ad_kin, self._ad_out)
-        self._sub_covering = Covering(interests.sub_kin, self._sub_out)
+        self._ad_above, self._sub_above = interests.ad_above, interests.sub_above
+        self._ad_covering = Covering(interests.ad_above, interests.ad_covers, self._ad_out)
+        self._sub_covering = Covering(interests.sub_above, interests.sub_covers, self._sub_out)
 
     # What clients do -------------------------------------------------------------------------------
 
@@ -136,9 +136,8 @@ class Router:
         else:
             mask = before & self._everyone
         if mask:
-            kin = self._ad_kin[ad]
-            if kin is not None:
-                mask = self._ad_covering.enter(ad, mask, kin)
+            if self._ad_above[ad] is not None:
+                mask = self._ad_covering.enter(ad, mask)
             if mask:
                 self._sends.append((mask, message))
         if bit != LOCAL and self._subs_of[ad]:
@@ -150,7 +149,7 @@ class Router:
         related: list[int] = []
         for sub in self._candidates(ad):
             if subs.get(sub, 0) & ~bit and not self._wanted_otherwise(sub, ad, bit):
-                if self._sub_kin[sub] is None:
+                if self._sub_above[sub] is None:
                     self._sends.append((bit, Subscribe(sub, cause)))
                 else:
                     related.append(sub)
@@ -173,9 +172,8 @@ class Router:
             del ads[ad]
             mask = self._everyone & ~bit
         if mask:
-            kin = self._ad_kin[ad]
-            if kin is not None:
-                mask, uncovered = self._ad_covering.leave(ad, mask, kin)
+            if self._ad_covering.held:
+                mask, uncovered = self._ad_covering.leave(ad, mask)
                 self._sends += [(to, Advertise(other, message.cause)) for to, other in uncovered]
             if mask:
                 self._sends.append((mask, message))
@@ -196,9 +194,8 @@ class Router:
         wanted = self._wanted(sub)
         mask = targets(before | bit, wanted) & ~targets(before, wanted)
         if mask:
-            kin = self._sub_kin[sub]
-            if kin is not None:
-                mask = self._sub_covering.enter(sub, mask, kin)
+            if self._sub_above[sub] is not None:
+                mask = self._sub_covering.enter(sub, mask)
             if mask:
                 self._sends.append((mask, message))
 
@@ -247,8 +244,8 @@ class Router:
             self.unadvertise(Unadvertise(ad, cause), bit)
         self.neighbours.remove(broker)
         self._everyone = self.neighbours.everyone
-        self._ad_covering.held.pop(bit, None)
-        self._sub_covering.held.pop(bit, None)
+        self._ad_covering.forget(bit)
+        self._sub_covering.forget(bit)
         self._sends[start:] = [(to & ~bit, message) for to, message in self._sends[start:] if to & ~bit]
 
     def neighbour_gained(self, broker: int, cause: int = NO_CAUSE) -> None:
@@ -279,7 +276,8 @@ class Router:
         return targets(self.ads.get(ad, 0), self._everyone)
 
     def _sub_out(self, sub: int) -> int:
-        return targets(self.subs.get(sub, 0), self._wanted(sub))
+        sources = self.subs.get(sub, 0)
+        return targets(sources, self._wanted(sub)) if sources else 0
 
     def _wanted(self, sub: int) -> int:
         """The neighbours that sent an advertisement which intersects the subscription."""
@@ -305,9 +303,8 @@ class Router:
         return [sub for sub in self.subs if sub in intersecting]
 
     def _withdraw(self, message: Unsubscribe, mask: int) -> None:
-        kin = self._sub_kin[message.interest]
-        if kin is not None:
-            mask, uncovered = self._sub_covering.leave(message.interest, mask, kin)
+        if self._sub_covering.held:
+            mask, uncovered = self._sub_covering.leave(message.interest, mask)
             self._sends += [(to, Subscribe(other, message.cause)) for to, other in uncovered]
         if mask:
             self._sends.append((mask, message))

@@ -61,7 +61,7 @@ class _OneInterest(Interests):
 
     def __init__(self) -> None:
         super().__init__()
-        self.enter_sub(above=(), below=(), ads=())
+        self.enter_sub(ads=())
 
     def __deepcopy__(self, _memo: object) -> "_OneInterest":
         return self
