@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-import pickle
 import random
 from typing import Any
 
 import pytest
 
 from sojourn.broker import facts, forgetting, roamers
+from sojourn.broker.state_codec import dump_state
 from sojourn.mobility.copies import State
 from sojourn.mqtt import conventions
 from sojourn.mqtt import state as session_state
-from sojourn.routing.shelves import Shelves
+from sojourn.routing.box_tree import BoxTree
+from sojourn.routing.shelves import Place
 from tests.live.hall import Desk, Hall, Visitor, line
 
 CROWD = 2_000
@@ -68,15 +69,20 @@ def _attributes(thing: object) -> list[tuple[str, Any]]:
 
 
 def _size(book: object) -> int | None:
-    if isinstance(book, Shelves):
-        shelves = book._shelves.values()
-        return sum(len(one.single) + len(one.numbers) + len(one.loose) for one in shelves)
+    if isinstance(book, BoxTree):
+        return _places(book._root)
     return len(book) if isinstance(book, (dict, list, set)) else None
+
+
+def _places(place: Place) -> int:
+    """How many interests stand at a place and further on, and how many places there are."""
+    further = [inside for shelf in (place.shelves or {}).values() for inside in shelf.every()]
+    return 1 + len(place.interests) + sum(map(_places, further))
 
 
 def snapshot_bytes(desk: Desk) -> int:
     """The size of all that the broker would write down of itself."""
-    return len(pickle.dumps((desk.core, desk.network), protocol=pickle.HIGHEST_PROTOCOL))
+    return len(dump_state(desk.core, desk.network))
 
 
 def come_and_go(hall: Hall, number: int) -> None:

@@ -20,6 +20,10 @@ from sojourn.routing.filter_interests import FilterInterests
 
 TOPICS_MAX = 50_000
 """Topics of which it is remembered who wants them."""
+FEW = 2_000
+"""Of so many interests those that nobody uses are forgotten at once."""
+UNUSED_SHARE = 0.1
+"""Of more interests they are forgotten when they are this share of all."""
 ANYTHING = "*"
 """The text of the advertisement that covers whatever may come."""
 
@@ -132,13 +136,17 @@ class Names:
     def keep(
         self, clients: AbstractSet[int], advertisements: AbstractSet[int], subscriptions: AbstractSet[int]
     ) -> None:
-        """Forget all names but these, which are in use."""
+        """Forget all names but these, which are in use.
+
+        Interests are forgotten when there are enough of them: that costs time for each one that stays.
+        """
         for number in [number for number in self._names if number not in clients]:
             del self._numbers[self._names.pop(number)]
         interests = self.interests
         ads = interests.ads.keys() - advertisements - {interests.anything}
         subs = interests.subs.keys() - subscriptions
-        if ads or subs:
+        known = len(interests.ads) + len(interests.subs)
+        if (ads or subs) and (known <= FEW or len(ads) + len(subs) >= UNUSED_SHARE * known):
             interests.forget(ads, subs)
 
     def subscription_text(self, number: int) -> str:

@@ -161,10 +161,12 @@ class Hall:
             self._networks[name] = Network(settings, core, "life")
         self._ways = [way for one, other in links for way in ((one, other), (other, one))]
         for end, far in self._ways:
-            self._networks[end].channels[far].opened()
+            self._networks[end].links.channels[far].opened()
         for end, far in self._ways:
-            self._arrive(end, far, self._networks[end].channels[far].greet())
-            self._networks[far].linked(end, self.now, up=True)
+            channel = self._networks[far].links.channels[end]
+            self._arrive(end, far, self._networks[end].links.channels[far].greet())
+            channel.agreed()
+            self._networks[far].link_changed(end, self.now, up=True)
         self._home = names[HOME]
         self._connections = 0
         self.settle()
@@ -177,7 +179,7 @@ class Hall:
         core.opened(self._connections, "bench", client_id, self.now)
         self._feed(ConnectPacket(client_id, session_expiry_interval=600, keep_alive=0).write())
         core.effects.knocks.clear()
-        self._networks[self._home].admit(self._connections, Admission(), self.now)
+        self._networks[self._home].arrivals.admit(self._connections, Admission(), self.now)
         self._report(self._home)
         self.settle()
         return self._connections
@@ -202,16 +204,16 @@ class Hall:
         self._cores[self._home].received(self._connections, data, self.now)
 
     def _carry(self, end: str, far: str) -> bool:
-        data = self._networks[end].channels[far].outgoing()
+        data = self._networks[end].links.channels[far].outgoing()
         if data:
             self._arrive(end, far, data)
         return bool(data)
 
     def _arrive(self, end: str, far: str, data: bytes) -> None:
         network = self._networks[far]
-        for position, body in network.channels[end].arrived(data):
-            network.frame_arrived(end, position, body, self.now)
+        for position, body in network.links.channels[end].arrived(data):
+            network.take_frame(end, position, body, self.now)
             self._report(far)
 
     def _report(self, name: str) -> None:
-        self._networks[name].report(self.now)
+        self._networks[name].clients.report(self.now)

@@ -14,8 +14,6 @@ from sojourn.cli.bench_live import BenchError, mosquitto_broker
 
 PATTERNS_A_PACKET = 1_000
 PATIENCE_S = 60.0
-STARTS_MAX = 5
-"""Attempts to start it: another process may take the port that was free a moment ago."""
 
 
 class Client:
@@ -61,17 +59,8 @@ class Client:
 
 def mosquitto_row(count: int, samples: int) -> dict[str, Any]:
     """Give Mosquitto so many patterns, then new ones one by one."""
-    for attempt in range(STARTS_MAX):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        try:
-            with mosquitto_broker(port):
-                return _measured(port, count, samples)
-        except BenchError:
-            if attempt == STARTS_MAX - 1:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    with mosquitto_broker() as running:
+        return _measured(running.port, count, samples)
 
 
 def _measured(port: int, count: int, samples: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Looks:
     def __init__(self, left: float) -> None:
         self.left = left
 
-    def take(self, count: int) -> bool:
+    def take(self, count: float) -> bool:
         """Whether there are so many left, which are then fewer."""
         self.left -= count
         return self.left >= 0
