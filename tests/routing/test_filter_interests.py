@@ -18,7 +18,7 @@ from sojourn.routing.box_tree import BoxTree
 from sojourn.routing.effects import Effects
 from sojourn.routing.filter_interests import WIDER_MAX, FilterInterests
 from sojourn.routing.interests import LOOKS_MAX
-from sojourn.routing.messages import Advertise, Unsubscribe
+from sojourn.routing.messages import Advertise, Subscribe, Unsubscribe
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.router import Router
 from tests.interest.languages import combined, comparisons_of, topic_comparisons
@@ -281,7 +281,7 @@ def test_what_one_covers_is_compared_with_it_alone() -> None:
     router.effects.clear()
     router.client_unsubscribes(1, interests.subscription(Filter.parse("topic LIKE '#'")))
     *freed, (_, last) = router.effects.sends
-    assert [message.interest for _, message in freed] == list(range(1, 301))
+    assert [message for _, message in freed] == [Subscribe(number) for number in range(1, 301)]
     assert isinstance(last, Unsubscribe)
     assert interests.questions == 300
 
