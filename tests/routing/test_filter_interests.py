@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Iterable
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sojourn.interest.advertisements import Advertisement
-from sojourn.interest.algebra import covers
+from sojourn.interest.algebra import Looks, covers
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
 from sojourn.interest.index import FilterIndex
 from sojourn.routing.box_tree import BoxTree
-from sojourn.routing.filter_interests import FilterInterests
+from sojourn.routing.effects import Effects
+from sojourn.routing.filter_interests import WIDER_MAX, FilterInterests
+from sojourn.routing.interests import LOOKS_MAX
+from sojourn.routing.messages import Advertise, Subscribe, Unsubscribe
+from sojourn.routing.neighbours import Neighbours
+from sojourn.routing.router import Router
 from tests.interest.languages import combined, comparisons_of, topic_comparisons
 
 TESTS = (
@@ -211,3 +220,124 @@ def test_entering_many_unrelated_interests_compares_few() -> None:
     for number in range(300):
         interests.advertisement(Counting(Advertisement.parse(f"publication = {number}").allowed))
     assert calls == 300
+
+
+class Counting(FilterInterests):
+    """Interests that count how often two subscriptions are compared."""
+
+    questions = 0
+
+    def sub_covers(self, wide: int, narrow: int, looks: Looks) -> bool:
+        """Whether a subscription wants all that another does."""
+        self.questions += 1
+        return super().sub_covers(wide, narrow, looks)
+
+
+def _router(interests: FilterInterests) -> Router:
+    """A router that has heard from one neighbour, which announces whatever there is."""
+    router = Router(Neighbours((1,)), interests, Effects())
+    everything = "topic LIKE '%' OR " + " OR ".join(
+        f"{name} IS NOT NULL" for name in ("device", "value", "x")
+    )
+    router.advertise(Advertise(interests.advertisement(Advertisement.parse(everything))), 2)
+    return router
+
+
+def _subscribe(router: Router, interests: FilterInterests, texts: Iterable[str]) -> int:
+    """Let local clients subscribe; say how many of the subscriptions were sent on."""
+    router.effects.clear()
+    for text in texts:
+        router.client_subscribes(1, interests.subscription(Filter.parse(text)))
+    return len(router.effects.sends)
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("topic LIKE 'device/{n}/#'", 500),
+        ("topic LIKE 'd/{n}/{n}/+'", 500),
+        ("device = 'd{n}' AND value > {n}", 500),
+        ("value BETWEEN {n}.1 AND {n}.9", 500),
+        ("topic LIKE 'plant/#' AND device IN ('d{n}', 'e{n}')", 500),
+        ("topic LIKE 'plant/+/{n}' AND value > 17", 500),
+        ("value > {n}", 1),
+    ],
+)
+def test_many_subscriptions_are_hardly_compared(text: str, sent: int) -> None:
+    """Those that no other covers are not compared at all, and those that one covers are compared once."""
+    interests = Counting()
+    router = _router(interests)
+    assert _subscribe(router, interests, [text.format(n=n) for n in range(500)]) == sent
+    assert interests.questions == 500 - sent
+
+
+def test_what_one_covers_is_compared_with_it_alone() -> None:
+    """Under `#` each pattern takes one comparison; withdrawing it takes none where nothing else covers."""
+    interests = Counting()
+    router = _router(interests)
+    patterns = [f"topic LIKE 'device/{n}/#'" for n in range(300)]
+    assert _subscribe(router, interests, ["topic LIKE '#'", *patterns]) == 1
+    assert interests.questions == 300
+    router.effects.clear()
+    router.client_unsubscribes(1, interests.subscription(Filter.parse("topic LIKE '#'")))
+    *freed, (_, last) = router.effects.sends
+    assert [message for _, message in freed] == [Subscribe(number) for number in range(1, 301)]
+    assert isinstance(last, Unsubscribe)
+    assert interests.questions == 300
+
+
+def test_a_search_for_what_covers_has_limits() -> None:
+    """Where very many could cover a subscription, a few dozen are looked at and it is sent if none does."""
+    interests = Counting()
+    router = _router(interests)
+    assert _subscribe(router, interests, [f"x IN (1, {n}, 9999)" for n in range(2, 302)]) == 300
+    assert interests.questions <= 300 * WIDER_MAX
+
+
+def test_comparing_long_filters_has_limits() -> None:
+    """A subscription of many alternatives that could cover another is given up when it takes too long."""
+    wide = Filter.parse(" OR ".join(f"(a > {n} AND b < {n} AND c > {-n})" for n in range(40)))
+    narrow = Filter.parse(" OR ".join(f"(a > {n} AND b < {n} AND c > {-n} AND d = 1)" for n in range(40)))
+    assert covers(wide, narrow)
+    assert not covers(wide, narrow, Looks(100))
+    interests = FilterInterests()
+    for n in range(30):
+        text = " OR ".join(f"(a{i % 5} > {i + n} AND b{(i + n) % 4} < {i})" for i in range(30))
+        interests.subscription(Filter.parse(text))
+    spent: list[float] = []
+
+    class Watching(Looks):
+        def take(self, count: int) -> bool:
+            is_granted = super().take(count)
+            spent.append(count * is_granted)
+            return is_granted
+
+    for number in interests.subs:
+        above = interests.sub_above[number]
+        if above is not None:
+            spent.clear()
+            above._looks = Watching(LOOKS_MAX)
+            above.all()
+            assert sum(spent) <= LOOKS_MAX
+
+
+def test_interests_come_back_from_a_pickle_as_they_were() -> None:
+    """Where interests stand is built again, also under topics of very many levels."""
+    deep = "/".join(["a"] * 250)
+    interests = FilterInterests()
+    for text in (
+        f"topic LIKE '{deep}/#'",
+        f"topic = '{deep}/b/c'",
+        "topic LIKE 'a/#'",
+        "value > 3",
+        "value > 4",
+    ):
+        interests.subscription(Filter.parse(text))
+    interests.advertisement(Advertisement.parse("value > 0"))
+    back = pickle.loads(pickle.dumps(interests))  # noqa: S301  (our own)
+    assert back.sub_above[1].all() == {0, 2}
+    assert back.sub_above[4].all() == {3}
+    assert back.advertisement(Advertisement.parse("value > 1")) == 1
+    assert back.ad_above[1].all() == {0}
+    back.forget({0, 1}, {0, 1, 2, 3, 4})
+    assert not back._boxes

@@ -108,6 +108,7 @@ def _scale_rows(count: int, *, covering: bool, progress: Progress) -> Iterator[d
         for number in range(count):
             six.fill(number, Filter.parse(text(number)))
         fill_s[name] = round(time.process_time() - start, 1)
+    thresholds = gc.get_threshold()
     rest_the_collector()
     for name in WORKLOADS:
         progress(f"{name} {said}: new ones")
@@ -123,6 +124,7 @@ def _scale_rows(count: int, *, covering: bool, progress: Progress) -> Iterator[d
         six.unsubscribe(-1, everything)
         yield row | {"withdrawing_#_cpu_ms": round((time.process_time() - start) * 1e3, 1)}
     gc.unfreeze()
+    gc.set_threshold(*thresholds)
 
 
 def _memory(name: str, count: int, covering: bool) -> float:  # noqa: FBT001  (called in another process)

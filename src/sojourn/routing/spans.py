@@ -75,8 +75,8 @@ class NumberSpans(Generic[T]):
         """Ranges without an upper end, by the lower one."""
         self._to: Ends[float, T] = Ends()
         """Ranges without a lower end, by the upper one."""
-        self._grid: dict[int, dict[int, Places[T]]] = {}
-        """By level and cell: ranges with both ends."""
+        self._grid: dict[int, dict[int, dict[T, tuple[float, float]]]] = {}
+        """By level and cell: places of ranges with both ends, and the ends."""
 
     def __bool__(self) -> bool:
         return bool(self._from or self._to or self._grid)
@@ -89,7 +89,7 @@ class NumberSpans(Generic[T]):
             self._to.add(high, place)
         else:
             level = _level(low, high)
-            self._grid.setdefault(level, {}).setdefault(_cell(low, level), {})[place] = None
+            self._grid.setdefault(level, {}).setdefault(_cell(low, level), {})[place] = low, high
 
     def remove(self, low: float, high: float, place: T) -> None:
         """Take a place away."""
@@ -107,7 +107,7 @@ class NumberSpans(Generic[T]):
                 del self._grid[level]
 
     def containing(self, low: float, high: float) -> Iterator[T]:
-        """The places whose range may contain this one."""
+        """The places whose range contains this one."""
         yield from self._from.up_to(low)
         yield from self._to.at_least(high)
         least = _level(low, high)
@@ -118,11 +118,13 @@ class NumberSpans(Generic[T]):
                 cell = _cell(low, level)
             except OverflowError:
                 continue  # so far out, doubles are further apart than any range of this level is wide
-            yield from cells.get(cell, ())
-            yield from cells.get(cell - 1, ())
+            for near in (cells.get(cell), cells.get(cell - 1)):
+                for place, (start, end) in near.items() if near else ():
+                    if start <= low and high <= end:
+                        yield place
 
     def overlapping(self, low: float, high: float) -> Iterator[T]:
-        """The places whose range may have a number in common with this one."""
+        """The places whose range has a number in common with this one, and some beside it."""
         yield from self._from.up_to(high)
         yield from self._to.at_least(low)
         for level, cells in self._grid.items():
@@ -156,8 +158,8 @@ class TextSpans(Generic[T]):
     def __init__(self) -> None:
         self._from: Ends[str, T] = Ends()
         self._to: Ends[str, T] = Ends()
-        self._shared: dict[str, Places[T]] = {}
-        """By the beginning that all strings of a range with two ends share."""
+        self._shared: dict[str, dict[T, tuple[str, str]]] = {}
+        """By the beginning that all strings of a range with two ends share: places, and those ends."""
         self._lengths: dict[int, int] = {}
         """How many such beginnings there are of each length."""
 
@@ -176,7 +178,7 @@ class TextSpans(Generic[T]):
             if places is None:
                 places = self._shared[shared] = {}
                 self._lengths[len(shared)] = self._lengths.get(len(shared), 0) + 1
-            places[place] = None
+            places[place] = low, high
 
     def remove(self, low: str, high: str | None, place: T) -> None:
         """Take a place away."""
@@ -194,17 +196,19 @@ class TextSpans(Generic[T]):
                     del self._lengths[len(shared)]
 
     def containing(self, low: str, high: str | None) -> Iterator[T]:
-        """The places whose range may contain this one."""
+        """The places whose range contains this one."""
         yield from self._from.up_to(low)
         if high is None:
             return
         yield from self._to.at_least(high)
         for length in self._lengths:
-            if length <= len(low):
-                yield from self._shared.get(low[:length], ())
+            near = self._shared.get(low[:length]) if length <= len(low) else None
+            for place, (start, end) in near.items() if near else ():
+                if start <= low and high <= end:
+                    yield place
 
     def overlapping(self, low: str, high: str | None) -> Iterator[T]:
-        """The places whose range may have a string in common with this one."""
+        """The places whose range has a string in common with this one, and some beside it."""
         yield from self._from.at_least("") if high is None else self._from.up_to(high)
         yield from self._to.at_least(low)
         for shared, places in self._shared.items():

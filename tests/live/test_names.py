@@ -1,0 +1,66 @@
+"""The interests of a live broker: the advertisement of anything, and what a packet of many patterns costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mqtt5 import QoS, SubscribePacket, TopicFilter
+
+from sojourn.broker.names import LiveInterests
+from sojourn.interest import Advertisement, Filter
+from sojourn.mobility import facts
+from sojourn.routing.effects import Effects
+from sojourn.routing.messages import Advertise
+from sojourn.routing.neighbours import LOCAL, Neighbours
+from sojourn.routing.router import Router
+from tests.live.hall import Hall, line
+
+
+def test_no_advertisement_stands_in_for_anything() -> None:
+    """Whatever a client announces, neighbours hear that anything may be published."""
+    interests = LiveInterests()
+    router = Router(Neighbours((1,)), interests, Effects())
+    for text in ("topic LIKE '$sojourn/%'", "topic = '$sojourn/anything'", "FALSE"):
+        number = interests.advertisement(Advertisement.parse(text))
+        assert number != interests.anything
+        router.advertise(Advertise(number), LOCAL)
+    router.effects.clear()
+    router.advertise(Advertise(interests.anything), LOCAL)
+    assert [message for _, message in router.effects.sends] == [Advertise(interests.anything)]
+
+
+def test_every_subscription_intersects_anything() -> None:
+    """One that is entered later does too, and one that is forgotten no longer does."""
+    interests = LiveInterests()
+    first, second = (interests.subscription(Filter.parse(text)) for text in ("a = 1", "topic LIKE '#'"))
+    assert list(interests.subs_of[interests.anything]) == [first, second]
+    interests.forget(set(), {first})
+    assert list(interests.subs_of[interests.anything]) == [second]
+
+
+def test_a_packet_of_many_patterns_is_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core is told once what a client wants after a SUBSCRIBE, and each pattern goes over a link once."""
+    for lasts_s, kind in ((60, facts.SubscriberChanged), (0, facts.ClientSubscribed)):
+        hall = Hall(line(2))
+        visitor = hall.visit(0, "many", lasts_s=lasts_s)
+        hall.settle()
+        network = hall.desks[0].network
+        told: list[facts.Fact] = []
+        tell = network._tell
+
+        def listen(fact: facts.Fact, now: float, told: Any = told, tell: Any = tell) -> None:
+            told.append(fact)
+            tell(fact, now)
+
+        monkeypatch.setattr(network, "_tell", listen)
+        patterns = [TopicFilter(f"d/{n}/+", max_qos=QoS.AT_LEAST_ONCE) for n in range(50)]
+        visitor.send(SubscribePacket(1, patterns))
+        monkeypatch.undo()
+        assert [type(fact) for fact in told] == [kind] * (1 if lasts_s else 50)
+        assert len(network.broker.router.subs) == 50
+        hall.settle()
+        assert len(hall.desks[1].network.broker.router.subs) == 50
+        visitor.unsubscribe("d/7/+")
+        hall.settle()
+        assert len(hall.desks[1].network.broker.router.subs) == 49
