@@ -56,18 +56,44 @@ def run(seed: int, swaps: set[int], **options: Any) -> NotedHall:
     return hall
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_broker_that_was_swapped_for_its_state_writes_the_same_bytes(seed: int) -> None:
     """On every link and connection, also much later."""
     options = {
         "scheme": ("proactive", "reactive", "durable")[seed % 3],
         "mode": "flooding" if seed == 4 else "content",
         "publishers": "delayed" if seed == 3 else "standard",
+        "covering": seed < 6,
     }
     swaps = set(random.Random(seed).sample(range(STEPS), 5))
     plain, swapped = run(seed, set(), **options), run(seed, swaps, **options)
     assert sum(b"count" in data for _, _, data in plain.noted) > 50
     assert swapped.noted == plain.noted
+
+
+def test_what_is_held_back_comes_back_with_what_it_rests_on() -> None:
+    """When the wide subscription goes that held others back, a broker made from its state sends those."""
+    hall = NotedHall(line(2))
+    wide = hall.visit(0, "wide", lasts_s=60)
+    wide.subscribe("a/#")
+    for client, pattern in (("one", "a/b"), ("two", "a/+/c")):
+        hall.visit(0, client, lasts_s=60).subscribe(pattern)
+    hall.settle()
+    far = hall.desks[1].network.clients.broker.router
+    assert len(far.subs) == 1
+    before = hall.desks[0].network.clients.broker.router
+    swap(hall.desks[0])
+    again = hall.desks[0].network.clients.broker.router
+    assert again is not before
+    assert again.out_subs() == before.out_subs()
+    assert [sent for _, _, sent in again.out_subs()] == [True, False, False]
+    assert again._sub_covering._dependents == before._sub_covering._dependents
+    wide.unsubscribe("a/#")
+    hall.settle()
+    assert {str(hall.desks[1].network.links.interests.subs[sub]) for sub in far.subs} == {
+        "topic = 'a/b'",
+        "topic LIKE 'a/+/c'",
+    }
 
 
 @pytest.mark.parametrize("seed", range(4))

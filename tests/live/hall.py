@@ -28,7 +28,13 @@ HEAD_BYTES = 17
 
 
 def line(
-    count: int, scheme: str = "proactive", mode: str = "content", timeout_s: float = 60.0, **mobility: Any
+    count: int,
+    scheme: str = "proactive",
+    mode: str = "content",
+    timeout_s: float = 60.0,
+    *,
+    covering: bool = True,
+    **mobility: Any,
 ) -> Config:
     """Brokers in a line, B1 to B2 to B3 and so on."""
     names = [f"B{number + 1}" for number in range(count)]
@@ -36,7 +42,7 @@ def line(
         brokers=[BrokerConfig(name=name, listen="127.0.0.1:0") for name in names],
         links=list(itertools.pairwise(names)),
         mobility=MobilityConfig(subscribers=scheme, timeout_s=timeout_s, **mobility),  # type: ignore[arg-type]
-        routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
+        routing=RoutingConfig(mode=mode, covering=covering),  # type: ignore[arg-type]
     )
 
 

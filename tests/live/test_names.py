@@ -45,22 +45,22 @@ def test_a_packet_of_many_patterns_is_one_change(monkeypatch: pytest.MonkeyPatch
         hall = Hall(line(2))
         visitor = hall.visit(0, "many", lasts_s=lasts_s)
         hall.settle()
-        network = hall.desks[0].network
+        clients = hall.desks[0].network.clients
         told: list[facts.Fact] = []
-        tell = network._tell
+        tell = clients.tell
 
         def listen(fact: facts.Fact, now: float, told: Any = told, tell: Any = tell) -> None:
             told.append(fact)
             tell(fact, now)
 
-        monkeypatch.setattr(network, "_tell", listen)
+        monkeypatch.setattr(clients, "tell", listen)
         patterns = [TopicFilter(f"d/{n}/+", max_qos=QoS.AT_LEAST_ONCE) for n in range(50)]
         visitor.send(SubscribePacket(1, patterns))
         monkeypatch.undo()
         assert [type(fact) for fact in told] == [kind] * (1 if lasts_s else 50)
-        assert len(network.broker.router.subs) == 50
+        assert len(clients.broker.router.subs) == 50
         hall.settle()
-        assert len(hall.desks[1].network.broker.router.subs) == 50
+        assert len(hall.desks[1].network.clients.broker.router.subs) == 50
         visitor.unsubscribe("d/7/+")
         hall.settle()
-        assert len(hall.desks[1].network.broker.router.subs) == 49
+        assert len(hall.desks[1].network.clients.broker.router.subs) == 49

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ from sojourn.interest.index import FilterIndex
 from sojourn.routing.box_tree import BoxTree
 from sojourn.routing.effects import Effects
 from sojourn.routing.filter_interests import WIDER_MAX, FilterInterests
-from sojourn.routing.interests import LOOKS_MAX
+from sojourn.routing.interests import LOOKS_MAX, Above
 from sojourn.routing.messages import Advertise, Subscribe, Unsubscribe
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.router import Router
@@ -300,31 +300,76 @@ def test_comparing_long_filters_has_limits() -> None:
     narrow = Filter.parse(" OR ".join(f"(a > {n} AND b < {n} AND c > {-n} AND d = 1)" for n in range(40)))
     assert covers(wide, narrow)
     assert not covers(wide, narrow, Looks(100))
-    interests = FilterInterests()
+    spent: list[float] = []
+
+    class Watched(FilterInterests):
+        def sub_covers(self, wide: int, narrow: int, looks: Looks) -> bool:
+            before = looks.left
+            is_wider = super().sub_covers(wide, narrow, looks)
+            spent.append(before - looks.left if looks.left >= 0 else 0)
+            return is_wider
+
+    interests = Watched()
     for n in range(30):
         text = " OR ".join(f"(a{i % 5} > {i + n} AND b{(i + n) % 4} < {i})" for i in range(30))
         interests.subscription(Filter.parse(text))
-    spent: list[float] = []
-
-    class Watching(Looks):
-        def take(self, count: int) -> bool:
-            is_granted = super().take(count)
-            spent.append(count * is_granted)
-            return is_granted
-
     for number in interests.subs:
         above = interests.sub_above[number]
         if above is not None:
             spent.clear()
-            above._looks = Watching(LOOKS_MAX)
-            above.all()
+            above.first(lambda _: True)
             assert sum(spent) <= LOOKS_MAX
+    assert spent
 
 
-def test_interests_come_back_from_a_pickle_as_they_were() -> None:
-    """Where interests stand is built again, also under topics of very many levels."""
+def test_what_was_asked_before_changes_no_answer() -> None:
+    """A question is given up at the same comparison whether the earlier ones are remembered or not."""
+    asked: list[int] = []
+
+    def covers_slowly(wide: int, narrow: int, looks: Looks) -> bool:
+        assert narrow == 9
+        asked.append(wide)
+        return looks.take(LOOKS_MAX // 2) and wide >= 2
+
+    above = Above(9, [0, 1, 2, 3], covers_slowly)
+    assert above.first(lambda _: True) is None
+    assert above.first(lambda _: True) is None
+    assert above.first(lambda wide: wide >= 2) == 2
+    assert above.first(lambda wide: wide != 1) == 2
+    assert above.first(lambda _: True) is None
+    assert [asked.count(0), asked.count(1)] == [1, 1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    patterns=st.lists(TOPIC_PATTERNS, max_size=25),
+    conditions=st.lists(RANGES, max_size=8),
+    gone=st.sets(st.integers(0, 30)),
+)
+def test_a_table_made_from_what_another_holds_names_the_same_first(
+    patterns: list[str], conditions: list[str], gone: set[int]
+) -> None:
+    """Also when the other one has forgotten some: of many that would do, both find the same."""
+    topics = [f"topic LIKE '{pattern}'" for pattern in patterns]
+    both = [f"{topic} AND {condition}" for topic, condition in zip(topics, conditions, strict=False)]
+    unions = [f"({one}) OR ({other})" for one, other in pairwise((*conditions, *topics))]
+    interests, again = FilterInterests(), FilterInterests()
+    _enter(interests, [Filter.parse(text) for text in (*topics, *both, *conditions, *unions)])
+    _enter(interests, [Advertisement.parse(text) for text in conditions if "OR" not in text])
+    interests.forget(gone & interests.ads.keys(), gone & interests.subs.keys())
+    again.restore(interests.ads, interests.subs, interests.ads_of)
+    assert again.subs_of == interests.subs_of
+    for number in interests.subs:
+        assert list(again.wider_subs(number)) == list(interests.wider_subs(number))
+    for number in interests.ads:
+        assert list(again.wider_ads(number)) == list(interests.wider_ads(number))
+    _check_relations(again)
+
+
+def test_a_table_with_topics_of_very_many_levels_is_made_again() -> None:
+    """Where interests stand is built again, however deep that is."""
     deep = "/".join(["a"] * 250)
-    interests = FilterInterests()
+    interests, back = FilterInterests(), FilterInterests()
     for text in (
         f"topic LIKE '{deep}/#'",
         f"topic = '{deep}/b/c'",
@@ -334,10 +379,8 @@ def test_interests_come_back_from_a_pickle_as_they_were() -> None:
     ):
         interests.subscription(Filter.parse(text))
     interests.advertisement(Advertisement.parse("value > 0"))
-    back = pickle.loads(pickle.dumps(interests))  # noqa: S301  (our own)
-    assert back.sub_above[1].all() == {0, 2}
-    assert back.sub_above[4].all() == {3}
-    assert back.advertisement(Advertisement.parse("value > 1")) == 1
-    assert back.ad_above[1].all() == {0}
-    back.forget({0, 1}, {0, 1, 2, 3, 4})
+    back.restore(interests.ads, interests.subs, interests.ads_of)
+    above = [back.sub_above[number] for number in (1, 4)]
+    assert [one.all() for one in above if one is not None] == [{0, 2}, {3}]
+    back.forget({0}, {0, 1, 2, 3, 4})
     assert not back._boxes

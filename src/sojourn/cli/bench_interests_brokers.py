@@ -185,15 +185,15 @@ class Hall:
         return self._connections
 
     def send(self, connection: int, packets: list[SubscribePacket]) -> bool:
-        """Let a client send packets, all at once; say whether the broker has answered each of them."""
+        """Let a client send packets, all at once; say whether the broker has an answer to each of them."""
         core = self._cores[self._home]
-        core.state.connections[connection].output.clear()
+        core.effects.subacks.clear()
         core.received(connection, b"".join(packet.write() for packet in packets), self.now)
         self._report(self._home)
         while core.effects.unread:
             core.received(core.effects.unread.pop(0), b"", self.now)
             self._report(self._home)
-        return len(core.state.connections[connection].output) >= len(packets)
+        return len(core.effects.subacks) >= len(packets)
 
     def settle(self) -> None:
         """Let links carry until all is said."""

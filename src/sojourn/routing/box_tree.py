@@ -19,7 +19,7 @@ from sojourn.interest.events import TOPIC
 from sojourn.interest.filters import Conjunction, Filter
 from sojourn.interest.values import ValueSet
 from sojourn.routing.meter import Meter
-from sojourn.routing.shelves import Place, Shelf
+from sojourn.routing.shelves import Place
 
 CONSTRAINTS_MAX = 4
 
@@ -32,8 +32,8 @@ class BoxTree:
 
     def __init__(self) -> None:
         self._root = Place()
-        self._nested: dict[str, dict[str, int]] = {}
-        """By top-level attribute: how many conjunctions speak of each attribute below it."""
+        self._nested: dict[str, dict[str, None]] = {}
+        """By top-level attribute: the attributes below it that some conjunction speaks of."""
 
     def __bool__(self) -> bool:
         return not self._root.is_bare()
@@ -45,33 +45,8 @@ class BoxTree:
             for path, allowed in constraints:
                 place = place.shelf(path).make(allowed)
                 if "." in path:
-                    below = self._nested.setdefault(path.partition(".")[0], {})
-                    below[path] = below.get(path, 0) + 1
+                    self._nested.setdefault(path.partition(".")[0], {})[path] = None
             place.interests[interest] = None
-
-    def take_away(self, interest: int, wanted: Filter) -> None:
-        """Take an interest away, and the places that only it needed."""
-        for constraints in _filings(wanted):
-            way: list[tuple[Place, str, Shelf, ValueSet]] = []
-            place = self._root
-            for path, allowed in constraints:
-                assert place.shelves is not None, "only what is filed is taken away"
-                shelf = place.shelves[path]
-                way.append((place, path, shelf, allowed))
-                place = shelf.get(allowed)
-                if "." in path:
-                    self._forget_nested(path)
-            del place.interests[interest]
-            _prune(place, way)
-
-    def _forget_nested(self, path: str) -> None:
-        top = path.partition(".")[0]
-        below = self._nested[top]
-        below[path] -= 1
-        if not below[path]:
-            del below[path]
-            if not below:
-                del self._nested[top]
 
     def covering(self, narrow: Conjunction, meter: Meter) -> Iterator[int]:
         """The interests with a conjunction that may contain this one, wide ones mostly first."""
@@ -119,18 +94,6 @@ class BoxTree:
                 if not meter.step():
                     return
                 yield from self._meeting(inside, look, meter)
-
-
-def _prune(place: Place, way: list[tuple[Place, str, Shelf, ValueSet]]) -> None:
-    """Drop a place if nothing is left there, and so on along the way that led to it."""
-    for above, path, shelf, allowed in reversed(way):
-        if not place.is_bare():
-            return
-        shelf.drop(allowed)
-        if shelf.is_bare():
-            assert above.shelves is not None, "it holds the shelf"
-            del above.shelves[path]
-        place = above
 
 
 def _filings(wanted: Filter) -> Iterable[tuple[tuple[str, ValueSet], ...]]:

@@ -62,17 +62,6 @@ class _Node(Generic[T]):
             self.levels[level] = node
         return node
 
-    def prune(self, level: Level) -> None:
-        """Drop the way on for a level."""
-        if isinstance(level, Prefix):
-            assert self.beginnings is not None, "only what is filed is taken away"
-            del self.beginnings[level.text]
-        elif level == ANY:
-            self.some = None
-        else:
-            assert self.levels is not None, "only what is filed is taken away"
-            del self.levels[level]
-
     def around(self, level: Level) -> Iterator[_Node[T]]:
         """The nodes after whatever contains a level."""
         text = level.text if isinstance(level, Prefix) else level
@@ -147,21 +136,6 @@ class PatternTree(Generic[T]):
         else:
             node.ends = node.ends or {}
             node.ends[place] = None
-
-    def remove(self, pattern: TopicPattern, place: T) -> None:
-        """Take a place away, and the way to it where nothing else is."""
-        way = [self._root]
-        for level in pattern.levels:
-            node = way[-1].step(level)
-            assert node is not None, "only what is filed is taken away"
-            way.append(node)
-        places = way[-1].rest if pattern.rest else way[-1].ends
-        assert places is not None, "only what is filed is taken away"
-        del places[place]
-        for depth in range(len(way) - 1, 0, -1):
-            if not way[depth].is_bare():
-                break
-            way[depth - 1].prune(pattern.levels[depth - 1])
 
     def containing(self, pattern: TopicPattern, meter: Meter) -> Iterator[T]:
         """The places of patterns that may contain one."""

@@ -66,19 +66,10 @@ class Shelf:
         self._by_bits: dict[int, dict[Place, None]] | None = None
         """By what is allowed besides numbers and strings."""
 
-    def is_bare(self) -> bool:
-        """Whether there is no place."""
-        return not self._single and not self._places
-
     def every(self) -> Iterator[Place]:
         """All places."""
         yield from self._single.values()
         yield from self._places.values()
-
-    def get(self, allowed: ValueSet) -> Place:
-        """The place of a set, which has one."""
-        value = _single(allowed)
-        return self._places[allowed] if value is None else self._single[value]
 
     def make(self, allowed: ValueSet) -> Place:
         """The place of a set, made if it has none."""
@@ -95,16 +86,6 @@ class Shelf:
                 if self._sorted is not None:
                     _insert(self._sorted, value)
         return place
-
-    def drop(self, allowed: ValueSet) -> None:
-        """Take away the place of a set."""
-        value = _single(allowed)
-        if value is None:
-            self._unfile(allowed, self._places.pop(allowed))
-            return
-        del self._single[value]
-        if self._sorted is not None:
-            _delete(self._sorted, value)
 
     def containing(self, allowed: ValueSet, meter: Meter) -> Iterator[Place]:
         """The places whose set may contain this one, which is not empty."""
@@ -201,29 +182,6 @@ class Shelf:
             self._by_bits = self._by_bits or {}
             self._by_bits.setdefault(bits, {})[place] = None
 
-    def _unfile(self, allowed: ValueSet, place: Place) -> None:
-        if allowed.numbers:
-            assert self._numbers is not None, "only what is filed is taken away"
-            self._numbers.remove(allowed.numbers.ranges[0][0], allowed.numbers.ranges[-1][1], place)
-        strings = allowed.strings
-        if strings and isinstance(strings, TopicSet):
-            pattern = hull(strings)
-            if pattern is None:
-                assert self._loose is not None, "only what is filed is taken away"
-                del self._loose[place]
-            else:
-                assert self._patterns is not None, "only what is filed is taken away"
-                self._patterns.remove(pattern, place)
-        elif isinstance(strings, StringRanges) and strings:
-            assert self._texts is not None, "only what is filed is taken away"
-            self._texts.remove(strings.ranges[0][0], strings.ranges[-1][1], place)
-        bits = _bits(allowed)
-        if bits:
-            assert self._by_bits is not None, "only what is filed is taken away"
-            del self._by_bits[bits][place]
-            if not self._by_bits[bits]:
-                del self._by_bits[bits]
-
 
 def _single(allowed: ValueSet) -> float | str | None:
     """The number or string, not a topic, that is all a set allows; None for any other set."""
@@ -241,10 +199,3 @@ def _insert(values: tuple[list[float], list[str]], value: float | str) -> None:
         insort(values[1], value)
     else:
         insort(values[0], value)
-
-
-def _delete(values: tuple[list[float], list[str]], value: float | str) -> None:
-    if isinstance(value, str):
-        del values[1][bisect_left(values[1], value)]
-    else:
-        del values[0][bisect_left(values[0], value)]

@@ -46,14 +46,6 @@ class Ends(Generic[K, T]):
             insort(self._keys, end)
         at[place] = None
 
-    def remove(self, end: K, place: T) -> None:
-        """Take a place away."""
-        at = self._at[end]
-        del at[place]
-        if not at:
-            del self._at[end]
-            del self._keys[bisect_left(self._keys, end)]
-
     def up_to(self, end: K) -> Iterator[T]:
         """The places whose end is at most this one, the lowest first."""
         for i in range(bisect_right(self._keys, end)):
@@ -90,21 +82,6 @@ class NumberSpans(Generic[T]):
         else:
             level = _level(low, high)
             self._grid.setdefault(level, {}).setdefault(_cell(low, level), {})[place] = low, high
-
-    def remove(self, low: float, high: float, place: T) -> None:
-        """Take a place away."""
-        if high == NUMBER_MAX:
-            self._from.remove(low, place)
-        elif low == -NUMBER_MAX:
-            self._to.remove(high, place)
-        else:
-            level = _level(low, high)
-            cells, cell = self._grid[level], _cell(low, level)
-            del cells[cell][place]
-            if not cells[cell]:
-                del cells[cell]
-            if not cells:
-                del self._grid[level]
 
     def containing(self, low: float, high: float) -> Iterator[T]:
         """The places whose range contains this one."""
@@ -160,8 +137,8 @@ class TextSpans(Generic[T]):
         self._to: Ends[str, T] = Ends()
         self._shared: dict[str, dict[T, tuple[str, str]]] = {}
         """By the beginning that all strings of a range with two ends share: places, and those ends."""
-        self._lengths: dict[int, int] = {}
-        """How many such beginnings there are of each length."""
+        self._lengths: dict[int, None] = {}
+        """How long such beginnings are."""
 
     def __bool__(self) -> bool:
         return bool(self._from or self._to or self._shared)
@@ -177,23 +154,8 @@ class TextSpans(Generic[T]):
             places = self._shared.get(shared)
             if places is None:
                 places = self._shared[shared] = {}
-                self._lengths[len(shared)] = self._lengths.get(len(shared), 0) + 1
+                self._lengths[len(shared)] = None
             places[place] = low, high
-
-    def remove(self, low: str, high: str | None, place: T) -> None:
-        """Take a place away."""
-        if high is None:
-            self._from.remove(low, place)
-        elif not low:
-            self._to.remove(high, place)
-        else:
-            shared = _shared(low, high)
-            del self._shared[shared][place]
-            if not self._shared[shared]:
-                del self._shared[shared]
-                self._lengths[len(shared)] -= 1
-                if not self._lengths[len(shared)]:
-                    del self._lengths[len(shared)]
 
     def containing(self, low: str, high: str | None) -> Iterator[T]:
         """The places whose range contains this one."""
