@@ -182,11 +182,16 @@ class Diary:
         return None
 
     def _is_cleaning(self) -> bool:
-        """Whether the client began anew and some broker may not have heard of it, and have an older session."""
+        """Whether the client began anew and some broker may have an older session all the same.
+
+        It may not have heard of that yet, or its clock says that its own session is the later one.
+        """
         if self._cleaned_s is None:
             return False
-        log = self._oracle.world.log
-        if log.is_over(self._cleaned_s):
+        world = self._oracle.world
+        offsets = [process.offset_s for process in world.processes]
+        agreed_s = self._cleaned_s + max(offsets) - min(offsets)
+        if world.log.is_over(self._cleaned_s) and (max(offsets) == min(offsets) or world.now > agreed_s):
             self._cleaned_s = None
             return False
         return True
