@@ -67,7 +67,24 @@ class Session:
         self.last: dict[tuple[str, int, bool], int] = {}
         """By publisher, its connection and whether it is sure: the last place in order that arrived."""
         self.visits: list[tuple[float, int]] = []
-        """When its client tried to connect, and where."""
+        """When its client tried to connect or was welcomed, and where."""
+        self.holders: list[tuple[float, frozenset[int]]] = []
+        """Since when which brokers may have it: where the client was last welcomed, or tried since."""
+
+    def visit(self, now: float, broker: int, *, welcomed: bool) -> None:
+        """Note that the client tried to connect to a broker, or was welcomed there."""
+        before = self.holders[-1][1] if self.holders and not welcomed else frozenset[int]()
+        self.visits.append((now, broker))
+        self.holders.append((now, before | {broker}))
+
+    def was_at(self, broker: int, since_s: float, until_s: float) -> bool:
+        """Whether it may have been at a broker at some time between."""
+        last = next(
+            (brokers for at_s, brokers in reversed(self.holders) if at_s <= since_s), frozenset[int]()
+        )
+        return broker in last or any(
+            broker in brokers for at_s, brokers in self.holders if since_s < at_s <= until_s
+        )
 
     def current(self, wish: Wish) -> Granted | None:
         """Return the subscription of a wish that is in force or asked for."""
@@ -106,10 +123,8 @@ class Diary:
         self.session: Session | None = None
         self._left_s: float | None = None
         """When its last connection was gone; None while there is one."""
-        self._tries: list[tuple[float, int]] = []
-        """When it tried to connect since the last welcome, and where."""
         self._wiped = False
-        """Whether it gave its session up in a CONNECT since then."""
+        """Whether it gave its session up in a CONNECT since the last welcome."""
         self._cleaned_s: float | None = None
         """When it began anew, until all brokers must have heard of that."""
         self.retained: dict[str, str] = {}
@@ -129,9 +144,8 @@ class Diary:
 
     def connects(self, broker: int, *, clean: bool) -> None:
         """Note a CONNECT."""
-        self._tries.append((self.now, broker))
         if self.session is not None:
-            self.session.visits.append((self.now, broker))
+            self.session.visit(self.now, broker, welcomed=False)
         self._wiped = self._wiped or clean
 
     def left(self) -> None:
@@ -153,11 +167,11 @@ class Diary:
         is_doubtful = present and before is not None and why is not None
         if not present or before is None or is_doubtful:
             self.session = Session(self.now, is_doubtful=is_doubtful)
-            self.session.visits.append((self.now, broker))
             if before is not None and why is not None:
                 self._oracle.excused[f"session: {why}"] += 1
+        assert self.session is not None
+        self.session.visit(self.now, broker, welcomed=True)
         self._left_s = None
-        self._tries.clear()
         self._wiped = False
         return is_doubtful
 
@@ -176,10 +190,14 @@ class Diary:
             away_s = self.now - self._left_s + world.log.ahead_s(self._left_s, self.now)
             if away_s >= self._persona.expiry_s - EXPIRY_MARGIN_S:
                 return "expired"
-        brokers = {broker for _, broker in self.session.visits}
-        if self._oracle.forgetting(brokers, self.session.began_s, self.now) is not None:
-            return "forgotten"
-        return None
+        return "forgotten" if self._is_forgotten(self.session) else None
+
+    def _is_forgotten(self, session: Session) -> bool:
+        """Whether a broker lost its memory while it had the session, or of what it did with it."""
+        for one in self._oracle.world.log.forgotten:
+            if session.began_s <= one.died_s and session.was_at(one.broker, one.held_s, one.died_s):
+                return True
+        return False
 
     def _is_cleaning(self) -> bool:
         """Whether the client began anew and some broker may have an older session all the same.
@@ -290,7 +308,9 @@ class Diary:
     def _brokers_of(self, session: Session, event: Event) -> set[int]:
         """Return the brokers that an event may have been at on its way to a session."""
         log = self._oracle.world.log
-        began = event.sends[0].at_s if event.sends else 0.0
+        if not event.sends:  # a will comes from wherever its client's session was
+            return set(range(self._oracle.world.script.brokers))
+        began = event.sends[0].at_s
         before = [broker for at_s, broker in session.visits if at_s <= began][-1:]
         visited = {*before, *(broker for at_s, broker in session.visits if at_s > began)}
         sources = {send.broker for send in event.sends}

@@ -187,7 +187,7 @@ def _life(draw: random.Random, who: int, persona: Persona, brokers: int, seconds
             break
         what = draw.random()
         if what < 0.72:
-            how = draw.choices(("vanish", "leave", "stay", "clean"), (50, 25, 20, 2))[0]
+            how = draw.choices(("vanish", "leave", "stay", "clean"), (500, 250, 200, 4))[0]
             notice_s = draw.choice((0.0, 0.05, 0.5, 4.0, 60.0))
             at_broker = (at_broker + draw.randrange(brokers - (draw.random() < 0.9)) + 1) % brokers
             steps.append(Step(at, "go", who, at_broker, notice_s, (how,)))

@@ -281,9 +281,11 @@ class Link:
                 self._lose_soon(call, end, notice_s)
 
     def part(self, seconds: float, notice_s: float) -> None:
-        """Break it, and let no call through for a while."""
+        """Break it, and let no call through for a while, unless that is so already."""
+        if self.world.now < self._parted_s:
+            return
         self.world.counts["links parted"] += 1
-        self._parted_s = max(self._parted_s, self.world.now + seconds)
+        self._parted_s = self.world.now + seconds
         self.break_(notice_s)
 
     def mend(self) -> None:

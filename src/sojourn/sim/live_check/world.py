@@ -22,6 +22,8 @@ from sojourn.sim.live_check.wires import Link
 
 TIMEOUT_S = 120.0
 """How long events are stored for a client that is away."""
+GIVE_UP_S = 90.0
+"""How long sessions and events are waited for that a broker out of reach may have, or one that forgot them."""
 
 
 class World:
@@ -62,6 +64,7 @@ class World:
             mobility=MobilityConfig(
                 subscribers=script.scheme,  # type: ignore[arg-type]  # drawn from the names there are
                 timeout_s=TIMEOUT_S,
+                give_up_s=GIVE_UP_S,
                 publishers=script.publishers,
             ),
             routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]
