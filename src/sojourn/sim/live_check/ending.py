@@ -1,4 +1,4 @@
-"""The end of a world: the faults stop, and in bounded time everything is well again, then over, then forgotten."""
+"""The end of a world: the faults stop, and in bounded time everything is well again, then forgotten."""
 
 from __future__ import annotations
 

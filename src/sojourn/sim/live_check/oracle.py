@@ -1,14 +1,14 @@
 """An oracle that knows no broker: what clients were told, and whether that was kept.
 
-Each client has a `Diary`. It notes what the client published and was told is safe, what it subscribed to and was
-granted, what arrived. The rules, all in terms of what clients saw and of the world's own `Log` of faults:
+Each client has a `Diary`. It notes what the client published and was told is safe, what it subscribed to and
+was granted, what arrived. The rules, all in terms of what clients saw and of the world's own `Log` of faults:
 
-- A session that is there stays there: until it is given up, its time runs out, or a broker that may have had it
-  forgot it.
+- A session that is there stays there: until it is given up, its time runs out, or a broker that may have had
+  it forgot it.
 - An event that was acknowledged is *promised* to each session that had been granted a fitting subscription of
   QoS 1 or 2 before it was sent, and has wanted it ever since. It arrives.
-- An event that arrives was published and wanted, at no more than its QoS. It arrives once; at QoS 1 again only
-  as a marked repetition, or where its publisher had to repeat it and did not number it.
+- An event that arrives was published and wanted, at no more than its QoS. It arrives once; at QoS 1 again
+  only as a marked repetition, or where its publisher had to repeat it and did not number it.
 - First arrivals of events that were sent once, on one connection, come in the order in which they were sent.
 
 What a granted subscription promises holds for brokers that were in reach of its own at that time, and for the
@@ -246,7 +246,7 @@ class Diary:
         """Note an event that is published or waits to be."""
         self._oracle.events[event.name] = event
 
-    def makes_will(self, connection: int, delay_s: int, retain: bool) -> Event:
+    def makes_will(self, connection: int, delay_s: int, *, retain: bool) -> Event:
         """Note the will of a connection."""
         number = int(self._persona.name[1:])
         event = Event(f"will-{self._persona.name}", connection, f"w/{number}", delay_s % 10, 1, retain=retain)

@@ -1,8 +1,8 @@
 """A broker's process: it drives one `LiveBroker` as the real one does, and can die between any two effects.
 
-The beats are those of `live/brokers/node.py`: facts as they come, knocks answered, once a loop turn the entries
-committed and then everything else carried out. A death is planned ahead (`doom`) and strikes in the next turn
-that has anything to do, or after a while if there is none.
+The beats are those of `live/brokers/node.py`: facts as they come, knocks answered, once a loop turn the
+entries committed and then everything else carried out. A death is planned ahead (`doom`) and strikes in the
+next turn that has anything to do, or after a while if there is none.
 """
 
 from __future__ import annotations

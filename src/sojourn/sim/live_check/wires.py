@@ -1,8 +1,8 @@
 """Connections between clients and brokers, and links between brokers, with all that can go wrong with them.
 
 A connection that breaks loses what is on its way in both directions, and each side notices in its own time. A
-link is connected anew after a pause while both its brokers live and it is not parted. Of its two ends one calls;
-the other learns of the call from the first bytes that come, as with real brokers.
+link is connected anew after a pause while both its brokers live and it is not parted. Of its two ends one
+calls; the other learns of the call from the first bytes that come, as with real brokers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One world: brokers, links, clients and a clock, driven by a script from its first step to its end.
 
-The loop takes what is due from the clock's heap. Everything that any broker or client writes enters one digest,
-so that two runs of one script can be compared to the byte.
+The loop takes what is due from the clock's heap. Everything that any broker or client writes enters one
+digest, so that two runs of one script can be compared to the byte.
 """
 
 from __future__ import annotations
