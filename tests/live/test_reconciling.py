@@ -171,7 +171,7 @@ def test_a_hello_that_only_one_side_heard_leaves_nobody_waiting() -> None:
 
 
 def test_what_was_acknowledged_before_a_link_began_anew_is_not_sent_again_after_a_restart() -> None:
-    """A broker that is told again that its neighbour had forgotten everything has as many frames as before."""
+    """A broker that is told again that its neighbour had forgotten everything has as many frames."""
     hall = Hall(line(2))
     reader = subscribed(hall, 1, "reader")
     writer = visitor(hall, 0, "writer")
