@@ -19,6 +19,7 @@ memory: an event that was not consumed before the lost part began, and that may 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sojourn.errors import SojournError
@@ -69,13 +70,17 @@ class Session:
         self.visits: list[tuple[float, int]] = []
         """When its client tried to connect or was welcomed, and where."""
         self.holders: list[tuple[float, frozenset[int]]] = []
-        """Since when which brokers may have it: where the client was last welcomed, or tried since."""
+        """Since when which brokers may have it: where the client was last welcomed or tried since, and all
+        between."""
 
-    def visit(self, now: float, broker: int, *, welcomed: bool) -> None:
-        """Note that the client tried to connect to a broker, or was welcomed there."""
-        before = self.holders[-1][1] if self.holders and not welcomed else frozenset[int]()
+    def visit(self, now: float, broker: int, between: Callable[[int, int], set[int]] | None) -> None:
+        """Note that the client tried to connect to a broker; or was welcomed there, with nothing `between`."""
         self.visits.append((now, broker))
-        self.holders.append((now, before | {broker}))
+        here = frozenset({broker})
+        if between is not None and self.holders:
+            # It may be on its way, from wherever it was to wherever its client asked for it.
+            here = here.union(*(between(one, broker) for one in self.holders[-1][1]))
+        self.holders.append((now, here))
 
     def was_at(self, broker: int, since_s: float, until_s: float) -> bool:
         """Whether it may have been at a broker at some time between."""
@@ -145,7 +150,7 @@ class Diary:
     def connects(self, broker: int, *, clean: bool) -> None:
         """Note a CONNECT."""
         if self.session is not None:
-            self.session.visit(self.now, broker, welcomed=False)
+            self.session.visit(self.now, broker, self._oracle.world.log.brokers_between)
         self._wiped = self._wiped or clean
 
     def left(self) -> None:
@@ -170,7 +175,7 @@ class Diary:
             if before is not None and why is not None:
                 self._oracle.excused[f"session: {why}"] += 1
         assert self.session is not None
-        self.session.visit(self.now, broker, welcomed=True)
+        self.session.visit(self.now, broker, None)
         self._left_s = None
         self._wiped = False
         return is_doubtful

@@ -71,7 +71,7 @@ class Process:
         self._draw = random.Random(f"{world.script.spec.seed}/process/{number}")
         self._opened = 0
         self._sent: dict[str, tuple[str, int]] | None = None
-        """By neighbour: the stream and number of the last frame when it was killed, if all facts were safe."""
+        """By neighbour: the stream and number of the last frame when it was killed, all facts being safe."""
         self._doom: Doom | None = None
         self._flushing = False
         self._timer_s = 0.0

@@ -23,7 +23,7 @@ from sojourn.sim.live_check.wires import Link
 TIMEOUT_S = 120.0
 """How long events are stored for a client that is away."""
 GIVE_UP_S = 90.0
-"""How long sessions and events are waited for that a broker out of reach may have, or one that forgot them."""
+"""How long sessions and events are waited for that a broker out of reach may have, or has forgotten."""
 
 
 class World:
