@@ -74,7 +74,7 @@ class Session:
         between."""
 
     def visit(self, now: float, broker: int, between: Callable[[int, int], set[int]] | None) -> None:
-        """Note that the client tried to connect to a broker; or was welcomed there, with nothing `between`."""
+        """Note that the client tried to connect to a broker; or was welcomed, with nothing `between`."""
         self.visits.append((now, broker))
         here = frozenset({broker})
         if between is not None and self.holders:
