@@ -109,7 +109,9 @@ class Process:
         """See that a broker which was killed has queued the same frames again when it was told the same."""
         assert self.broker is not None
         sent, self._sent = self._sent, None
-        for peer, channel in _channels(self.broker) if sent is not None else ():
+        if sent is None:
+            return
+        for peer, channel in _channels(self.broker):
             before, after = sent[peer], (channel.stream, channel.births[-1][1])
             if before != after:
                 text = f"{self.name} had queued frame {before} for {peer} and comes back with {after}"
