@@ -381,7 +381,10 @@ def main() -> None:
     if found:
         console.print(f"Not well: {'; '.join(found)}.")
         sys.exit(1)
-    console.print("All is well: nothing that was acknowledged is missing.")
+    if options.delete_stores:
+        console.print("What is missing was only in stores that were deleted; everything else flowed again.")
+    else:
+        console.print("All is well: nothing that was acknowledged is missing.")
 
 
 if __name__ == "__main__":

@@ -170,6 +170,24 @@ def test_a_hello_that_only_one_side_heard_leaves_nobody_waiting() -> None:
         assert reader.got == [b"heard"]
 
 
+def test_what_was_acknowledged_before_a_link_began_anew_is_not_sent_again_after_a_restart() -> None:
+    """A broker that is told again that its neighbour had forgotten everything has as many frames."""
+    hall = Hall(line(2))
+    reader = subscribed(hall, 1, "reader")
+    writer = visitor(hall, 0, "writer")
+    for number in range(5):
+        writer.publish("news", b"%d" % number)
+        hall.settle()
+    assert len(reader.got) == 5
+    restart_empty(hall, "B2")
+    hall.settle()
+    near = hall.desks[0]
+    sent = near.network.links.channels["B2"].last
+    again = near.revived("another life")
+    assert again.network is not None
+    assert again.network.links.channels["B2"].births[-1][1] == sent
+
+
 def test_a_restart_with_all_of_the_store_begins_nothing_anew() -> None:
     """Links go on where they were, so that nothing is told twice."""
     hall = Hall(line(3))

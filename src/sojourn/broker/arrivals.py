@@ -144,6 +144,7 @@ class Arrivals:
 
     def received(self, message: Find | Found, sender: int, now: float) -> None:
         """Take a question or an answer of another broker."""
+        self.finder.out_of_reach = self._missing(now)
         if isinstance(message, Find):
             self._on_find(message, sender, now)
         elif message.destination == self.links.number:

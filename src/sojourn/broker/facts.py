@@ -169,7 +169,7 @@ class LinkReset(Remembered, frozen=True, array_like=True, tag=11):
 
     peer: str
     taken: int = 0
-    """Up to which number the neighbour has the frames that were sent to it."""
+    """Up to which number the neighbour has the frames that were sent to it, or had and acknowledged them."""
 
 
 class LinkChanged(Remembered, frozen=True, array_like=True, tag=12):

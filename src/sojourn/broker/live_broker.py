@@ -312,8 +312,9 @@ class LiveBroker:
         """Begin anew with a neighbour; the next connection carries it."""
         text = f"{peer} or this broker has forgotten what was said between them: both tell it anew."
         self._turn.peer_closes.append((peer, text))
-        taken = self._network.links.channels[peer].shared
-        self._on_link_reset(facts.LinkReset(peer, taken), now)
+        channel = self._network.links.channels[peer]
+        # Acknowledgements are not noted: which frames are still here has to be told along with this.
+        self._on_link_reset(facts.LinkReset(peer, max(channel.shared, channel.kept)), now)
 
     def _on_peer_greeted(self, fact: facts.PeerGreeted, now: float) -> None:
         self._network.links.channels[fact.peer].greeted(fact.life, fact.stream)

@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 
 from sojourn.interest import Advertisement, Event, Filter
 from sojourn.interest.events import TOPIC
+from sojourn.mqtt.content import parse_advertisement, parse_filter
 from sojourn.routing.filter_interests import FilterInterests
 
 TOPICS_MAX = 50_000
@@ -155,7 +156,7 @@ class Names:
 
     def subscription_number(self, text: str) -> int:
         """Return the number of a subscription, entered if it is new."""
-        return self.interests.subscription(Filter.parse(text))
+        return self.interests.subscription(parse_filter(text))
 
     def advertisement_text(self, number: int) -> str:
         """Return an advertisement as text."""
@@ -165,7 +166,7 @@ class Names:
         """Return the number of an advertisement, entered if it is new."""
         if text == ANYTHING:
             return self.interests.anything
-        return self.interests.advertisement(Advertisement.parse(text))
+        return self.interests.advertisement(parse_advertisement(text))
 
 
 def _paths(wanted: Filter) -> set[str]:

@@ -54,6 +54,9 @@ subscribers = "proactive"
 # comes back to a session without them, and its copies at other brokers are forgotten; a larger number costs
 # room at the brokers, a smaller one events of clients that are away for long:
 timeout_s = 3600
+# For how many seconds a client is told to try again while its session may be at a broker out of reach; after
+# that it begins anew:
+give_up_s = 300
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
 

@@ -8,13 +8,13 @@ The same specification always gives the same run. `shorten` tries ever smaller p
 """
 
 import gc
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sojourn.mobility.broker import Broker
 from sojourn.sim.handoff_check_script import CheckSpec, Script, Step, write_script
 from sojourn.sim.handoff_check_world import CheckWorld, FailedCheckError, MakeBroker
+from sojourn.sim.shortening import shorten as shorten_steps
 
 SHORTEN_RUNS_MAX = 400
 """How often a failing script is run again to make it shorter."""
@@ -69,28 +69,16 @@ def shorten(
 ) -> Found:
     """A failing check with as few steps as could be found in a limited number of runs."""
     best = found
-    runs = 0
-    parts = 2
-    while runs < SHORTEN_RUNS_MAX:
-        steps = best.script.steps
-        for without in _complements(steps, parts):
-            runs += 1
-            if progress is not None:
-                progress(len(best.script.steps))
-            tried = run(replace(best.script, steps=without), make_broker)
-            if tried.failure is not None:
-                best, parts = tried, max(2, parts - 1)
-                break
-            if runs >= SHORTEN_RUNS_MAX:
-                break
-        else:
-            if parts >= len(steps):
-                break
-            parts = min(len(steps), parts * 2)
+
+    def still_fails(steps: list[Step]) -> Found | None:
+        nonlocal best
+        if progress is not None:
+            progress(len(best.script.steps))
+        tried = run(replace(found.script, steps=steps), make_broker)
+        if tried.failure is None:
+            return None
+        best = tried
+        return tried
+
+    shorten_steps(found.script.steps, still_fails, SHORTEN_RUNS_MAX)
     return best
-
-
-def _complements(steps: Sequence[Step], parts: int) -> list[list[Step]]:
-    """The steps without each of so many equal parts of them."""
-    bounds = [len(steps) * part // parts for part in range(parts + 1)]
-    return [[*steps[:low], *steps[high:]] for low, high in itertools.pairwise(bounds) if high > low]

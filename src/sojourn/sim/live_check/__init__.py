@@ -1,0 +1,13 @@
+"""Networks of whole live brokers, broken in every way that a seed decides (`sojourn check live`).
+
+| module | its business |
+| --- | --- |
+| `script.py` | what a seed decides: brokers, links, clients, and the steps that happen to them |
+| `world.py`, `pipes.py`, `wires.py` | the clock; streams of bytes that break, stall and part |
+| `process.py`, `disk.py` | one broker's process and its store, which die at any point |
+| `clients.py`, `walkers.py`, `events.py` | MQTT clients that keep to the rules, and where they go |
+| `oracle.py`, `log.py` | what was promised, judged from what clients saw and which faults there were |
+| `ending.py`, `books.py` | the faults stop: everything is served, and in the end forgotten |
+| `check.py`, `shrink.py` | one check, and a failing one cut down to what it needs |
+| `mutations.py` | brokers broken on purpose, which a check must find |
+"""

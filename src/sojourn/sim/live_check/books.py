@@ -1,8 +1,8 @@
 """How much a broker keeps in each of its books, to see that in the end it is as little as in the beginning.
 
-This is the one place that looks into a broker, and only when everything is over: whatever clients came and went,
-no table may have an entry more than before the first one. Left out are counters, caches with a limit, the
-retained events themselves, and moments and timers that wait for their time.
+This is the one place that looks into a broker, and only when everything is over: whatever clients came and
+went, no table may have an entry more than before the first one. Left out are counters, caches with a limit,
+the retained events themselves, and moments and timers that wait for their time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _LEFT_OUT = {
     "table",
     "known",
 }
-"""Attributes that may grow within limits: heaps of moments, caches, lives of a stream, edges between brokers."""
+"""Attributes that may grow within limits: heaps of moments, caches, lives of a stream, edges between brokers.
+"""
 
 
 def books(broker: LiveBroker) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """The MQTT state of one client, kept as the standard asks: packets in, packets out.
 
-Whatever was not answered is sent again on the next connection if the session is still there, and published anew
-if it is not; a message of QoS 2 is taken once by its packet identifier. What the client learns it tells the
-oracle (`oracle.py`), and nobody else.
+Whatever was not answered is sent again on the next connection if the session is still there, and published
+anew if it is not; a message of QoS 2 is taken once by its packet identifier. What the client learns it tells
+the oracle (`oracle.py`), and nobody else.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Client:
             said.append((conventions.ADVERTISE, f"{VALUE} >= 0"))
         will = None
         if persona.will_delay_s is not None:
-            event = self.diary.makes_will(self.connections, persona.will_delay_s, persona.will_retain)
+            event = self.diary.makes_will(self.connections, persona.will_delay_s, retain=persona.will_retain)
             will = Will(
                 event.topic,
                 payload=event.payload,
@@ -292,7 +292,7 @@ class Client:
             if not packet.duplicate:
                 raise FailedCheckError(
                     "identifier",
-                    f"{self.persona.name} was sent {said.get(IDENTITY)} as {number}, which is not released yet",
+                    f"{self.persona.name} was sent {said.get(IDENTITY)} as {number}, not released yet",
                 )
             return PubRecPacket(number).write()
         if qos == 2:

@@ -1,7 +1,7 @@
-"""A broker's store as a disk has it: what a process wrote, what of that would survive the machine, and its room.
+"""A broker's store as a disk has it: what was written, what of that survives the machine, and its room.
 
-What was written survives the process. What was also synced survives the machine; of the rest a beginning does,
-in whole records, since a record that is torn in the middle is known by its checksum and left out.
+What was written survives the process. What was also synced survives the machine; of the rest a beginning
+does, in whole records, since a record that is torn in the middle is known by its checksum and left out.
 
 `Keeper` does for a simulated process what `live/store/keeper.py` does for a real one: a full disk makes the
 broker refuse, the room that was set aside takes what it took in already, and where that is not enough the

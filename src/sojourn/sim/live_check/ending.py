@@ -1,4 +1,4 @@
-"""The end of a world: the faults stop, and in bounded time everything is well again, then over, then forgotten."""
+"""The end of a world: the faults stop, and in bounded time everything is well again, then forgotten."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sojourn.sim.live_check.books import books, surplus
 from sojourn.sim.live_check.oracle import FailedCheckError
 from sojourn.sim.live_check.script import RETAINED_TOPICS, TOPICS, VALUES, Persona, Step
 from sojourn.sim.live_check.walkers import Walker
-from sojourn.sim.live_check.world import TIMEOUT_S
+from sojourn.sim.live_check.world import GIVE_UP_S, TIMEOUT_S
 
 if TYPE_CHECKING:
     from sojourn.sim.live_check.world import World
@@ -66,7 +66,8 @@ def _settle_clients(world: World) -> None:
             raise FailedCheckError(
                 "unserved", f"{walker.persona.name} is not served after {walker.tries} tries"
             )
-    world.run_until(world.now + DRAIN_S)
+    # Who waits for what a broker has forgotten is told so by nobody, and gives up in time.
+    world.run_until(world.now + DRAIN_S + (GIVE_UP_S if world.log.forgotten else 0.0))
 
 
 def _probe(world: World) -> None:

@@ -61,7 +61,11 @@ class Event:
     @property
     def may_repeat(self) -> bool:
         """Whether brokers cannot know a repetition from another event."""
-        return self.is_anew or self.is_doubtful or (self.qos == 1 and len(self.sends) > 1 and not self.is_numbered)
+        return (
+            self.is_anew
+            or self.is_doubtful
+            or (self.qos == 1 and len(self.sends) > 1 and not self.is_numbered)
+        )
 
     @property
     def payload(self) -> bytes:

@@ -27,7 +27,9 @@ class Forgotten(NamedTuple):
     broker: int
     died_s: float
     since_s: float
-    """All that it learnt since then may be lost."""
+    """What it had taken in since then may be lost."""
+    held_s: float
+    """The sessions that it had since then may be lost, or be there again as they were before."""
 
 
 class Jump(NamedTuple):
@@ -81,7 +83,9 @@ class Log:
     def forgot(self, process: Process, since_s: float | None) -> None:
         """A process died and its store lost what was learnt since then; None if nothing."""
         if since_s is not None:
-            self.forgotten.append(Forgotten(process.number, self._world.now, since_s))
+            died_s = self._world.now
+            # A store that is gone brings nothing back: what it had given away before is no loss.
+            self.forgotten.append(Forgotten(process.number, died_s, since_s, since_s or died_s))
 
     def jumped(self, process: Process, ahead_s: float) -> None:
         """A process was started with another clock."""

@@ -1,14 +1,14 @@
 """An oracle that knows no broker: what clients were told, and whether that was kept.
 
-Each client has a `Diary`. It notes what the client published and was told is safe, what it subscribed to and was
-granted, what arrived. The rules, all in terms of what clients saw and of the world's own `Log` of faults:
+Each client has a `Diary`. It notes what the client published and was told is safe, what it subscribed to and
+was granted, what arrived. The rules, all in terms of what clients saw and of the world's own `Log` of faults:
 
-- A session that is there stays there: until it is given up, its time runs out, or a broker that may have had it
-  forgot it.
+- A session that is there stays there: until it is given up, its time runs out, or a broker that may have had
+  it forgot it.
 - An event that was acknowledged is *promised* to each session that had been granted a fitting subscription of
   QoS 1 or 2 before it was sent, and has wanted it ever since. It arrives.
-- An event that arrives was published and wanted, at no more than its QoS. It arrives once; at QoS 1 again only
-  as a marked repetition, or where its publisher had to repeat it and did not number it.
+- An event that arrives was published and wanted, at no more than its QoS. It arrives once; at QoS 1 again
+  only as a marked repetition, or where its publisher had to repeat it and did not number it.
 - First arrivals of events that were sent once, on one connection, come in the order in which they were sent.
 
 What a granted subscription promises holds for brokers that were in reach of its own at that time, and for the
@@ -19,6 +19,7 @@ memory: an event that was not consumed before the lost part began, and that may 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sojourn.errors import SojournError
@@ -67,7 +68,28 @@ class Session:
         self.last: dict[tuple[str, int, bool], int] = {}
         """By publisher, its connection and whether it is sure: the last place in order that arrived."""
         self.visits: list[tuple[float, int]] = []
-        """When its client tried to connect, and where."""
+        """When its client tried to connect or was welcomed, and where."""
+        self.holders: list[tuple[float, frozenset[int]]] = []
+        """Since when which brokers may have it: where the client was last welcomed or tried since, and all
+        between."""
+
+    def visit(self, now: float, broker: int, between: Callable[[int, int], set[int]] | None) -> None:
+        """Note that the client tried to connect to a broker; or was welcomed, with nothing `between`."""
+        self.visits.append((now, broker))
+        here = frozenset({broker})
+        if between is not None and self.holders:
+            # It may be on its way, from wherever it was to wherever its client asked for it.
+            here = here.union(*(between(one, broker) for one in self.holders[-1][1]))
+        self.holders.append((now, here))
+
+    def was_at(self, broker: int, since_s: float, until_s: float) -> bool:
+        """Whether it may have been at a broker at some time between."""
+        last = next(
+            (brokers for at_s, brokers in reversed(self.holders) if at_s <= since_s), frozenset[int]()
+        )
+        return broker in last or any(
+            broker in brokers for at_s, brokers in self.holders if since_s < at_s <= until_s
+        )
 
     def current(self, wish: Wish) -> Granted | None:
         """Return the subscription of a wish that is in force or asked for."""
@@ -106,10 +128,8 @@ class Diary:
         self.session: Session | None = None
         self._left_s: float | None = None
         """When its last connection was gone; None while there is one."""
-        self._tries: list[tuple[float, int]] = []
-        """When it tried to connect since the last welcome, and where."""
         self._wiped = False
-        """Whether it gave its session up in a CONNECT since then."""
+        """Whether it gave its session up in a CONNECT since the last welcome."""
         self._cleaned_s: float | None = None
         """When it began anew, until all brokers must have heard of that."""
         self.retained: dict[str, str] = {}
@@ -129,9 +149,8 @@ class Diary:
 
     def connects(self, broker: int, *, clean: bool) -> None:
         """Note a CONNECT."""
-        self._tries.append((self.now, broker))
         if self.session is not None:
-            self.session.visits.append((self.now, broker))
+            self.session.visit(self.now, broker, self._oracle.world.log.brokers_between)
         self._wiped = self._wiped or clean
 
     def left(self) -> None:
@@ -153,11 +172,11 @@ class Diary:
         is_doubtful = present and before is not None and why is not None
         if not present or before is None or is_doubtful:
             self.session = Session(self.now, is_doubtful=is_doubtful)
-            self.session.visits.append((self.now, broker))
             if before is not None and why is not None:
                 self._oracle.excused[f"session: {why}"] += 1
+        assert self.session is not None
+        self.session.visit(self.now, broker, None)
         self._left_s = None
-        self._tries.clear()
         self._wiped = False
         return is_doubtful
 
@@ -176,17 +195,26 @@ class Diary:
             away_s = self.now - self._left_s + world.log.ahead_s(self._left_s, self.now)
             if away_s >= self._persona.expiry_s - EXPIRY_MARGIN_S:
                 return "expired"
-        brokers = {broker for _, broker in self.session.visits}
-        if self._oracle.forgetting(brokers, self.session.began_s, self.now) is not None:
-            return "forgotten"
-        return None
+        return "forgotten" if self._is_forgotten(self.session) else None
+
+    def _is_forgotten(self, session: Session) -> bool:
+        """Whether a broker lost its memory while it had the session, or of what it did with it."""
+        for one in self._oracle.world.log.forgotten:
+            if session.began_s <= one.died_s and session.was_at(one.broker, one.held_s, one.died_s):
+                return True
+        return False
 
     def _is_cleaning(self) -> bool:
-        """Whether the client began anew and some broker may not have heard of it, and have an older session."""
+        """Whether the client began anew and some broker may have an older session all the same.
+
+        It may not have heard of that yet, or its clock says that its own session is the later one.
+        """
         if self._cleaned_s is None:
             return False
-        log = self._oracle.world.log
-        if log.is_over(self._cleaned_s):
+        world = self._oracle.world
+        offsets = [process.offset_s for process in world.processes]
+        agreed_s = self._cleaned_s + max(offsets) - min(offsets)
+        if world.log.is_over(self._cleaned_s) and (max(offsets) == min(offsets) or world.now > agreed_s):
             self._cleaned_s = None
             return False
         return True
@@ -223,7 +251,7 @@ class Diary:
         """Note an event that is published or waits to be."""
         self._oracle.events[event.name] = event
 
-    def makes_will(self, connection: int, delay_s: int, retain: bool) -> Event:
+    def makes_will(self, connection: int, delay_s: int, *, retain: bool) -> Event:
         """Note the will of a connection."""
         number = int(self._persona.name[1:])
         event = Event(f"will-{self._persona.name}", connection, f"w/{number}", delay_s % 10, 1, retain=retain)
@@ -285,7 +313,9 @@ class Diary:
     def _brokers_of(self, session: Session, event: Event) -> set[int]:
         """Return the brokers that an event may have been at on its way to a session."""
         log = self._oracle.world.log
-        began = event.sends[0].at_s if event.sends else 0.0
+        if not event.sends:  # a will comes from wherever its client's session was
+            return set(range(self._oracle.world.script.brokers))
+        began = event.sends[0].at_s
         before = [broker for at_s, broker in session.visits if at_s <= began][-1:]
         visited = {*before, *(broker for at_s, broker in session.visits if at_s > began)}
         sources = {send.broker for send in event.sends}

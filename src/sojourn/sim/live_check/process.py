@@ -1,8 +1,8 @@
 """A broker's process: it drives one `LiveBroker` as the real one does, and can die between any two effects.
 
-The beats are those of `live/brokers/node.py`: facts as they come, knocks answered, once a loop turn the entries
-committed and then everything else carried out. A death is planned ahead (`doom`) and strikes in the next turn
-that has anything to do, or after a while if there is none.
+The beats are those of `live/brokers/node.py`: facts as they come, knocks answered, once a loop turn the
+entries committed and then everything else carried out. A death is planned ahead (`doom`) and strikes in the
+next turn that has anything to do, or after a while if there is none.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sojourn.broker import facts
+from sojourn.broker.channel import Channel
 from sojourn.broker.effects import Turn
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.settings import Settings
 from sojourn.sim.live_check.disk import Disk, Keeper, NoRoomError
+from sojourn.sim.live_check.oracle import FailedCheckError
 
 if TYPE_CHECKING:
     from sojourn.sim.live_check.wires import ClientWire, Link
@@ -68,6 +70,8 @@ class Process:
         self.links: dict[str, Link] = {}
         self._draw = random.Random(f"{world.script.spec.seed}/process/{number}")
         self._opened = 0
+        self._sent: dict[str, tuple[str, int]] | None = None
+        """By neighbour: the stream and number of the last frame when it was killed, all facts being safe."""
         self._doom: Doom | None = None
         self._flushing = False
         self._timer_s = 0.0
@@ -90,6 +94,7 @@ class Process:
         life = f"{self.name}-{self.lives}"
         snapshot, entries = self.disk.read()
         self.broker = LiveBroker.revived(self.settings, life, self.now(), snapshot, entries)
+        self._compare_frames()
         self.offset_s += max(0.0, self.broker.now_s - self.now())
         self._flushing = False
         self._schedule()
@@ -99,6 +104,18 @@ class Process:
         plan(self.world.now + SYNC_S * self._draw.random(), self._sync, self.lives)
         for link in self.links.values():
             link.retry()
+
+    def _compare_frames(self) -> None:
+        """See that a broker which was killed has queued the same frames again when it was told the same."""
+        assert self.broker is not None
+        sent, self._sent = self._sent, None
+        if sent is None:
+            return
+        for peer, channel in _channels(self.broker):
+            before, after = sent[peer], (channel.stream, channel.births[-1][1])
+            if before != after:
+                text = f"{self.name} had queued frame {before} for {peer} and comes back with {after}"
+                raise FailedCheckError("replay", f"{self.world.now:.3f} s: {text}")
 
     def doom(self, doom: Doom) -> None:
         """Let the process die at a point of its next turn, or soon."""
@@ -118,6 +135,8 @@ class Process:
         assert self.broker is not None, "only who lives dies"
         world = self.world
         world.count_resets(self)
+        if doom.how == "kill" and doom.point != "before commit" and not self._flushing:
+            self._sent = {peer: (one.stream, one.last) for peer, one in _channels(self.broker)}
         self.broker = None
         self._doom = None
         world.counts[f"{doom.how}, {doom.point}"] += 1
@@ -289,3 +308,7 @@ class Process:
             self.disk.sync(self.world.now)
             every_s = SYNC_S if self.world.is_eventful else TICK_S_MAX
             self.world.clock.plan(self.world.now + every_s, self._sync, life)
+
+
+def _channels(broker: LiveBroker) -> list[tuple[str, Channel]]:
+    return list(broker.network.links.channels.items()) if broker.network is not None else []

@@ -1,9 +1,10 @@
 """What a seed decides: brokers and links, what kind each client is, and a list of steps that happen to them.
 
 The steps are drawn before anything runs and do not depend on what brokers answer. Any part of them, in order,
-is a script too: who is told to go where it is stays there, a broker that is dead cannot be killed. So a failing
-script can be cut down to the few steps that it needs (`shrink.py`). What is drawn while a world runs, how long
-a byte takes or when a client tries again, comes from streams that each belong to one client or one link.
+is a script too: who is told to go where it is stays there, a broker that is dead cannot be killed. So a
+failing script can be cut down to the few steps that it needs (`shrink.py`). What is drawn while a world runs,
+how long a byte takes or when a client tries again, comes from streams that each belong to one client or one
+link.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FAULTS = ("client", "break", "stall", "part", "kill", "power", "amnesia", "clock", "full")
-"""Kinds of faults: connections of clients, breaking, stalling and parted links, processes that are killed, that
-lose power, that lose their store, clocks that jump at a restart, disks that fill."""
+"""Kinds of faults: connections of clients; links that break, stall and part; processes that are killed, that
+lose power, that lose their store; clocks that jump at a restart; disks that fill."""
 FORGETFUL = ("power", "amnesia")
 """Those that may make a broker forget what it had promised."""
 
@@ -124,8 +125,8 @@ def write_script(spec: Spec) -> Script:
     links = tuple((draw.randrange(one), one) for one in range(1, brokers))
     personas = tuple(_persona(draw, number) for number in range(draw.randrange(5, 11)))
     steps: list[Step] = []
-    for number, persona in enumerate(personas):
-        steps += _life(random.Random(f"{spec.seed}/life/{number}"), number, persona, brokers, spec.seconds)
+    for number in range(len(personas)):
+        steps += _life(random.Random(f"{spec.seed}/life/{number}"), number, brokers, spec.seconds)
     faulty = random.Random(f"{spec.seed}/faults")
     # Every kind is drawn for, so that leaving one out leaves the others as they were.
     chosen = {kind for kind in FAULTS if faulty.random() < (0.15 if kind in FORGETFUL else 0.5)}
@@ -173,7 +174,7 @@ def _persona(draw: random.Random, number: int) -> Persona:
 # Lives -----------------------------------------------------------------------------------------------------
 
 
-def _life(draw: random.Random, who: int, persona: Persona, brokers: int, seconds: float) -> list[Step]:
+def _life(draw: random.Random, who: int, brokers: int, seconds: float) -> list[Step]:
     """Return all that one client does by itself."""
     now = FIRST_CLIENT_S + draw.uniform(0.1, 1.5)
     at_broker = draw.randrange(brokers)
@@ -187,7 +188,7 @@ def _life(draw: random.Random, who: int, persona: Persona, brokers: int, seconds
             break
         what = draw.random()
         if what < 0.72:
-            how = draw.choices(("vanish", "leave", "stay", "clean"), (50, 25, 20, 2))[0]
+            how = draw.choices(("vanish", "leave", "stay", "clean"), (500, 250, 200, 4))[0]
             notice_s = draw.choice((0.0, 0.05, 0.5, 4.0, 60.0))
             at_broker = (at_broker + draw.randrange(brokers - (draw.random() < 0.9)) + 1) % brokers
             steps.append(Step(at, "go", who, at_broker, notice_s, (how,)))

@@ -1,16 +1,16 @@
 """Clients on the move: where each one goes, when it tries again, how long it takes to answer.
 
-A walker wants to be with one broker, or away. It connects, waits a limited time for a welcome, and tries again
-after a pause if it is refused or its connection breaks: at the same broker, or at any, as is its way. One that
-goes without leaving keeps its old connection open and pings on it, but reads nothing of it any more: that
-connection is the brokers' to end.
+A walker wants to be with one broker, or away. It connects, waits a limited time for a welcome, and tries
+again after a pause if it is refused or its connection breaks: at the same broker, or at any, as is its way.
+One that goes without leaving keeps its old connection open and pings on it, but reads nothing of it any more:
+that connection is the brokers' to end.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mqtt5
 from mqtt5 import ConnAckPacket, DisconnectPacket
@@ -215,8 +215,8 @@ class Walker:
         if wire is self.wire and self.wire is not None and self._answers:
             self._say(self.wire, self._answers.popleft())
 
-    def _keep_alive(self, what: object) -> None:
-        wire, is_abandoned = what  # type: ignore[misc]
+    def _keep_alive(self, what: Any) -> None:
+        wire, is_abandoned = what
         if not wire.is_open or (not is_abandoned and wire is not self.wire):
             return
         wire.write(PING)

@@ -1,8 +1,8 @@
 """Connections between clients and brokers, and links between brokers, with all that can go wrong with them.
 
 A connection that breaks loses what is on its way in both directions, and each side notices in its own time. A
-link is connected anew after a pause while both its brokers live and it is not parted. Of its two ends one calls;
-the other learns of the call from the first bytes that come, as with real brokers.
+link is connected anew after a pause while both its brokers live and it is not parted. Of its two ends one
+calls; the other learns of the call from the first bytes that come, as with real brokers.
 """
 
 from __future__ import annotations
@@ -281,9 +281,11 @@ class Link:
                 self._lose_soon(call, end, notice_s)
 
     def part(self, seconds: float, notice_s: float) -> None:
-        """Break it, and let no call through for a while."""
+        """Break it, and let no call through for a while, unless that is so already."""
+        if self.world.now < self._parted_s:
+            return
         self.world.counts["links parted"] += 1
-        self._parted_s = max(self._parted_s, self.world.now + seconds)
+        self._parted_s = self.world.now + seconds
         self.break_(notice_s)
 
     def mend(self) -> None:

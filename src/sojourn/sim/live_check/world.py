@@ -1,7 +1,7 @@
 """One world: brokers, links, clients and a clock, driven by a script from its first step to its end.
 
-The loop takes what is due from the clock's heap. Everything that any broker or client writes enters one digest,
-so that two runs of one script can be compared to the byte.
+The loop takes what is due from the clock's heap. Everything that any broker or client writes enters one
+digest, so that two runs of one script can be compared to the byte.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from sojourn.sim.live_check.wires import Link
 
 TIMEOUT_S = 120.0
 """How long events are stored for a client that is away."""
+GIVE_UP_S = 90.0
+"""How long sessions and events are waited for that a broker out of reach may have, or has forgotten."""
 
 
 class World:
@@ -62,6 +64,7 @@ class World:
             mobility=MobilityConfig(
                 subscribers=script.scheme,  # type: ignore[arg-type]  # drawn from the names there are
                 timeout_s=TIMEOUT_S,
+                give_up_s=GIVE_UP_S,
                 publishers=script.publishers,
             ),
             routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]

@@ -1,0 +1,119 @@
+"""Brokers broken on purpose, one small mistake each: a check that finds none of them would be worth nothing.
+
+`sojourn check live --broken NAME` runs the worlds with one of them; `broken(name)` puts it in for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sojourn.broker import channel, facts
+from sojourn.broker.channel import Channel
+from sojourn.broker.confirming import Confirming
+from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.network import Network
+from sojourn.errors import SojournError
+from sojourn.mobility.epochs import EPOCHS_A_SECOND, EpochClock
+from sojourn.mobility.finding import Finder
+from sojourn.mobility.giving import Giving
+from sojourn.mobility.holdings import Holding
+from sojourn.mqtt import handshake
+from sojourn.mqtt.retained import Retained
+from sojourn.routing.router import Router
+from sojourn.sim.live_check.process import Process
+
+
+class UnknownMutationError(SojournError):
+    """There is no mistake of that name."""
+
+
+Patch = tuple[Any, str, Callable[[Any], Any]]
+"""A class or module, the name of a function there, and what makes the wrong one of the right one."""
+
+
+def _drop_facts(note: Any) -> Any:
+    def wrong(self: LiveBroker, fact: facts.Remembered, now: float) -> None:
+        if not (isinstance(fact, facts.FrameTaken) and fact.number % 7 == 0):
+            note(self, fact, now)
+
+    return wrong
+
+
+def _commit_late(commit: Any) -> Any:
+    def wrong(self: Process, broker: LiveBroker, turn: Any) -> None:
+        held = getattr(self, "held_entries", [])
+        self.held_entries, turn.entries = list(turn.entries), held  # type: ignore[attr-defined]
+        commit(self, broker, turn)
+
+    return wrong
+
+
+def _nothing(_right: Any) -> Any:
+    return lambda *_args, **_options: None
+
+
+def _never(_right: Any) -> Any:
+    return lambda *_args, **_options: False
+
+
+def _by_date_alone(_right: Any) -> Any:
+    return lambda self, now, after=0: int(now * EPOCHS_A_SECOND)  # noqa: ARG005 - as the right one
+
+
+def _answer_at_once(_right: Any) -> Any:
+    return lambda self, answer: self.confirmed.append(answer)
+
+
+def _forget_received(export: Any) -> Any:
+    def wrong(*args: Any, **options: Any) -> Any:
+        import msgspec  # noqa: PLC0415 - only a broken broker needs it
+
+        return msgspec.structs.replace(export(*args, **options), received=())
+
+    return wrong
+
+
+def _lose_last(give: Any) -> Any:
+    def wrong(self: Giving, holding: Holding, *rest: Any) -> None:
+        last = holding.queue.pop() if holding.queue else None
+        give(self, holding, *rest)
+        if last is not None:
+            holding.queue.append(last)
+
+    return wrong
+
+
+MUTATIONS: dict[str, Patch] = {
+    "drop-a-journal-fact": (LiveBroker, "_note", _drop_facts),
+    "acknowledge-early": (Process, "_commit", _commit_late),
+    "forget-an-epoch": (EpochClock, "next", _by_date_alone),
+    "resume-without-looking": (channel, "is_broken", _never),
+    "repeat-what-was-taken": (Channel, "_is_new", lambda _right: lambda _self, _position: True),
+    "give-an-empty-session": (Finder, "_missing", lambda _right: lambda *_args: frozenset()),
+    "forget-marks": (Holding, "note_marks", _nothing),
+    "suback-at-once": (Confirming, "ask", _answer_at_once),
+    "tell-no-subscriptions-anew": (Router, "out_subs", lambda _right: lambda _self: []),
+    "forget-half-received": (handshake, "session_state", _forget_received),
+    "keep-any-retained": (Retained, "is_news", lambda _right: lambda *_args: True),
+    "take-repetitions": (Network, "_came_before", _never),
+    "lose-the-last-stored-event": (Giving, "give", _lose_last),
+}
+
+
+@contextmanager
+def broken(name: str | None) -> Iterator[None]:
+    """Break brokers for a while; None leaves them whole."""
+    if name is None:
+        yield
+        return
+    if name not in MUTATIONS:
+        raise UnknownMutationError(f"There is no mistake {name!r}; there are {', '.join(MUTATIONS)}.")
+    where, what, spoil = MUTATIONS[name]
+    right = getattr(where, what)
+    setattr(where, what, spoil(right))
+    try:
+        yield
+    finally:
+        setattr(where, what, right)

@@ -1,0 +1,61 @@
+"""Networks of whole live brokers keep their promises, whatever breaks; and a broken broker is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from sojourn.sim.live_check.check import check, run
+from sojourn.sim.live_check.mutations import MUTATIONS, UnknownMutationError, broken
+from sojourn.sim.live_check.script import FAULTS, Spec
+from sojourn.sim.live_check.shrink import shrink
+
+SECONDS = 40.0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_breaks_promises_are_kept(seed: int) -> None:
+    """What was acknowledged arrives once and in order, and in the end nothing is left behind."""
+    found = check(Spec(seed=seed, seconds=SECONDS))
+    assert found.failure is None, f"{found.failure}\n{found.trace}\n{found.spec.command()}"
+    assert found.counts["deliveries"] > 0
+
+
+def test_the_same_seed_writes_the_same_bytes() -> None:
+    """On every link and connection."""
+    spec = Spec(seed=3, seconds=SECONDS)
+    assert check(spec).digest == check(spec).digest
+    assert check(spec).digest != check(Spec(seed=4, seconds=SECONDS)).digest
+
+
+def test_worlds_without_faults_have_none() -> None:
+    """No fault is counted, and no loss is excused by one."""
+    found = check(Spec(seed=5, seconds=SECONDS, faults=()))
+    assert found.failure is None
+    assert not any("store" in name or "power" in name for name in found.excused)
+    assert not any("kill" in name or "broken" in name for name in found.counts)
+
+
+@pytest.mark.parametrize("name", ["acknowledge-early", "lose-the-last-stored-event", "give-an-empty-session"])
+def test_a_broken_broker_is_found(name: str) -> None:
+    """Within a few seeds."""
+    with broken(name):
+        assert any(check(Spec(seed=seed, seconds=SECONDS)).failure is not None for seed in range(40))
+
+
+def test_a_failing_world_is_cut_down() -> None:
+    """To fewer steps, in which the same promise is broken."""
+    with broken("lose-the-last-stored-event"):
+        failing = (check(Spec(seed=seed, seconds=20.0)) for seed in range(60))
+        found = next(one for one in failing if one.failure is not None)
+        short = shrink(found, runs_max=16)
+        assert short.kind == found.kind
+        assert len(short.script.steps) < len(found.script.steps)
+        assert run(short.script).failure == short.failure
+
+
+def test_a_mistake_that_nobody_made_is_refused() -> None:
+    """With the names of those that there are."""
+    with pytest.raises(UnknownMutationError, match="acknowledge-early"), broken("nothing"):
+        pass
+    assert len(MUTATIONS) >= 10
+    assert len(FAULTS) >= 9
