@@ -50,6 +50,9 @@ FRAME_BYTES_MAX = 32 << 20
 HELLO_BYTES_MAX = 65_536
 BIRTHS_MAX = 64
 """Lives that a hello tells of; a peer that was last met before them is told everything anew."""
+NAME_MAX = 128
+"""Characters of the name of a life or a stream."""
+NUMBERS_END = 1 << 63
 PROTOCOL = 3
 
 _HEAD = struct.Struct(">IBQI")
@@ -447,6 +450,17 @@ class Channel:
 
 def _read_hello(body: bytes, who: str) -> Hello:
     try:
-        return msgspec.json.decode(body, type=Hello)
+        hello = msgspec.json.decode(body, type=Hello)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ChannelError(f"{who} sent a hello that cannot be read: {error}.") from None
+    names = (
+        hello.life,
+        hello.stream,
+        hello.seen_life,
+        hello.seen_stream,
+        *(life for life, _ in hello.births),
+    )
+    numbers = (hello.kept, hello.number, hello.rank, hello.epoch, *(number for _, number in hello.births))
+    if max(map(len, names)) > NAME_MAX or not 0 <= min(numbers) <= max(numbers) < NUMBERS_END:
+        raise ChannelError(f"{who} sent a hello with names or numbers that no broker has.")
+    return hello

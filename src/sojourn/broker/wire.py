@@ -217,6 +217,12 @@ _TYPES: dict[str, Any] = {
     "holds": bool,
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
+_MAY_BE_MISSING = (
+    ("marks", int(Kind.MOVED)),
+    ("subscriptions", int(Kind.ACTIVATE)),
+    ("state", Found.kind),
+)
+"""The fields that a message of some kind may go without."""
 _ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
 
 
@@ -302,7 +308,9 @@ class Wire:
 
     def _in(self, kind: int, name: str, value: Any, now: float) -> Any:
         names = self._names
-        lowest = EVERYBODY if name == "destination" else 0
+        lowest = EVERYBODY if name == "destination" and kind == Find.kind else 0
+        if value is None and (name, kind) not in _MAY_BE_MISSING:
+            raise WireError(f"A peer sent a message of kind {kind} without its {name}.")
         if (
             name in {"destination", "sender", "holder", "held_at", "origin", "peer"}
             and not lowest <= value < self._brokers
@@ -356,6 +364,8 @@ def _places(message: MqttMessage) -> tuple[str, int, int]:
 
 
 def _carried(frame: EventFrame, now: float) -> Carried:
+    if not 0 <= frame.sequence <= SEQUENCE_MAX:
+        raise WireError(f"A peer sent an event with the number {frame.sequence}.")
     message = _plain_message(frame, now) if frame.topic else _any_message(frame, now)
     message.source, message.sequence = frame.source, frame.sequence
     return Carried(message, frame.cause)
