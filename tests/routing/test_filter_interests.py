@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sojourn.interest.advertisements import Advertisement
@@ -103,6 +103,7 @@ def test_relations_of_mixed_filters_are_complete(wanted: list[str], offered: lis
 
 @settings(max_examples=300, deadline=None)
 @given(patterns=st.lists(TOPIC_PATTERNS, max_size=25), conditions=st.lists(RANGES, max_size=8))
+@example(patterns=[], conditions=["value BETWEEN 0 AND 0", "value BETWEEN 0 AND 1e-300"])
 def test_relations_of_many_patterns_and_ranges_are_complete(
     patterns: list[str], conditions: list[str]
 ) -> None:

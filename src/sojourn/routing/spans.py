@@ -89,7 +89,7 @@ class NumberSpans(Generic[T]):
         yield from self._to.at_least(high)
         least = _level(low, high)
         for level, cells in self._grid.items():
-            if level < least:
+            if level < least and low < high:  # however narrow a range is, it may contain a single number
                 continue
             try:
                 cell = _cell(low, level)
