@@ -40,6 +40,8 @@ from sojourn.routing.effects import Dropped, Effects
 
 NOBODY = 0
 """The client that stands for the broker itself."""
+UNTOLD = "neighbour had not said what it wants"
+"""Why an event was not sent to a neighbour that may have wanted it: too much waited for it already."""
 CHANGES_NO_INTERESTS = (facts.ClientPublished, facts.Consumed)
 """The commonest facts, which leave all subscriptions as they are."""
 
@@ -296,13 +298,13 @@ class Clients:
         """Do what the core asks for."""
         sends, deliveries, ready = effects.sends[:], effects.deliveries[:], effects.ready[:]
         drops, closes, ends = effects.drops[:], effects.closes[:], effects.ends[:]
+        guesses = effects.guesses[:]
         for timer in effects.timers:
             self.timers.set(timer, now)
         for cancel in effects.cancels:
             self.timers.cancel(cancel)
         effects.clear()
-        for mask, message in sends:
-            self.links.send(mask, message, now)
+        self._send(sends, guesses, now)
         thinned = [one.client for one in ready if self._hold(one.client)]
         for clients, publication in deliveries:
             assert isinstance(publication, Carried), "live brokers carry MQTT messages"
@@ -320,6 +322,13 @@ class Clients:
             roamer = self.roamers.get(end.client)
             if roamer is not None and roamer.epoch == end.epoch:
                 self.core.end_session(self.names.client_name(end.client), now)
+
+    def _send(self, sends: list[tuple[int, Any]], guesses: list[tuple[int, Any]], now: float) -> None:
+        """Send messages to neighbours, and events to those that may want them."""
+        for mask, message in sends:
+            self.links.send(mask, message, now)
+        for mask, event in guesses:
+            self.drops[UNTOLD] += self.links.send_guess(mask, event, now)
 
     def _dropped(self, drop: Dropped, now: float) -> None:
         """Count an event that a client does not get; one that does not read for so long is closed."""

@@ -18,8 +18,8 @@ from sojourn.routing.overlay import Overlay
 
 VOLATILE_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared what is of no use later."""
-
-
+GUESS_QUEUE_BYTES = 16 << 20
+"""As much may wait for a neighbour that has not said what it wants; what comes then is counted as lost."""
 PART_BYTES = 1 << 20
 """A longer message goes in pieces of this length, so that others are not kept waiting behind it for long."""
 PARTS_MAX = 4_096
@@ -109,6 +109,24 @@ class Links:
                 self.put(channel, body, now)
             if channel.full and isinstance(message, Carried):
                 self.congested.append(message.message)
+
+    def send_guess(self, mask: int, message: Any, now: float) -> int:
+        """Send an event to neighbours that may want it; return how many had no room left for that.
+
+        Nobody is made to wait for a neighbour that perhaps wants nothing, and perhaps never comes.
+        """
+        body = self.wire.encode(message, now)
+        volatile = not message.message.qos
+        refused = 0
+        for peer in self.neighbours.named(mask):
+            channel = self.channels[self.names_of[peer]]
+            if channel.queued >= GUESS_QUEUE_BYTES:
+                refused += not volatile
+            elif not volatile:
+                self.put(channel, body, now)
+            elif channel.open:
+                channel.put(body, volatile=True)
+        return refused
 
     def forward(self, message: Any, now: float) -> None:
         """Send a message one hop towards its destination."""

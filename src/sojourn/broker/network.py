@@ -104,6 +104,8 @@ class Network:
             if kind <= Kind.UNSUBSCRIBE:
                 self.reconciling.heard(message, sender)
             self.clients.tell(facts.Received(message, sender), now)
+            if kind == Kind.ADVERTISE:
+                self.reconciling.advertised(now)
 
     def _receive_volatile(self, message: Any, sender: int, now: float) -> None:
         kind = message.kind

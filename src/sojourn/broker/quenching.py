@@ -58,6 +58,8 @@ class Quencher:
         self._combined: CombinedInterest | None = None
         """None where there are too many interests to combine."""
         self._retry_at = INTERESTS_MAX
+        self._is_guess = False
+        """Whether a neighbour has not said yet what it wants: then everything may be wanted."""
 
     def settle(self) -> None:
         """At the end of a loop turn: tell sources what is new to them."""
@@ -76,7 +78,12 @@ class Quencher:
             self._end()
             return
         self._follow()
-        version = self._combined.version if self._combined is not None else EVERYTHING.version
+        is_guess = self._network is not None and bool(self._network.clients.broker.router.untold)
+        if is_guess != self._is_guess:
+            self._is_guess = is_guess
+            self._told = dict.fromkeys(self._told, UNKNOWN)
+        combined = None if is_guess else self._combined
+        version = combined.version if combined is not None else EVERYTHING.version
         for number, told in list(self._told.items()):
             if told != version and not connections[number].blocked:
                 self._tell(number, told)
@@ -85,7 +92,8 @@ class Quencher:
         connection = self._core.state.connections[number]
         if connection.state is not State.OPEN:
             return
-        update = EVERYTHING if self._combined is None else self._combined.update_from(told)
+        combined = None if self._is_guess else self._combined
+        update = EVERYTHING if combined is None else combined.update_from(told)
         frame = _frame(update)
         if connection.packet_bytes_max and len(frame) > connection.packet_bytes_max:
             # It takes no such packet: it is told to send everything, and nothing further.

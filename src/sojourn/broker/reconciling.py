@@ -5,6 +5,12 @@ tables: advertisements, subscriptions, retained values; then `SyncEnd`, as in ev
 had said before stays in force until its `SyncEnd`, so that events flow all the time; what it has not repeated
 by then is withdrawn. Of what was queued for it before, events and messages about clients go into the new
 stream; interests and retained values do not, since the tables say the same and more.
+
+A neighbour that has not ended its story in the present stream may want anything (`Router.untold`): after a
+store was deleted, or a broker was moved into another network, it is sent every event until it has. Hence
+nobody ends a story that it does not know itself. A broker says `SyncEnd` to a neighbour when all its other
+neighbours have said theirs, and when it has heard that neighbour's advertisement of anything, which is what
+subscriptions follow. In a tree nobody waits for one who waits for it.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from sojourn.broker.links import Links
 from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
 from sojourn.mobility import facts
 from sojourn.mqtt.core import Core
+from sojourn.routing.flooding import FloodingRouter
 from sojourn.routing.messages import Advertise, Kind, Subscribe, Unadvertise, Unsubscribe
 
 RETAIN_BATCH_BYTES = 1 << 18
@@ -28,24 +35,44 @@ class Reconciling:
 
     def __init__(self, core: Core, links: Links, clients: Clients) -> None:
         self._core, self._links, self._clients = core, links, clients
+        self._routes = not isinstance(clients.broker.router, FloodingRouter)
+        """Whether neighbours tell each other what they want."""
         self.stale_ads: dict[int, set[int]] = {}
         """By neighbour: the advertisements that it has not repeated yet."""
         self.stale_subs: dict[int, set[int]] = {}
         self.stale_links: dict[int, set[tuple[int, int]]] = {}
         """By neighbour: the links behind it that were down, and of which it has not said so again."""
+        self.owed: set[int] = set()
+        """Neighbours that are still to be told that all was told."""
         self.resets: Counter[str] = Counter()
         """By neighbour: how often something had been forgotten."""
 
     def begin(self, life: str, now: float) -> None:
-        """Say in every stream that began with this life that all was told.
+        """In every stream that began with this life: expect to be told everything, and tell all.
 
         A neighbour may wait for that: it had met this broker before its store was deleted, and has begun anew
         on a connection that broke before this broker heard why.
         """
         for peer, channel in self._links.channels.items():
             if channel.births == [(life, 0)]:
-                bit = self._links.neighbours.bit(self._links.numbers[peer])
-                self._links.send(bit, SyncEnd(), now)
+                self._expect(self._links.numbers[peer])
+        self._end_stories(now)
+
+    def _expect(self, number: int) -> None:
+        """Send a neighbour everything until it has told what it wants; owe it the end of a story."""
+        self.owed.add(number)
+        if self._routes:
+            self._clients.broker.router.untold |= self._links.neighbours.bit(number)
+
+    def _end_stories(self, now: float) -> None:
+        """Say that all was told to those neighbours of whom that is true by now."""
+        links, router = self._links, self._clients.broker.router
+        for number in sorted(self.owed):
+            bit = links.neighbours.bit(number)
+            is_asked = not self._routes or router.ads.get(links.interests.anything, 0) & bit
+            if is_asked and not router.untold & ~bit:
+                self.owed.discard(number)
+                links.send(bit, SyncEnd(), now)
 
     def reset(self, peer: str, now: float, taken: int = 0) -> None:
         """Begin anew with a neighbour: tell it everything, and wait to be told everything.
@@ -72,7 +99,8 @@ class Reconciling:
         for one, other in links.far_down:
             if not links.is_behind(number, one):
                 links.send(bit, Reach(one, other, up=False), now)
-        links.send(bit, SyncEnd(), now)
+        self._expect(number)
+        self._end_stories(now)
         for body in left:
             if kind_of(body) not in _TOLD_ANEW:
                 links.channels[peer].put(body)
@@ -96,6 +124,11 @@ class Reconciling:
         if stale:
             stale.discard(message.interest)
 
+    def advertised(self, now: float) -> None:
+        """A neighbour has advertised something: what it is owed because of that was sent before this."""
+        if self.owed:
+            self._end_stories(now)
+
     def heard_of(self, reach: Reach, sender: int) -> None:
         """A neighbour speaks of a link: what it had said of that before no longer counts."""
         self.stale_links.get(sender, set()).discard((reach.origin, reach.peer))
@@ -110,3 +143,5 @@ class Reconciling:
             self._clients.tell(facts.Received(Unsubscribe(sub), sender), now)
         for ad in sorted(self.stale_ads.pop(sender, ())):
             self._clients.tell(facts.Received(Unadvertise(ad), sender), now)
+        self._clients.broker.router.untold &= ~self._links.neighbours.bit(sender)
+        self._end_stories(now)

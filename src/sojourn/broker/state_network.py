@@ -205,7 +205,7 @@ def _restore_interests(interests: LiveInterests, plain: Mapping[str, Any], reade
 def _router(cls: type) -> Part:
     return Part(
         cls,
-        fields("", ads=NUMBERS, subs=NUMBERS, local_ads=OrderedSets(), local_subs=OrderedSets()),
+        fields("untold", ads=NUMBERS, subs=NUMBERS, local_ads=OrderedSets(), local_subs=OrderedSets()),
         parts="_ad_covering _sub_covering",
         wired="neighbours interests effects _everyone _sends _ads_of _subs_of _ad_above _sub_above",
     )
@@ -255,8 +255,8 @@ NETWORK = (
     ),
     Part(
         Reconciling,
-        fields("resets", stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()),
-        wired="_core _links _clients",
+        fields("resets", owed=SET, stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()),
+        wired="_core _links _clients _routes",
     ),
     Part(
         LiveInterests,

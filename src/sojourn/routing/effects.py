@@ -84,11 +84,24 @@ class Ended(NamedTuple):
 class Effects:
     """The reused lists of what is to be done, in order within each list."""
 
-    __slots__ = ("cancels", "closes", "deliveries", "drops", "ends", "ready", "redirects", "sends", "timers")
+    __slots__ = (
+        "cancels",
+        "closes",
+        "deliveries",
+        "drops",
+        "ends",
+        "guesses",
+        "ready",
+        "redirects",
+        "sends",
+        "timers",
+    )
 
     def __init__(self) -> None:
         self.sends: list[tuple[int, Message]] = []
         """`Send`s as plain pairs, since they are built a hundred thousand times a second."""
+        self.guesses: list[tuple[int, Publish]] = []
+        """Events for neighbours that have not said what they want; to be sent as long as there is room."""
         self.deliveries: list[Deliver] = []
         self.timers: list[SetTimer] = []
         self.cancels: list[CancelTimer] = []
@@ -104,6 +117,8 @@ class Effects:
         self.deliveries.clear()
         self.timers.clear()
         self.cancels.clear()
+        if self.guesses:
+            self.guesses.clear()
         if self.drops:
             self.drops.clear()
         if self.ready:

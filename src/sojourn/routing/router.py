@@ -53,6 +53,7 @@ class Router:
         "local_subs",
         "neighbours",
         "subs",
+        "untold",
     )
 
     def __init__(self, neighbours: Neighbours, interests: Interests, effects: Effects) -> None:
@@ -67,6 +68,8 @@ class Router:
         """By advertisement, the local clients it is held for."""
         self.local_subs: dict[int, dict[int, None]] = {}
         """By subscription, the local clients that made it."""
+        self.untold = 0
+        """The mask of neighbours that have not said yet what they want: they are sent everything."""
         self._everyone = neighbours.everyone
         self._sends = effects.sends
         self._ads_of, self._subs_of = interests.ads_of, interests.subs_of
@@ -227,6 +230,10 @@ class Router:
         towards = mask & ~bit & ~LOCAL
         if towards:
             self._sends.append((towards, message))
+        if self.untold:
+            guess = self.untold & ~mask & ~bit
+            if guess:
+                self.effects.guesses.append((guess, message))
         if mask & LOCAL:
             local = self.local_subs
             holders = [local[sub] for sub in message.matched if sub in local]
