@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from sojourn.broker.channel import BIRTHS_MAX, Channel, ChannelError, Position
+from sojourn.broker.channel import Channel, Position
+from sojourn.broker.hello import BIRTHS_MAX, ChannelError
 
 
 class End:

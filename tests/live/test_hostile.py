@@ -12,7 +12,8 @@ from pathlib import Path
 import mqtt5
 import pytest
 
-from sojourn.broker.channel import Channel, ChannelError
+from sojourn.broker.channel import Channel
+from sojourn.broker.hello import ChannelError
 from sojourn.live.client.client import Client
 from sojourn.live.client.link import ClientError
 from sojourn.mqtt.core import Core

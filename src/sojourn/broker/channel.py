@@ -40,28 +40,26 @@ from typing import NamedTuple
 
 import msgspec
 
-from sojourn.errors import SojournError
+from sojourn.broker.hello import (
+    BIRTHS_MAX,
+    HELLO_BYTES_MAX,
+    PROTOCOL,
+    ChannelError,
+    Hello,
+    is_broken,
+    read_hello,
+    shared_until,
+)
 
 WINDOW_BYTES = 4 << 20
 QUEUE_BYTES = 64 << 20
 OVERFULL = 2
 """By how much a queue may be over its limit before neighbours are kept waiting."""
 FRAME_BYTES_MAX = 32 << 20
-HELLO_BYTES_MAX = 65_536
-BIRTHS_MAX = 64
-"""Lives that a hello tells of; a peer that was last met before them is told everything anew."""
-NAME_MAX = 128
-"""Characters of the name of a life or a stream."""
-NUMBERS_END = 1 << 63
-PROTOCOL = 3
 
 _HEAD = struct.Struct(">IBQI")
 """Length of the body, kind, number, rank."""
 _HELLO, _FRAME, _ACKNOWLEDGE = 1, 2, 3
-
-
-class ChannelError(SojournError):
-    """The other side broke the rules of a channel; its connection is to be closed."""
 
 
 class Position(NamedTuple):
@@ -69,54 +67,6 @@ class Position(NamedTuple):
 
     number: int = 0
     rank: int = 0
-
-
-class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first thing either side says on a new connection."""
-
-    protocol: int
-    broker: str
-    life: str
-    """Which life of the broker this is: another one after each start."""
-    stream: str
-    """The name of the stream of frames that this side sends."""
-    births: list[tuple[str, int]]
-    """The last lives of this side, and the number of the stream's last frame when each began."""
-    kept: int
-    """This side still has all its frames after this number."""
-    seen_stream: str
-    """The stream of the other side that was last taken in; empty if none ever was."""
-    number: int
-    """Up to which number it was taken in."""
-    rank: int
-    seen_life: str
-    """The life of the other side that the last frame was taken in from, and `rank` counts frames of."""
-    epoch: int = 0
-    """The latest date of a connection that this side has seen, so that clocks catch up."""
-    proof: str = ""
-    """What proves who is speaking, where the transport does not."""
-
-
-def is_broken(sender: Hello, receiver: Hello) -> bool:
-    """Whether the frames from one side to the other cannot go on where they were, judged by both hellos."""
-    if receiver.seen_stream != sender.stream:
-        # A receiver that never took in anything can begin with the first frame, if that is still there.
-        return bool(receiver.seen_stream) or sender.kept > 0
-    if receiver.number < sender.kept:
-        return True  # the receiver has forgotten frames that it had acknowledged
-    if receiver.seen_life not in (life for life, _ in sender.births):
-        return receiver.number > 0 or bool(receiver.seen_life)
-    return shared_until(sender, receiver) < receiver.number
-
-
-def shared_until(sender: Hello, receiver: Hello) -> int:
-    """Up to which number both sides speak of the same frames, and the receiver has them."""
-    lives = [life for life, _ in sender.births]
-    if receiver.seen_stream != sender.stream or receiver.seen_life not in lives:
-        return 0
-    # A later life that began with fewer frames than were taken in has forgotten the difference.
-    later = sender.births[lives.index(receiver.seen_life) + 1 :]
-    return min([receiver.number, *(number for _, number in later)])
 
 
 def peek_hello(data: bytes) -> Hello | None:
@@ -128,7 +78,7 @@ def peek_hello(data: bytes) -> Hello | None:
         raise ChannelError("A connection to the port for brokers did not begin with a hello.")
     if len(data) < _HEAD.size + length:
         return None
-    return _read_hello(data[_HEAD.size : _HEAD.size + length], "A caller")
+    return read_hello(data[_HEAD.size : _HEAD.size + length], "A caller")
 
 
 class _Waiting(NamedTuple):
@@ -429,7 +379,7 @@ class Channel:
     def _on_hello(self, body: bytes) -> None:
         if self._hello is not None:
             raise ChannelError(f"{self.peer} said hello twice on one connection.")
-        hello = _read_hello(body, self.peer)
+        hello = read_hello(body, self.peer)
         if hello.protocol != PROTOCOL:
             raise ChannelError(
                 f"{self.peer} speaks version {hello.protocol} of the link protocol, this broker {PROTOCOL}; "
@@ -446,21 +396,3 @@ class Channel:
             if self._sent:
                 self._sent -= 1
                 self._in_flight -= len(frame.data)
-
-
-def _read_hello(body: bytes, who: str) -> Hello:
-    try:
-        hello = msgspec.json.decode(body, type=Hello)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ChannelError(f"{who} sent a hello that cannot be read: {error}.") from None
-    names = (
-        hello.life,
-        hello.stream,
-        hello.seen_life,
-        hello.seen_stream,
-        *(life for life, _ in hello.births),
-    )
-    numbers = (hello.kept, hello.number, hello.rank, hello.epoch, *(number for _, number in hello.births))
-    if max(map(len, names)) > NAME_MAX or not 0 <= min(numbers) <= max(numbers) < NUMBERS_END:
-        raise ChannelError(f"{who} sent a hello with names or numbers that no broker has.")
-    return hello

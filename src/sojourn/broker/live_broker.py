@@ -26,9 +26,10 @@ import msgspec
 from mqtt5 import ConnAckReasonCode
 
 from sojourn.broker import facts
-from sojourn.broker.channel import ChannelError, Position
+from sojourn.broker.channel import Position
 from sojourn.broker.confirming import Answer
 from sojourn.broker.effects import Note, Turn
+from sojourn.broker.hello import ChannelError
 from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.settings import Settings

@@ -13,10 +13,11 @@ from typing import Any
 
 from sojourn.broker import state_sessions
 from sojourn.broker.arrivals import Arrivals
-from sojourn.broker.channel import Channel, Hello, Position, _Waiting
+from sojourn.broker.channel import Channel, Position, _Waiting
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming, Passing
 from sojourn.broker.forgetting import Forgetting
+from sojourn.broker.hello import Hello
 from sojourn.broker.links import Links
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.network import Network

@@ -23,7 +23,8 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 
 from sojourn.broker import facts
-from sojourn.broker.channel import HELLO_BYTES_MAX, ChannelError, peek_hello
+from sojourn.broker.channel import peek_hello
+from sojourn.broker.hello import HELLO_BYTES_MAX, ChannelError
 from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address

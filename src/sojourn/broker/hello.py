@@ -1,0 +1,91 @@
+"""What two brokers say first on a new connection, and what they conclude from it.
+
+Frames belong to a *stream*, which has a name. A hello tells at which number of its stream each life of its
+broker began (`births`), from which number on all frames are still there (`kept`), and how far the other
+side's stream was taken in. From both hellos both sides conclude alike whether anything was forgotten.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from sojourn.errors import SojournError
+
+HELLO_BYTES_MAX = 65_536
+BIRTHS_MAX = 64
+"""Lives that a hello tells of; a peer that was last met before them is told everything anew."""
+NAME_MAX = 128
+"""Characters of the name of a life or a stream."""
+NUMBERS_END = 1 << 63
+PROTOCOL = 3
+
+
+class ChannelError(SojournError):
+    """The other side broke the rules of a channel; its connection is to be closed."""
+
+
+class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first thing either side says on a new connection."""
+
+    protocol: int
+    broker: str
+    life: str
+    """Which life of the broker this is: another one after each start."""
+    stream: str
+    """The name of the stream of frames that this side sends."""
+    births: list[tuple[str, int]]
+    """The last lives of this side, and the number of the stream's last frame when each began."""
+    kept: int
+    """This side still has all its frames after this number."""
+    seen_stream: str
+    """The stream of the other side that was last taken in; empty if none ever was."""
+    number: int
+    """Up to which number it was taken in."""
+    rank: int
+    seen_life: str
+    """The life of the other side that the last frame was taken in from, and `rank` counts frames of."""
+    epoch: int = 0
+    """The latest date of a connection that this side has seen, so that clocks catch up."""
+    proof: str = ""
+    """What proves who is speaking, where the transport does not."""
+
+
+def is_broken(sender: Hello, receiver: Hello) -> bool:
+    """Whether the frames from one side to the other cannot go on where they were, judged by both hellos."""
+    if receiver.seen_stream != sender.stream:
+        # A receiver that never took in anything can begin with the first frame, if that is still there.
+        return bool(receiver.seen_stream) or sender.kept > 0
+    if receiver.number < sender.kept:
+        return True  # the receiver has forgotten frames that it had acknowledged
+    if receiver.seen_life not in (life for life, _ in sender.births):
+        return receiver.number > 0 or bool(receiver.seen_life)
+    return shared_until(sender, receiver) < receiver.number
+
+
+def shared_until(sender: Hello, receiver: Hello) -> int:
+    """Up to which number both sides speak of the same frames, and the receiver has them."""
+    lives = [life for life, _ in sender.births]
+    if receiver.seen_stream != sender.stream or receiver.seen_life not in lives:
+        return 0
+    # A later life that began with fewer frames than were taken in has forgotten the difference.
+    later = sender.births[lives.index(receiver.seen_life) + 1 :]
+    return min([receiver.number, *(number for _, number in later)])
+
+
+def read_hello(body: bytes, who: str) -> Hello:
+    """Return the hello that bytes hold, or refuse what no broker says; `who` is named then."""
+    try:
+        hello = msgspec.json.decode(body, type=Hello)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ChannelError(f"{who} sent a hello that cannot be read: {error}.") from None
+    names = (
+        hello.life,
+        hello.stream,
+        hello.seen_life,
+        hello.seen_stream,
+        *(life for life, _ in hello.births),
+    )
+    numbers = (hello.kept, hello.number, hello.rank, hello.epoch, *(number for _, number in hello.births))
+    if max(map(len, names)) > NAME_MAX or not 0 <= min(numbers) <= max(numbers) < NUMBERS_END:
+        raise ChannelError(f"{who} sent a hello with names or numbers that no broker has.")
+    return hello
