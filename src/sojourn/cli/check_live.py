@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sojourn.cli.check_live_telling import Telling, show_failure, tell_campaign
 from sojourn.errors import SojournError
+from sojourn.sim.live_check.campaign import Campaign, code_digest
 from sojourn.sim.live_check.check import Found, check, run
 from sojourn.sim.live_check.mutations import broken
+from sojourn.sim.live_check.running import ran
 from sojourn.sim.live_check.script import FAULTS, Script, Spec
 from sojourn.sim.live_check.shrink import shrink
 
 EXIT_FAILED = 1
-STEPS_SHOWN_MAX = 60
-SEEDS_A_WORKER_MIN = 4
+EXIT_INTERRUPTED = 130
+SEEDS_DEFAULT = 100
+SEEDS_A_JOB_MIN = 4
 """Fewer are checked sooner than further processes start."""
 
 
@@ -32,10 +32,15 @@ class CheckError(SojournError):
     """The options of `sojourn check live` do not fit together."""
 
 
-def live(
+def live(  # noqa: PLR0913 - one for each option
     *,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 100,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help=f"How many seeds to run; {SEEDS_DEFAULT} if nothing is said.")
+    ] = None,
+    hand_offs: Annotated[
+        int | None, typer.Option(min=1, help="Go on with further seeds until so many hand-offs were counted.")
+    ] = None,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seconds: Annotated[
         float, typer.Option(help="Simulated seconds in which clients move and things break.")
     ] = 120.0,
@@ -45,6 +50,24 @@ def live(
     faults: Annotated[
         str, typer.Option(help=f"all, none, or some of {','.join(FAULTS)}, joined by commas.")
     ] = "all",
+    restless: Annotated[
+        bool,
+        typer.Option(
+            "--restless",
+            help="Let clients move on about ten times as often, among as many faults a second: "
+            "more hand-offs in a second of processor time.",
+        ),
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="How many processes; as many as there are cores if left out.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep counts and failures in this file, go on after a failure, and go on where the same "
+            "command was stopped or killed."
+        ),
+    ] = None,
     twice: Annotated[
         bool, typer.Option("--twice", help="Run every seed twice, and compare every byte that was written.")
     ] = False,
@@ -63,36 +86,54 @@ def live(
     failure is cut down to its few necessary steps, with the command that repeats it. A seed takes a few
     seconds of processor time.
     """
-    console = Console(stderr=True, highlight=False)
-    wanted = _faults(faults)
-    specs = [
-        Spec(seed=seed, seconds=seconds, brokers=brokers, faults=wanted)
-        for seed in range(first_seed, first_seed + seeds)
-    ]
-    counts: Counter[str] = Counter()
-    excused: Counter[str] = Counter()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with (
-        _checked(specs, broken_by, twice=twice) as checked,
-        Progress(*columns, console=console, transient=True) as bar,
-    ):
-        task = bar.add_task("hand-offs", total=len(specs))
-        for found in checked:
-            counts.update(found.counts)
-            excused.update(found.excused)
-            if found.failure is not None:
-                bar.update(task, description=f"shortening seed {found.spec.seed}")
-                short = shrink(found, run_script=partial(_run, broken_by))
-                bar.stop()
-                _show(found, short, broken_by)
-                raise typer.Exit(EXIT_FAILED)
-            bar.update(task, advance=1, description=f"{counts['hand-offs']} hand-offs")
+    if state is not None and broken_by is not None:
+        raise CheckError("--state keeps what whole brokers did: leave out --broken, or --state.")
+    spec = Spec(seed=first_seed, seconds=seconds, brokers=brokers, faults=_faults(faults), restless=restless)
+    campaign = Campaign(spec, code_digest(), file=state)
+    if seeds is None and hand_offs is None:
+        seeds = SEEDS_DEFAULT
+    telling = Telling(Console(stderr=True, highlight=False), campaign, seeds=seeds, hand_offs=hand_offs)
+    job = partial(_check, broken_by, twice)
+    try:
+        failed = _run_all(campaign, telling, job, jobs or _jobs(seeds), stops=state is None)
+    except KeyboardInterrupt:
+        telling.stopped(state)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if failed is not None:
+        telling.say(f"Seed {failed.spec.seed} failed; shortening it.")
+        short = shrink(failed, run_script=partial(_run, broken_by))
+        show_failure(failed, short, broken_by)
+        raise typer.Exit(EXIT_FAILED)
     if as_json:
-        typer.echo(
-            json.dumps({"seeds": seeds, "counts": dict(sorted(counts.items())), "excused": dict(excused)})
-        )
-        return
-    _tell(seeds, counts, excused)
+        typer.echo(json.dumps(campaign.as_dict()))
+    else:
+        tell_campaign(campaign)
+    if campaign.failures:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _run_all(
+    campaign: Campaign, telling: Telling, job: partial[Found], jobs: int, *, stops: bool
+) -> Found | None:
+    """Run what is wanted; return the first world that failed, if that is to end everything."""
+    specs = campaign.specs()
+    if telling.seeds is not None:
+        specs = islice(specs, max(0, telling.seeds - campaign.seeds))
+    with telling, ran(job, specs, jobs) as worlds:
+        while not telling.is_enough:
+            world = next(worlds, None)
+            if world is None:
+                break
+            campaign.took(world.found, world.processor_s)
+            telling.took(world)
+            if world.found.failure is not None and stops:
+                return world.found
+    return None
+
+
+def _jobs(seeds: int | None) -> int:
+    cores = os.cpu_count() or 1
+    return cores if seeds is None else max(1, min(cores, seeds // SEEDS_A_JOB_MIN))
 
 
 def _faults(text: str) -> tuple[str, ...]:
@@ -128,45 +169,3 @@ def _check(broken_by: str | None, twice: bool, spec: Spec) -> Found:  # noqa: FB
 def _run(broken_by: str | None, script: Script) -> Found:
     with broken(broken_by):
         return run(script)
-
-
-@contextmanager
-def _checked(specs: list[Spec], broken_by: str | None, *, twice: bool) -> Iterator[Iterator[Found]]:
-    """What each check found, in the order of the seeds; many of them keep all cores busy."""
-    job = partial(_check, broken_by, twice)
-    workers = min(os.cpu_count() or 1, len(specs) // SEEDS_A_WORKER_MIN)
-    if workers < 2:
-        yield map(job, specs)
-        return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
-    try:
-        yield pool.map(job, specs)
-    finally:
-        pool.shutdown(cancel_futures=True)  # after a failure, what is running ends and nothing else begins
-
-
-def _show(found: Found, short: Found, broken_by: str | None) -> None:
-    script = short.script
-    typer.echo(f"seed {found.spec.seed}: {found.failure}")
-    if found.trace:
-        typer.echo(found.trace)
-    typer.echo(f"Cut down from {len(found.script.steps)} steps to {len(script.steps)}: {short.failure}")
-    links = ", ".join(f"B{one}-B{other}" for one, other in script.links)
-    typer.echo(f"{script.brokers} brokers linked {links}; {script.scheme}, {script.routing}.")
-    for step in script.steps[:STEPS_SHOWN_MAX]:
-        typer.echo(f"  {step}")
-    if len(script.steps) > STEPS_SHOWN_MAX:
-        typer.echo(f"  and {len(script.steps) - STEPS_SHOWN_MAX} more steps")
-    option = f" --broken {broken_by}" if broken_by is not None else ""
-    typer.echo(f"To repeat it: {found.spec.command()}{option}")
-
-
-def _tell(seeds: int, counts: Counter[str], excused: Counter[str]) -> None:
-    for name, count in sorted(counts.items()):
-        typer.echo(f"{count:>12,}  {name}")
-    for name, count in sorted(excused.items()):
-        typer.echo(f"{count:>12,}  not judged: {name}")
-    typer.echo(
-        f"{seeds} seeds, {counts['hand-offs']} hand-offs, {counts['deliveries']} deliveries: "
-        "0 lost, 0 doubled, 0 out of order, nobody stuck, nothing left behind."
-    )

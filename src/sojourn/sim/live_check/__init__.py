@@ -9,5 +9,6 @@
 | `oracle.py`, `log.py` | what was promised, judged from what clients saw and which faults there were |
 | `ending.py`, `books.py` | the faults stop: everything is served, and in the end forgotten |
 | `check.py`, `shrink.py` | one check, and a failing one cut down to what it needs |
+| `campaign.py`, `running.py` | many seeds in several processes, over hours, in a file that survives a kill |
 | `mutations.py` | brokers broken on purpose, which a check must find |
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 FAULTS = ("client", "break", "stall", "part", "kill", "power", "amnesia", "clock", "full")
 """Kinds of faults: connections of clients; links that break, stall and part; processes that are killed, that
@@ -43,6 +43,8 @@ class Spec:
     brokers: int | None = None
     """How many; drawn from the seed if it is not given."""
     faults: tuple[str, ...] = FAULTS
+    restless: bool = False
+    """Whether clients move on about ten times as often, which makes most of the work hand-offs."""
 
     def command(self) -> str:
         """Return the command that repeats this check."""
@@ -50,8 +52,26 @@ class Spec:
         brokers = "" if self.brokers is None else f" --brokers {self.brokers}"
         return (
             f"sojourn check live --first-seed {self.seed} --seeds 1 --seconds {self.seconds:g}"
-            f"{brokers} --faults {faults}"
+            f"{brokers} --faults {faults}{' --restless' if self.restless else ''}"
         )
+
+
+class Pace(NamedTuple):
+    """How long clients stay."""
+
+    stay_s: float
+    """The least that one stays before it does something."""
+    patience_s: tuple[float, ...]
+    """How much longer it stays on average; each client draws one of these."""
+    away_s: float
+    """How long it is away on average."""
+    ack_s: tuple[float, ...]
+    """How long it takes to acknowledge, at the most; each client draws one of these."""
+
+
+CALM = Pace(0.3, (0.4, 1.0, 2.0, 4.0), 3.0, (0.0, 0.05, 1.0))
+RESTLESS = Pace(0.08, (0.04, 0.08, 0.15, 0.3), 0.5, (0.0, 0.01, 0.1))
+"""A hand-off takes some tens of milliseconds, so here many clients go on before they are welcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +143,11 @@ def write_script(spec: Spec) -> Script:
     draw = random.Random(f"{spec.seed}/script")
     brokers = spec.brokers or draw.choice((2, 3, 3, 4, 4, 5, 6))
     links = tuple((draw.randrange(one), one) for one in range(1, brokers))
-    personas = tuple(_persona(draw, number) for number in range(draw.randrange(5, 11)))
+    pace = RESTLESS if spec.restless else CALM
+    personas = tuple(_persona(draw, number, pace) for number in range(draw.randrange(5, 11)))
     steps: list[Step] = []
     for number in range(len(personas)):
-        steps += _life(random.Random(f"{spec.seed}/life/{number}"), number, brokers, spec.seconds)
+        steps += _life(random.Random(f"{spec.seed}/life/{number}"), number, brokers, spec.seconds, pace)
     faulty = random.Random(f"{spec.seed}/faults")
     # Every kind is drawn for, so that leaving one out leaves the others as they were.
     chosen = {kind for kind in FAULTS if faulty.random() < (0.15 if kind in FORGETFUL else 0.5)}
@@ -153,7 +174,7 @@ def write_script(spec: Spec) -> Script:
     )
 
 
-def _persona(draw: random.Random, number: int) -> Persona:
+def _persona(draw: random.Random, number: int, pace: Pace) -> Persona:
     return Persona(
         name=f"c{number}",
         expiry_s=draw.choice(EXPIRIES_S),
@@ -163,7 +184,7 @@ def _persona(draw: random.Random, number: int) -> Persona:
         receive_max=draw.choice((1, 3, 10, 100, 65_535)),
         aliases_max=draw.choice((0, 0, 2)),
         keep_alive_s=draw.choice((5, 10, 30)),
-        ack_s=draw.choice((0.0, 0.05, 1.0)),
+        ack_s=draw.choice(pace.ack_s),
         tries_elsewhere=draw.random() < 0.4,
         will_delay_s=draw.choice((None, None, 0, 3, 20)),
         will_retain=draw.random() < 0.3,
@@ -174,16 +195,16 @@ def _persona(draw: random.Random, number: int) -> Persona:
 # Lives -----------------------------------------------------------------------------------------------------
 
 
-def _life(draw: random.Random, who: int, brokers: int, seconds: float) -> list[Step]:
+def _life(draw: random.Random, who: int, brokers: int, seconds: float, pace: Pace) -> list[Step]:
     """Return all that one client does by itself."""
     now = FIRST_CLIENT_S + draw.uniform(0.1, 1.5)
     at_broker = draw.randrange(brokers)
     steps = [Step(now, "go", who, at_broker, detail=("vanish",))]
     steps += [_subscribing(draw, now + 0.01 * turn, who) for turn in range(draw.randrange(1, 4))]
-    patience_s = draw.choice((0.4, 1.0, 2.0, 4.0))
+    patience_s = draw.choice(pace.patience_s)
     at = now
     while True:
-        at += 0.3 + draw.expovariate(1 / patience_s)
+        at += pace.stay_s + draw.expovariate(1 / patience_s)
         if at >= seconds:
             break
         what = draw.random()
@@ -195,7 +216,7 @@ def _life(draw: random.Random, who: int, brokers: int, seconds: float) -> list[S
         elif what < 0.86:
             how = draw.choice(("vanish", "leave"))
             steps.append(Step(at, "away", who, seconds=draw.choice((0.0, 0.5, 60.0)), detail=(how,)))
-            at += draw.expovariate(1 / 3.0)
+            at += draw.expovariate(1 / pace.away_s)
             at_broker = draw.randrange(brokers)
             steps.append(Step(at, "go", who, at_broker, detail=("vanish",)))
         elif what < 0.95:

@@ -1,0 +1,163 @@
+"""What `sojourn check live` says: while it runs, when it is stopped, and in the end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from sojourn.sim.live_check.campaign import HAND_OFFS, Campaign, Part
+from sojourn.sim.live_check.check import Found
+from sojourn.sim.live_check.running import Ran
+
+STEPS_SHOWN_MAX = 60
+LINE_EVERY_S = 60.0
+"""How often a line is written where no bar can be drawn."""
+
+
+class Telling:
+    """How far a check is: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(
+        self, console: Console, campaign: Campaign, *, seeds: int | None, hand_offs: int | None
+    ) -> None:
+        self.seeds, self.hand_offs = seeds, hand_offs
+        self._console, self._campaign = console, campaign
+        columns = (TextColumn("{task.description}"), BarColumn())
+        self._bar = Progress(*columns, console=console, transient=True)
+        self._task: TaskID | None = None
+        self._began_s = self._line_s = time.monotonic()
+        self._done_before = self._done
+        self._hand_offs_before = campaign.hand_offs
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether as many hand-offs as were wanted have been counted."""
+        return self.hand_offs is not None and self._campaign.hand_offs >= self.hand_offs
+
+    @property
+    def _done(self) -> int:
+        return self._campaign.seeds if self.hand_offs is None else self._campaign.hand_offs
+
+    @property
+    def _wanted(self) -> int:
+        return self.hand_offs or self.seeds or 1
+
+    def __enter__(self) -> Self:
+        if self._campaign.seeds:
+            self.say(
+                f"Going on after {self._campaign.seeds:,} seeds, {self._campaign.hand_offs:,} hand-offs."
+            )
+        if self._console.is_terminal:
+            self._bar.start()
+            self._task = self._bar.add_task(self._text(), total=self._wanted, completed=self._done)
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def took(self, world: Ran) -> None:
+        """Note a world that ended."""
+        if world.found.failure is not None:
+            self.say(f"Seed {world.found.spec.seed} failed: {world.found.failure}")
+        if self._task is not None:
+            self._bar.update(self._task, description=self._text(), completed=min(self._done, self._wanted))
+        elif time.monotonic() - self._line_s >= LINE_EVERY_S:
+            self._line_s = time.monotonic()
+            self.say(self._text())
+
+    def say(self, text: str) -> None:
+        """Say a line, above the bar if there is one."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def stopped(self, file: Path | None) -> None:
+        """Say how far it came, and how to go on."""
+        how = (
+            f"the same command goes on from {file}"
+            if file is not None
+            else "with --state FILE it could go on"
+        )
+        campaign = self._campaign
+        self.say(f"Stopped after {campaign.seeds:,} seeds, {campaign.hand_offs:,} hand-offs; {how}.")
+
+    def _text(self) -> str:
+        campaign = self._campaign
+        text = f"{campaign.seeds:,} seeds, {campaign.hand_offs:,} hand-offs"
+        if campaign.failures:
+            text += f", {len(campaign.failures)} failed"
+        passed_s = time.monotonic() - self._began_s
+        done = self._done - self._done_before
+        if passed_s <= 0 or not done:
+            return text
+        rate = (campaign.hand_offs - self._hand_offs_before) / passed_s
+        left_s = (self._wanted - self._done) * passed_s / done
+        return f"{text}, {rate:.0f} a second, {_duration(max(0.0, left_s))} left"
+
+
+def show_failure(found: Found, short: Found, broken_by: str | None) -> None:
+    """Show a failure, as short as it got, and the command that repeats it."""
+    script = short.script
+    typer.echo(f"seed {found.spec.seed}: {found.failure}")
+    if found.trace:
+        typer.echo(found.trace)
+    typer.echo(f"Cut down from {len(found.script.steps)} steps to {len(script.steps)}: {short.failure}")
+    links = ", ".join(f"B{one}-B{other}" for one, other in script.links)
+    typer.echo(f"{script.brokers} brokers linked {links}; {script.scheme}, {script.routing}.")
+    for step in script.steps[:STEPS_SHOWN_MAX]:
+        typer.echo(f"  {step}")
+    if len(script.steps) > STEPS_SHOWN_MAX:
+        typer.echo(f"  and {len(script.steps) - STEPS_SHOWN_MAX} more steps")
+    option = f" --broken {broken_by}" if broken_by is not None else ""
+    typer.echo(f"To repeat it: {found.spec.command()}{option}")
+
+
+def tell_campaign(campaign: Campaign) -> None:
+    """Say what all worlds came to, and what came of each version of the code if there were several."""
+    parts = campaign.state.parts
+    counts: Counter[str] = Counter()
+    excused: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part.counts)
+        excused.update(part.excused)
+    for name, count in sorted(counts.items()):
+        typer.echo(f"{count:>12,}  {name}")
+    for name, count in sorted(excused.items()):
+        typer.echo(f"{count:>12,}  not judged: {name}")
+    for part in parts:
+        typer.echo(_part_text(part))
+    start = (
+        f"{campaign.seeds:,} seeds, {campaign.hand_offs:,} hand-offs, {counts['deliveries']:,} deliveries: "
+    )
+    if not campaign.failures:
+        typer.echo(f"{start}0 lost, 0 doubled, 0 out of order, nobody stuck, nothing left behind.")
+        return
+    typer.echo(f"{start}{len(campaign.failures)} seeds failed.")
+    for failure in campaign.failures:
+        typer.echo(f"seed {failure.seed}: {failure.failure}\n  {failure.command}")
+
+
+def _part_text(part: Part) -> str:
+    rate = part.counts.get(HAND_OFFS, 0) / part.processor_s if part.processor_s else 0.0
+    return (
+        f"code {part.code}: {part.seeds:,} seeds, {part.counts.get(HAND_OFFS, 0):,} hand-offs in "
+        f"{_duration(part.processor_s)} of processor time ({rate:.0f} a second), {len(part.failures)} failed"
+    )
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
