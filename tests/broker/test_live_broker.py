@@ -13,8 +13,9 @@ from mqtt5 import ConnectPacket, PublishPacket, QoS
 
 from sojourn.broker import facts
 from sojourn.broker.channel import Position
-from sojourn.broker.live_broker import LiveBroker, Snapshot
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.settings import MobilityConfig
+from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import load_state
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.config import BrokerConfig, Config

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mqtt5 import PublishPacket, QoS, SubscribePacket, TopicFilter
 
 from sojourn.broker import state_codec
-from sojourn.broker.live_broker import LiveBroker, Snapshot
+from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state, load_state, rows_of
 from sojourn.broker.state_fields import Numbers
 from sojourn.broker.state_kinds import StateError

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from sojourn.broker.channel import Channel, Position
-from sojourn.broker.hello import BIRTHS_MAX, ChannelError
+from sojourn.broker.hello import BIRTHS_MAX, PROTOCOL, ChannelError
 
 
 class End:
@@ -328,7 +328,7 @@ def test_a_peer_that_breaks_the_rules_is_refused_in_one_sentence() -> None:
         list(a.channel.arrived(b.channel.greet()))
     a, b = End("A", "B"), End("B", "A")
     with pytest.raises(ChannelError, match="speaks version 9"):
-        list(a.channel.arrived(b.channel.greet().replace(b'"protocol":3', b'"protocol":9')))
+        list(a.channel.arrived(b.channel.greet().replace(b'"protocol":%d' % PROTOCOL, b'"protocol":9')))
     a.channel.closed()
     b.channel.open = True
     b.channel.put(b"x")

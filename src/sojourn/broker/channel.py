@@ -96,6 +96,7 @@ class Channel:
         "_greeting",
         "_hello",
         "_in_flight",
+        "_noted_to",
         "_out",
         "_pending",
         "_sent",
@@ -104,6 +105,7 @@ class Channel:
         "births",
         "broker",
         "life",
+        "network",
         "open",
         "peer",
         "peer_life",
@@ -121,10 +123,12 @@ class Channel:
         peer: str,
         life: str,
         *,
+        network: str = "",
         window_bytes: int = WINDOW_BYTES,
         queue_bytes: int = QUEUE_BYTES,
     ) -> None:
         self.broker, self.peer, self.life = broker, peer, life
+        self.network = network
         self.window_bytes, self.queue_bytes = window_bytes, queue_bytes
         self.open = False
         """Whether a connection is there on which frames may be sent."""
@@ -151,6 +155,8 @@ class Channel:
         self._arrived = Position()
         """The last frame that this connection brought; what was not taken in comes again on the next one."""
         self._acknowledged_to = Position()
+        self._noted_to = 0
+        """Up to which number the other side's acknowledgements are remembered, or need not be."""
         self._greeting: Hello | None = None
         """What this side said first on this connection."""
         self._hello: Hello | None = None
@@ -203,7 +209,7 @@ class Channel:
         self.queued += len(data)
         return True
 
-    def greet(self, epoch: int = 0, proof: str = "") -> bytes:
+    def greet(self, epoch: int = 0, proof: str = "", memory: str = "") -> bytes:
         """The hello to write first on a new connection; it leaves when all that was taken in is safe."""
         self._acknowledged_to = self._taken
         self._greeting = Hello(
@@ -218,6 +224,8 @@ class Channel:
             self._taken.rank,
             self.peer_life,
             epoch,
+            self.network,
+            memory,
             proof,
         )
         body = msgspec.json.encode(self._greeting)
@@ -285,6 +293,7 @@ class Channel:
         self._out.clear()
         self.queued = 0
         self._pending = self._taken = self._arrived = self._acknowledged_to = Position()
+        self._noted_to = 0
         self.peer_stream = self.peer_life = ""
         self._streams += 1
         self.stream = f"{self.life}.{self._streams}"
@@ -387,7 +396,28 @@ class Channel:
             )
         if hello.broker != self.peer:
             raise ChannelError(f"The broker at the other end is {hello.broker!r}, not {self.peer!r}.")
+        if hello.network != self.network:
+            raise ChannelError(
+                f"{self.peer} reads another configuration, with other brokers or links than this broker's; "
+                "start both with the same file."
+            )
         self._hello = hello
+
+    def acknowledgement(self, *, is_free: bool) -> int | None:
+        """The number up to which it is to be remembered that the other side has all frames; None if known.
+
+        One that costs a write of its own (not `is_free`) is put off while more are about to come.
+        """
+        kept = self.kept
+        if kept <= self._noted_to or not (is_free or not self._out):
+            return None
+        self._noted_to = kept
+        return kept
+
+    def acknowledged(self, number: int) -> None:
+        """The other side had acknowledged all frames up to this number, as was remembered."""
+        self._on_acknowledged(Position(number))
+        self._noted_to = max(self._noted_to, number)
 
     def _on_acknowledged(self, reached: Position) -> None:
         while self._out and self._out[0].position <= reached:

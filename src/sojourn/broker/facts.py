@@ -10,9 +10,9 @@ A driver tells a broker these, each with the time:
 | itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade` |
 
 A journal does not hold bytes as they came but what was made of them: `PacketsTaken`, `FrameTaken`,
-`PeerGreeted`, `LinkReset`, `LinkChanged`, `Overflowed`. A broker that is told those again, and the others
-that it noted, at the same times, ends in the same state. `Entry` is a fact with its time, as one line of a
-journal.
+`PeerGreeted`, `PeerMet`, `LinkReset`, `LinkChanged`, `FramesAcknowledged`, `Overflowed`. A broker that is
+told those again, and the others that it noted, at the same times, ends in the same state. `Entry` is a fact
+with its time, as one line of a journal.
 """
 
 from __future__ import annotations
@@ -188,6 +188,20 @@ class FrameTaken(Remembered, frozen=True, array_like=True, tag=13):
     body: bytes
 
 
+class PeerMet(Remembered, frozen=True, array_like=True, tag=14):
+    """A neighbour said what its memory is called; another one than before means that all is forgotten."""
+
+    peer: str
+    memory: str
+
+
+class FramesAcknowledged(Remembered, frozen=True, array_like=True, tag=15):
+    """A neighbour has all frames up to a number."""
+
+    peer: str
+    number: int
+
+
 # The broker itself -----------------------------------------------------------------------------------------
 
 
@@ -246,6 +260,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         | LinkReset
         | LinkChanged
         | FrameTaken
+        | PeerMet
+        | FramesAcknowledged
         | Started
         | TimePassed
         | StoreFilled

@@ -17,7 +17,7 @@ BIRTHS_MAX = 64
 NAME_MAX = 128
 """Characters of the name of a life or a stream."""
 NUMBERS_END = 1 << 63
-PROTOCOL = 3
+PROTOCOL = 4
 
 
 class ChannelError(SojournError):
@@ -46,6 +46,10 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The life of the other side that the last frame was taken in from, and `rank` counts frames of."""
     epoch: int = 0
     """The latest date of a connection that this side has seen, so that clocks catch up."""
+    network: str = ""
+    """Which brokers and links there are (`Settings.network`): who reads another file is no neighbour."""
+    memory: str = ""
+    """What the broker's memory is called: another name after its store was deleted."""
     proof: str = ""
     """What proves who is speaking, where the transport does not."""
 
@@ -83,6 +87,8 @@ def read_hello(body: bytes, who: str) -> Hello:
         hello.stream,
         hello.seen_life,
         hello.seen_stream,
+        hello.network,
+        hello.memory,
         *(life for life, _ in hello.births),
     )
     numbers = (hello.kept, hello.number, hello.rank, hello.epoch, *(number for _, number in hello.births))

@@ -43,7 +43,10 @@ class Links:
         self.interests = LiveInterests(covering=settings.routing.covering)
         self.names = Names(self.interests)
         self.wire = Wire(self.names, len(self.names_of))
-        self.channels = {self.names_of[peer]: Channel(self.name, self.names_of[peer], life) for peer in near}
+        self.channels = {
+            self.names_of[peer]: Channel(self.name, self.names_of[peer], life, network=settings.network)
+            for peer in near
+        }
         self.neighbours = Neighbours(near)
         self.down_since: dict[str, float] = {}
         """By neighbour that there is no connection to: since when."""

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-import msgspec
 from mqtt5 import ConnAckReasonCode
 
 from sojourn.broker import facts
@@ -33,29 +32,13 @@ from sojourn.broker.hello import ChannelError
 from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.settings import Settings
+from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state, load_state
-from sojourn.broker.state_kinds import StateError
 from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.errors import SojournError
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
-
-
-class Snapshot(msgspec.Struct, frozen=True, array_like=True):
-    """The whole state of a broker, and the settings that it had."""
-
-    settings: Settings
-    now: float
-    state: bytes
-
-    @classmethod
-    def read(cls, data: bytes) -> Snapshot:
-        """Return the snapshot that bytes hold."""
-        try:
-            return msgspec.msgpack.decode(data, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise StateError(f"a snapshot does not read ({error}).") from None
 
 
 class LiveBroker:
@@ -123,11 +106,20 @@ class LiveBroker:
             turn.holds, network.pressure.holds = network.pressure.holds, []
             turn.releases, network.pressure.releases = network.pressure.releases, []
             turn.notes, network.clients.notes = network.clients.notes, []
-            for peer, channel in network.links.channels.items():
-                data = channel.outgoing()
-                if data:
-                    turn.peer_writes.append((peer, data))
+            self._end_links_turn(network, turn, now)
         return turn
+
+    def _end_links_turn(self, network: Network, turn: Turn, now: float) -> None:
+        """Write what is due to neighbours, and note what they acknowledged."""
+        for peer, channel in network.links.channels.items():
+            if self.remembers:
+                number = channel.acknowledgement(is_free=bool(turn.entries))
+                if number is not None:
+                    fact = facts.FramesAcknowledged(peer, number)
+                    turn.entries.append(facts.write_entry(fact, now, self.core.state.sequence))
+            data = channel.outgoing()
+            if data:
+                turn.peer_writes.append((peer, data))
 
     def next_moment(self) -> float | None:
         """When `TimePassed` is to be said at the latest."""
@@ -178,7 +170,7 @@ class LiveBroker:
         """Return the whole state as bytes; to be taken between two turns."""
         assert not self._turn.entries, "a line that is told after the snapshot is not in it"
         state = dump_state(self.core, self.network)
-        return msgspec.msgpack.encode(Snapshot(self.settings, self.now_s, state))
+        return Snapshot(self.settings, self.now_s, state).written()
 
     def _on_started(self, fact: facts.Started, now: float) -> None:
         self.life = fact.life
@@ -262,7 +254,8 @@ class LiveBroker:
     def _on_peer_connected(self, fact: facts.PeerConnected, _now: float) -> None:
         channel = self._network.links.channels[fact.peer]
         channel.opened()
-        self._turn.peer_writes.append((fact.peer, channel.greet()))
+        memory = self.core.state.origin
+        self._turn.peer_writes.append((fact.peer, channel.greet(memory=memory)))
 
     def _on_peer_sent(self, fact: facts.PeerSent, now: float) -> None:
         try:
@@ -299,6 +292,8 @@ class LiveBroker:
         hello = channel.peer_hello
         if hello is None:
             return False
+        if hello.memory != self._network.reconciling.memories.get(peer):
+            self._on_peer_met(facts.PeerMet(peer, hello.memory), now)
         if channel.has_forgotten:
             self._reset(peer, now)
             return False
@@ -314,8 +309,14 @@ class LiveBroker:
         text = f"{peer} or this broker has forgotten what was said between them: both tell it anew."
         self._turn.peer_closes.append((peer, text))
         channel = self._network.links.channels[peer]
-        # Acknowledgements are not noted: which frames are still here has to be told along with this.
         self._on_link_reset(facts.LinkReset(peer, max(channel.shared, channel.kept)), now)
+
+    def _on_peer_met(self, fact: facts.PeerMet, now: float) -> None:
+        self._network.reconciling.met(fact.peer, fact.memory, now)
+        self._note(fact, now)
+
+    def _on_acknowledged(self, fact: facts.FramesAcknowledged, _now: float) -> None:
+        self._network.links.channels[fact.peer].acknowledged(fact.number)
 
     def _on_peer_greeted(self, fact: facts.PeerGreeted, now: float) -> None:
         self._network.links.channels[fact.peer].greeted(fact.life, fact.stream)
@@ -472,6 +473,8 @@ class LiveBroker:
         facts.LinkReset: _on_link_reset,
         facts.LinkChanged: _on_link_changed,
         facts.FrameTaken: _on_frame,
+        facts.PeerMet: _on_peer_met,
+        facts.FramesAcknowledged: _on_acknowledged,
         facts.Started: _on_started,
         facts.TimePassed: _on_time,
         facts.StoreFilled: _on_store_filled,

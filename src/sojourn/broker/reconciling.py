@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 
 from sojourn.broker.clients import Clients
+from sojourn.broker.effects import Note
 from sojourn.broker.links import Links
 from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
 from sojourn.mobility import facts
@@ -46,6 +47,22 @@ class Reconciling:
         """Neighbours that are still to be told that all was told."""
         self.resets: Counter[str] = Counter()
         """By neighbour: how often something had been forgotten."""
+        self.memories: dict[str, str] = {}
+        """By neighbour: what its memory was called when it was last met."""
+        self.forgot: Counter[str] = Counter()
+        """By neighbour: how often it came back without any memory."""
+
+    def remember(self, old: Reconciling) -> None:
+        """Take over what is known of neighbours from the network that the broker was in before."""
+        self.memories, self.forgot, self.resets = old.memories, old.forgot, old.resets
+
+    def met(self, peer: str, memory: str, now: float) -> None:
+        """A neighbour said what its memory is called."""
+        before = self.memories.get(peer)
+        self.memories[peer] = memory
+        if before is not None and before != memory:
+            self.forgot[peer] += 1
+            self._clients.notes.append(Note("forgot", (peer, now)))
 
     def begin(self, life: str, now: float) -> None:
         """In every stream that began with this life: expect to be told everything, and tell all.

@@ -6,6 +6,7 @@ network have the same settings but for `name`.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 import msgspec
@@ -39,7 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     brokers: tuple[str, ...]
-    """The names of all brokers of the network; a broker's number is its place among them."""
+    """The names of all brokers of the network, in the same order for each of them: a broker's number is its
+    place there, and brokers name one another by numbers."""
     links: tuple[tuple[str, str], ...] = ()
     mobility: MobilityConfig = MobilityConfig()
     routing: RoutingConfig = RoutingConfig()
@@ -53,6 +55,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(
             other for link in self.links if self.name in link for other in link if other != self.name
         )
+
+    @property
+    def network(self) -> str:
+        """What the network is called: the same name only for the same brokers, linked and routing alike."""
+        links = sorted(sorted(link) for link in self.links)
+        whole = msgspec.json.encode((self.brokers, links, self.routing.mode))
+        return hashlib.sha256(whole).hexdigest()[:32]
 
     @property
     def session_expiry_max_s(self) -> float | None:

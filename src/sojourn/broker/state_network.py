@@ -256,7 +256,9 @@ NETWORK = (
     ),
     Part(
         Reconciling,
-        fields("resets", owed=SET, stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()),
+        fields(
+            "resets memories forgot", owed=SET, stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()
+        ),
         wired="_core _links _clients _routes",
     ),
     Part(
@@ -271,7 +273,8 @@ NETWORK = (
     Part(
         Channel,
         fields(
-            "life stream _streams open peer_life peer_stream queued refused _in_flight _sent _buffer",
+            "life stream _streams open peer_life peer_stream queued refused _in_flight _noted_to _sent "
+            "_buffer",
             births=Rows(lambda life, number: (life, number)),
             _out=Rows(
                 lambda number, rank, data: _Waiting(Position(number, rank), data),
@@ -285,7 +288,7 @@ NETWORK = (
             _greeting=Struct(Hello),
             _hello=Struct(Hello),
         ),
-        wired="broker peer window_bytes queue_bytes",
+        wired="broker network peer window_bytes queue_bytes",
     ),
     Part(
         Broker,

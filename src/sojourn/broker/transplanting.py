@@ -48,6 +48,7 @@ def transplant(core: Core, old: Network | None, settings: Settings, life: str, n
     if old is not None:
         network.seen = old.seen
         network.clients.drops = old.clients.drops
+        network.reconciling.remember(old.reconciling)
         _requeue(old, network)
     for client_id in list(core.state.sessions):
         _settle_in(network, client_id, kept.get(client_id), now)

@@ -167,11 +167,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return [other for link in self.links if name in link for other in link if other != name]
 
     def settings(self, name: str) -> Settings:
-        """Return what the broker of a name is told about itself and its network."""
+        """Return what the broker of a name is told about itself and its network.
+
+        The order in which brokers and links stand in the file means nothing: files may be written anew.
+        """
         return Settings(
             name=self.broker(name).name,
-            brokers=tuple(broker.name for broker in self.brokers),
-            links=tuple(self.links),
+            brokers=tuple(sorted(broker.name for broker in self.brokers)),
+            links=tuple(sorted({(min(link), max(link)) for link in self.links})),
             mobility=self.mobility,
             routing=self.routing,
             limits=self.limits,

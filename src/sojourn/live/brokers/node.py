@@ -232,7 +232,7 @@ class Node:
         calls = {}
         for peer in network.links.channels:
             address = self.config.broker(peer).peers
-            # Of two neighbours the first in the configuration calls the other.
+            # Of two neighbours the one whose name comes first calls the other.
             if address is not None and numbers[peer] > network.links.number:
                 calls[peer] = parse_address(address, f"peers of {peer}")
         tls = self.config.tls if self.config.tls is not None and self.config.tls.peers else None

@@ -1,6 +1,6 @@
 """The connections of one broker to its neighbours: made, accepted, lost and made again.
 
-Of two neighbours the one that comes first in the configuration calls the other. What travels, and what makes
+Of two neighbours the one whose name comes first calls the other. What travels, and what makes
 it travel exactly once, is the broker's business (`broker/channel.py`); this file only moves bytes:
 
     links = PeerLinks("B1", ("B2", "B3"), node.tell, calls={"B2": PeerAddress(…)})

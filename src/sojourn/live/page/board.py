@@ -163,7 +163,7 @@ def _percentile(ordered: list[float], share: float) -> float:
 
 def _used_links(config: Config) -> set[tuple[str, str]]:
     """The links of the configuration that the tree is made of, on which events travel."""
-    names = [broker.name for broker in config.brokers]
+    names = sorted(broker.name for broker in config.brokers)  # as in `Config.settings`
     numbers = {name: number for number, name in enumerate(names)}
     graph: list[list[int]] = [[] for _ in names]
     for one, other in config.links:

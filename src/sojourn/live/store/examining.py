@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from sojourn.broker import facts
-from sojourn.broker.live_broker import Snapshot
 from sojourn.broker.records import (
     LATER,
     Batch,
@@ -25,6 +24,7 @@ from sojourn.broker.records import (
     batches_after,
     read_snapshot,
 )
+from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.store.folder import FolderError, StoreFolder

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from sojourn.broker import facts
-from sojourn.broker.live_broker import Snapshot
 from sojourn.broker.records import RecordError, SegmentReader, Verdict, read_snapshot
+from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.store.folder import StoreFolder

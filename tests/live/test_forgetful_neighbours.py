@@ -1,0 +1,114 @@
+"""Neighbours that come back without a memory, or with another configuration, and what they are sent."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from sojourn.broker import facts
+from sojourn.live.config import read_config
+from sojourn.live.page.board import Board
+from tests.live.hall import Hall, line
+from tests.live.test_reconciling import assert_all_links_are_up, restart_empty, subscribed, visitor
+
+
+def test_a_session_that_was_handed_over_long_ago_does_not_come_back_from_the_dead() -> None:
+    """Its new broker has lost its store; the old one was restarted, and sends none of its frames again."""
+    hall = Hall(line(2))
+    roamer = subscribed(hall, 0, "roamer")
+    writer = visitor(hall, 0, "writer")
+    writer.publish("news", b"before")
+    roamer.leave()
+    moved = hall.visit(1, "roamer", lasts_s=50)
+    hall.settle()
+    writer.publish("news", b"after")
+    hall.settle()
+    assert moved.got == [b"after"]
+    assert not hall.desks[0].network.links.channels["B2"].waiting
+    hall.unlink("B1")
+    hall.desks[0].restart()
+    assert not hall.desks[0].network.links.channels["B2"].waiting, "acknowledged frames are remembered so"
+    restart_empty(hall, "B2")
+    assert_all_links_are_up(hall)
+    assert "roamer" not in hall.desks[1].core.state.sessions
+    again = hall.visit(1, "roamer", lasts_s=50)
+    hall.settle()
+    assert not again.inbox[0].session_present
+    assert again.got == []
+
+
+def test_acknowledgements_are_remembered_through_a_snapshot_and_more_frames() -> None:
+    """What comes after a snapshot is told again in the journal; frames acknowledged by then are not there."""
+    hall = Hall(line(2))
+    subscribed(hall, 1, "reader")
+    writer = visitor(hall, 0, "writer")
+    for number in range(3):
+        writer.publish("news", b"%d" % number)
+    hall.settle()
+    hall.desks[0].keep()
+    for number in range(3):
+        writer.publish("news", b"%d" % number)
+    hall.settle()
+    hall.unlink("B2")
+    writer.publish("news", b"waits")
+    hall.desks[0].restart()
+    assert hall.desks[0].network.links.channels["B2"].waiting == 1
+
+
+def test_a_neighbour_that_lost_its_store_is_known_by_the_name_of_its_memory() -> None:
+    """One that was merely restarted is not; the count survives a restart, and somebody is told."""
+    hall = Hall(line(3))
+    hall.restart("B2")
+    hall.settle()
+    assert not hall.desks[0].network.reconciling.forgot
+    restart_empty(hall, "B2")
+    for place in (0, 2):
+        assert hall.desks[place].network.reconciling.forgot == {"B2": 1}
+        assert ("forgot", ("B2", hall.now)) in hall.desks[place].notes
+    hall.restart("B1")
+    hall.settle()
+    assert hall.desks[0].network.reconciling.forgot == {"B2": 1}
+    assert not hall.desks[1].network.reconciling.forgot, "whoever forgot knows of nobody else that did"
+
+
+def test_brokers_of_other_networks_do_not_link() -> None:
+    """Another broker or link in the file is another network, and both sides say so with the way out."""
+    hall = Hall(line(3))
+    two = hall.by_name["B2"]
+    more = (*two.settings.links, ("B3", "B4"))
+    two.settings = msgspec.structs.replace(two.settings, brokers=("B1", "B2", "B3", "B4"), links=more)
+    hall.unlink("B2")
+    two.restart()
+    for end, far in itertools.permutations(("B1", "B2")):
+        hall.by_name[end].tell(facts.PeerConnected(far))
+    data = bytes(two.peer_writes.pop("B1"))
+    one = hall.by_name["B1"].broker
+    one.handle(facts.PeerSent("B2", data), hall.now)
+    ((peer, why),) = one.turn(hall.now).peer_closes
+    assert peer == "B2"
+    assert "B2 reads another configuration" in why
+    assert "start both with the same file" in why
+    assert not hall.by_name["B1"].network.links.channels["B2"].open
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_brokers_and_links_in_the_file_means_nothing(seed: int) -> None:
+    """Files with the same brokers in another order make the same network, down to every number."""
+    names = [f"B{number}" for number in range(1, 6)]
+    links = [("B1", "B2"), ("B2", "B3"), ("B1", "B3"), ("B3", "B4"), ("B4", "B5")]
+
+    def written(names: list[str], links: list[tuple[str, str]]) -> str:
+        said = ", ".join(f'["{one}", "{other}"]' for one, other in links)
+        tables = [f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\n' for name in names]
+        return f"links = [{said}]\n" + "".join(tables)
+
+    mixed = names[seed:] + names[:seed]
+    turned = [(other, one) if place % 2 else (one, other) for place, (one, other) in enumerate(links)][::-1]
+    one, other = read_config(written(names, links)), read_config(written(mixed, turned))
+    for name in names:
+        assert one.settings(name) == other.settings(name)
+        assert one.settings(name).network == other.settings(name).network
+    used = [{frozenset(link) for link in Board(config, "B1")._used} for config in (one, other)]
+    assert used[0] == used[1]
