@@ -68,10 +68,11 @@ class Network:
 
     def __init__(self, folder: Path, template: str, *, any_ports: bool) -> None:
         self.folder = folder
-        made = subprocess.run([*SOJOURN, "init", template], capture_output=True, text=True, check=True)  # noqa: S603
-        text = re.sub(r'"127\.0\.0\.1:\d+"', '"127.0.0.1:0"', made.stdout) if any_ports else made.stdout
         path = folder / "brokers.toml"
-        path.write_text(text)
+        subprocess.run([*SOJOURN, "init", template, str(path)], check=True)  # noqa: S603
+        if any_ports:
+            path.write_text(re.sub(r'"127\.0\.0\.1:\d+"', '"127.0.0.1:0"', path.read_text()))
+        text = path.read_text()
         self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
         logs = folder / "logs"
         self.said = folder / "serve.log"

@@ -22,7 +22,8 @@ import mqtt5
 
 import sojourn
 from sojourn.live.brokers.server import Server
-from sojourn.live.config import BrokerConfig, Config
+from sojourn.live.config import BrokerConfig, Config, NetworkConfig
+from sojourn.live.links.secret import SECRET_NAME, write_secret
 
 PACKAGE = str(Path(sojourn.__file__).parent)
 
@@ -98,7 +99,9 @@ async def walk(folder: Path) -> Walk:
         )
         for name in ("B1", "B2")
     ]
-    config = Config(brokers=brokers, links=[("B1", "B2")])
+    secret = folder / SECRET_NAME
+    write_secret(secret)
+    config = Config(brokers=brokers, links=[("B1", "B2")], network=NetworkConfig(secret=str(secret)))
     servers = [Server(config, name) for name in ("B2", "B1")]
     addresses = [await server.start() for server in servers]
     reader = await PlainClient.connect(addresses[0].port, "reader")

@@ -32,6 +32,7 @@ from sojourn.cli.serve_all import (
     wait_for_links,
 )
 from sojourn.live.config import read_config
+from sojourn.live.links.secret import write_secret
 from sojourn.live.page.status import LinkState, Report
 
 SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
@@ -39,7 +40,8 @@ SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
 
 def two_brokers(folder: Path) -> Path:
     """The configuration of two brokers with stores."""
-    text = 'links = [["B1", "B2"]]\n'
+    text = 'links = [["B1", "B2"]]\nnetwork.secret = "network.secret"\n'
+    write_secret(folder / "network.secret")
     for number in (0, 1):
         text += f'[[brokers]]\nname = "B{number + 1}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\n'
         text += f'store = "stores/B{number + 1}"\n'

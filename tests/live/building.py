@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import shutil
 import tempfile
 import time
+from pathlib import Path
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig
 from sojourn.live.addresses import FolderBook
 from sojourn.live.config import BrokerConfig, Config, NetworkConfig
+from sojourn.live.links.secret import SECRET_NAME, write_secret
 
 ANY_PORT = "127.0.0.1:0"
 PATIENCE_S = 60.0
@@ -20,10 +23,20 @@ LINKS = [
 
 
 def an_address_folder() -> NetworkConfig:
-    """A fresh folder where brokers say which ports they have; it is gone when the tests end."""
+    """A fresh folder where brokers say which ports they have, and a secret; both are gone in the end."""
     folder = tempfile.mkdtemp(prefix="sojourn-addresses-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return NetworkConfig(addresses=folder)
+    return NetworkConfig(addresses=folder, secret=a_secret())
+
+
+@functools.cache
+def a_secret() -> str:
+    """The file of a secret that all networks of the tests share."""
+    folder = tempfile.mkdtemp(prefix="sojourn-secret-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / SECRET_NAME
+    write_secret(path)
+    return str(path)
 
 
 def building(scheme: str = "proactive", mode: str = "content", stores: str | None = None) -> Config:
@@ -50,7 +63,9 @@ def as_toml(config: Config) -> str:
     links = ", ".join(f'["{one}", "{other}"]' for one, other in config.links)
     lines = [f"links = [{links}]", "[mobility]", f'subscribers = "{config.mobility.subscribers}"']
     lines += ["[routing]", f'mode = "{config.routing.mode}"']
-    lines += ["[network]", f'addresses = "{config.network.addresses}"'] if config.network.addresses else []
+    lines += ["[network]"]
+    lines += [f'addresses = "{config.network.addresses}"'] if config.network.addresses else []
+    lines += [f'secret = "{config.network.secret}"'] if config.network.secret else []
     for broker in config.brokers:
         lines += ["[[brokers]]", f'name = "{broker.name}"', f'listen = "{broker.listen}"']
         lines += [f'peers = "{broker.peers}"'] if broker.peers else []

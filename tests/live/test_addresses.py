@@ -12,8 +12,16 @@ import pytest
 
 from sojourn.live.addresses import AddressBook, FolderBook, Listening, MemoryBook, bind, true_address
 from sojourn.live.brokers.server import ListenError, Server, reference_for
-from sojourn.live.config import Address, BrokerConfig, Config, ConfigError, load_config, read_config
-from tests.live.building import ANY_PORT
+from sojourn.live.config import (
+    Address,
+    BrokerConfig,
+    Config,
+    ConfigError,
+    NetworkConfig,
+    load_config,
+    read_config,
+)
+from tests.live.building import ANY_PORT, a_secret
 
 LOOPBACK = Address("127.0.0.1", 0)
 
@@ -21,7 +29,7 @@ LOOPBACK = Address("127.0.0.1", 0)
 def two() -> Config:
     """B1 and B2, linked, on any ports; neither knows a folder."""
     brokers = [BrokerConfig(name=name, listen=ANY_PORT, peers=ANY_PORT) for name in ("B1", "B2")]
-    return Config(brokers=brokers, links=[("B1", "B2")])
+    return Config(brokers=brokers, links=[("B1", "B2")], network=NetworkConfig(secret=a_secret()))
 
 
 async def linked(server: Server, *, up: bool = True) -> None:

@@ -146,9 +146,10 @@ def test_the_commands_complain_in_a_sentence(tmp_path: Path) -> None:
     """What is wrong and the way out."""
     file = tmp_path / "line.toml"
     runner = CliRunner()
-    file.write_text(runner.invoke(app, ["init", "line"]).stdout)
+    assert runner.invoke(app, ["init", "line", str(file)]).exit_code == 0
     for arguments, complaint in (
         (["init", "star"], "building, line, tree, single"),
+        (["init", "line", str(file)], "already"),
         (["serve", str(tmp_path / "none.toml")], "sojourn init single"),
         (["serve", str(file)], "B1, B2, B3"),
         (["serve", str(file), "--broker", "B9"], "B1, B2, B3"),

@@ -11,6 +11,7 @@ from sojourn.broker import facts
 from sojourn.broker.channel import Channel
 from sojourn.live.links import peers
 from sojourn.live.links.peers import PeerAddress, PeerLinks
+from tests.live.test_peers import PROOF
 
 
 class Side:
@@ -19,7 +20,7 @@ class Side:
     def __init__(self, name: str, peer: str, calls: dict[str, PeerAddress]) -> None:
         self.told: list[facts.Fact] = []
         self.peer = peer
-        self.links = PeerLinks(name, (peer,), self.told.append, calls=calls)
+        self.links = PeerLinks(name, (peer,), self.told.append, PROOF, calls=calls)
         self.greeting = Channel(name, peer, "1").greet()
 
     def count(self, kind: type) -> int:
@@ -109,17 +110,19 @@ def test_a_neighbour_that_comes_ends_the_pauses(monkeypatch: pytest.MonkeyPatch)
             return configured
 
         told: list[facts.Fact] = []
-        links = PeerLinks("B2", ("B1", "B3"), told.append, calls={"B3": address}, find=find)
+        links = PeerLinks("B2", ("B1", "B3"), told.append, PROOF, calls={"B3": address}, find=find)
         listens = await links.start(PeerAddress("127.0.0.1", 0))
         assert listens is not None
         await asyncio.sleep(0.05)
         assert len(tried) == 1
-        _, writer = await asyncio.open_connection(*listens)
-        writer.write(Channel("B1", "B2", "1").greet())
+        first = Side("B1", "B2", {"B2": listens})
+        await first.links.start(None)
+        await first.until(facts.PeerConnected, 1)
+        first.links.write("B2", first.greeting)
         async with asyncio.timeout(20):
             while len(tried) < 2:  # noqa: ASYNC110 - what it waits for has no event
                 await asyncio.sleep(0.01)
-        writer.close()
+        await first.links.stop()
         await links.stop()
 
     asyncio.run(scenario())

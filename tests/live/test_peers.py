@@ -10,7 +10,9 @@ import pytest
 
 from sojourn.broker import facts
 from sojourn.broker.channel import Channel
-from sojourn.live.links.peers import PeerAddress, PeerError, PeerLinks
+from sojourn.live.links.peers import PeerAddress, PeerError, PeerLinks, Proof
+
+PROOF = Proof("the network", b"a secret of at least thirty-two bytes")
 
 
 class Side:
@@ -21,7 +23,7 @@ class Side:
         self.peer = peer
         self.taken: list[bytes] = []
         self.ups = 0
-        self.links = PeerLinks(name, (peer,), self.tell, calls=calls)
+        self.links = PeerLinks(name, (peer,), self.tell, PROOF, calls=calls)
 
     def tell(self, fact: facts.Fact) -> None:
         """Do what a broker does when its links change or bring something."""

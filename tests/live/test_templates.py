@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.live.config import Config, load_config, read_config
+from sojourn.live.config import Config, NetworkConfig, load_config, read_config
+from sojourn.live.links.secret import SECRET_NAME
 from sojourn.live.templates import TEMPLATES, TemplateError, template
 from sojourn.mqtt.limits import Limits
 
@@ -31,7 +32,8 @@ def test_every_line_in_a_comment_could_be_used(name: str) -> None:
 def test_what_is_stated_is_the_default(name: str) -> None:
     """What stands there without a comment sign is what holds without it; only the first broker has a page."""
     config = read_config(template(name))
-    plain = Config(brokers=config.brokers, links=config.links)
+    secret = SECRET_NAME if config.links else None
+    plain = Config(brokers=config.brokers, links=config.links, network=NetworkConfig(secret=secret))
     assert config == plain
     pages = [broker.page for broker in config.brokers]
     assert pages[0] == "127.0.0.1:8080"

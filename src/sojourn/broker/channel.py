@@ -209,7 +209,7 @@ class Channel:
         self.queued += len(data)
         return True
 
-    def greet(self, epoch: int = 0, proof: str = "", memory: str = "") -> bytes:
+    def greet(self, epoch: int = 0, memory: str = "") -> bytes:
         """The hello to write first on a new connection; it leaves when all that was taken in is safe."""
         self._acknowledged_to = self._taken
         self._greeting = Hello(
@@ -226,7 +226,6 @@ class Channel:
             epoch,
             self.network,
             memory,
-            proof,
         )
         body = msgspec.json.encode(self._greeting)
         return _HEAD.pack(len(body), _HELLO, 0, 0) + body

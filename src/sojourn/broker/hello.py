@@ -50,8 +50,6 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which brokers and links there are (`Settings.network`): who reads another file is no neighbour."""
     memory: str = ""
     """What the broker's memory is called: another name after its store was deleted."""
-    proof: str = ""
-    """What proves who is speaking, where the transport does not."""
 
 
 def is_broken(sender: Hello, receiver: Hello) -> bool:

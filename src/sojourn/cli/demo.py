@@ -22,6 +22,7 @@ from sojourn.cli.demo_report import write_report
 from sojourn.cli.demo_walkers import Crowd, Plan, walk
 from sojourn.errors import SojournError
 from sojourn.live.brokers.fleet import Fleet
+from sojourn.live.links.secret import SECRET_NAME, write_secret
 from sojourn.pipeline.audit_job import AuditOptions, audit_trace
 from sojourn.pipeline.session import spark_session
 
@@ -93,6 +94,7 @@ def _run(
     config = demo_building(scheme, str(trace.absolute()), scheme)
     path = folder / "building.toml"
     path.write_text(config.text)
+    write_secret(folder / SECRET_NAME)
     fleet = Fleet(path, config.names, folder)
     with Live(Text(f"{scheme}: starting six brokers …"), console=console, transient=True) as live:
         fleet.wait_until_ready()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sojourn.live.links.secret import SECRET_NAME
 from sojourn.live.templates import TEMPLATES
 
 ANY_PORT = "127.0.0.1:0"
 
 
 class DemoBuilding(NamedTuple):
-    """A configuration file and the brokers that it names; the first has the page."""
+    """A configuration file and the brokers that it names; the first has the page.
+
+    The secret that it names is to be beside it.
+    """
 
     text: str
     names: list[str]
@@ -22,6 +26,7 @@ def demo_building(scheme: str, trace_folder: str, run: str) -> DemoBuilding:
     names = [f"B{number + 1}" for number in range(template.brokers)]
     links = ", ".join(f'["B{one}", "B{other}"]' for one, other in template.links)
     lines = [f"links = [{links}]", "", "[mobility]", f'subscribers = "{scheme}"', ""]
+    lines += ["[network]", f'secret = "{SECRET_NAME}"', ""]
     lines += ["[trace]", f"folder = {trace_folder!r}", f'run = "{run}"', ""]
     for name in names:
         lines += ["[[brokers]]", f'name = "{name}"', f'listen = "{ANY_PORT}"', f'peers = "{ANY_PORT}"', ""]

@@ -1,19 +1,39 @@
-"""`sojourn init`: write a configuration to begin with."""
+"""`sojourn init`: write a configuration to begin with, and the secret of its network."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sojourn.live.templates import TEMPLATES, template
+from sojourn.live.links.secret import SECRET_NAME, write_secret
+from sojourn.live.templates import TEMPLATES, TemplateError, template
 
 
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(TEMPLATES)}.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Where to; without it, standard output.")
+    ] = None,
 ) -> None:
-    """Write a commented configuration of brokers to standard output.
+    """Write a commented configuration of brokers, and beside it the secret by which they know one another.
 
-    Example: sojourn init building > building.toml
+    Example: sojourn init building building.toml
     """
-    typer.echo(template(name), nl=False)
+    text = template(name)
+    folder = Path() if file is None else file.parent
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        try:
+            with file.open("x") as out:
+                out.write(text)
+        except FileExistsError:
+            raise TemplateError(f"There is a file {file} already; choose another name.") from None
+        except OSError as error:
+            raise TemplateError(f"Cannot write {file}: {error.strerror}.") from None
+    if TEMPLATES[name].links:
+        path = folder / SECRET_NAME
+        if write_secret(path):
+            typer.echo(f"sojourn: wrote the secret of the network to {path}, for you alone", err=True)

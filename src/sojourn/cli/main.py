@@ -27,6 +27,7 @@ COMMANDS = {
     "pub": "sojourn.cli.pub:pub",
     "sub": "sojourn.cli.sub:sub",
     "password": "sojourn.cli.password:password",
+    "secret": "sojourn.cli.secret:secret",
     "store": "sojourn.cli.store:app",
     "filter": "sojourn.cli.filter:app",
     "simulate": "sojourn.cli.simulate:simulate",

@@ -17,7 +17,7 @@ from sojourn.cli.logs import LogFormat, set_up_logs
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
 from sojourn.live.brokers.server import serve as run_broker
-from sojourn.live.config import Address, Config, NetworkConfig, load_config, single_broker
+from sojourn.live.config import Address, Config, load_config, single_broker
 from sojourn.live.page.status import Report
 
 PIPE_ATOM = 4_096
@@ -67,7 +67,7 @@ def serve(  # noqa: PLR0913 - each is an option of the command
 
     sojourn serve --port 1883
 
-    sojourn init building > building.toml && sojourn serve building.toml --all
+    sojourn init building building.toml && sojourn serve building.toml --all
     """
     if all_brokers:
         from sojourn.cli.serve_all import serve_all  # noqa: PLC0415 - single brokers start faster
@@ -106,7 +106,8 @@ def placed(config: Config, addresses: Path | None) -> Config:
     """Return a configuration whose brokers say in this folder where they listen, if one is given."""
     if addresses is None:
         return config
-    return msgspec.structs.replace(config, network=NetworkConfig(addresses=str(addresses.absolute())))
+    network = msgspec.structs.replace(config.network, addresses=str(addresses.absolute()))
+    return msgspec.structs.replace(config, network=network)
 
 
 class StatusLines:

@@ -13,6 +13,7 @@ at the folder of the file, wherever a broker is started; port 0 is any that is f
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -24,7 +25,6 @@ from sojourn.errors import SojournError
 from sojourn.mqtt.limits import Limits
 
 PORT_MAX = 65_535
-LOOPBACK = ("127.", "::1", "localhost")
 ADDRESSES = "addresses"
 """The folder for address files that a configuration has if it needs one and names none."""
 
@@ -45,7 +45,17 @@ class Address(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        return self.host.startswith(LOOPBACK)
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine and nothing else: `127.example.org` is not."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,7 +133,12 @@ class JwtConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How brokers find one another."""
+    """How brokers find one another, and how they know each other."""
+
+    name: str = "sojourn"
+    """The name of the network: a broker of another one is no neighbour, whatever it knows."""
+    secret: str | None = None
+    """The file with the secret by which neighbours prove who they are; see `links/secret.py`."""
 
     addresses: str | None = None
     """The folder where brokers with a port of 0 say which it became. A file that has such a port and names no
@@ -208,7 +223,7 @@ def load_config(path: Path) -> Config:
         text = path.read_bytes()
     except OSError as error:
         raise ConfigError(
-            f"Cannot read {path}: {error.strerror}; `sojourn init single > {path}` writes one."
+            f"Cannot read {path}: {error.strerror}; `sojourn init single {path}` writes one."
         ) from None
     return at_folder(read_config(text, str(path)), path.parent)
 
@@ -236,7 +251,11 @@ def at_folder(config: Config, folder: Path) -> Config:
             broker if broker.store is None else replace(broker, store=placed(broker.store))
             for broker in config.brokers
         ],
-        network=NetworkConfig(addresses=None if addresses is None else placed(addresses)),
+        network=replace(
+            config.network,
+            addresses=None if addresses is None else placed(addresses),
+            secret=None if config.network.secret is None else placed(config.network.secret),
+        ),
         trace=trace,
         tls=tls,
         security=replace(config.security, jwt=jwt),

@@ -60,8 +60,7 @@ give_up_s = 300
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
 
-# [network]
-# addresses = "addresses"     # where brokers with a port of 0 say which it became
+{network}# addresses = "addresses"     # where brokers with a port of 0 say which it became
 
 [routing]
 # content: events go where a subscription wants them; flooding: to every broker.
@@ -114,6 +113,20 @@ covering = true
 # session_expiry_max_s = 2592000
 """
 
+_NETWORK = """\
+[network]
+# Neighbours prove to each other that they know this secret, which `sojourn init` wrote beside this file; the
+# brokers on every machine need the same one. With [tls] below they can do without.
+secret = "network.secret"
+# name = "sojourn"            # a broker of a network with another name is no neighbour
+"""
+
+_NO_NETWORK = """\
+# [network]
+# secret = "network.secret"   # by which neighbours know each other; `sojourn secret` writes one
+# name = "sojourn"            # a broker of a network with another name is no neighbour
+"""
+
 _BROKER = """
 [[brokers]]
 name = "B{number}"
@@ -149,7 +162,8 @@ def template(name: str) -> str:
     if found is None:
         raise TemplateError(f"There is no template {name!r}; there are {', '.join(TEMPLATES)}.")
     links = ", ".join(f'["B{one}", "B{other}"]' for one, other in found.links)
-    text = _HEAD.format(about=found.about, name=name, links=links)
+    network = _NETWORK if found.links else _NO_NETWORK
+    text = _HEAD.format(about=found.about, name=name, links=links, network=network)
     for number in range(1, found.brokers + 1):
         peer_port = FIRST_PEER_PORT + number - 1
         text += _BROKER.format(

@@ -28,8 +28,8 @@ from sojourn.live.addresses import AddressBook, book_of, true_address
 from sojourn.live.brokers.admission import Doorkeeper, Question, Refusal, password_fits
 from sojourn.live.brokers.warming import load_index_kernels
 from sojourn.live.config import Address, Config, parse_address
-from sojourn.live.links.peers import PeerLinks
-from sojourn.live.links.tls import for_callers, for_calling
+from sojourn.live.links.knowing import proof_for
+from sojourn.live.links.peers import PeerLinks, Proof
 from sojourn.live.seldom import Seldom
 from sojourn.live.store.keeper import Keeper, NoRoomError
 from sojourn.live.tracing import Tracer
@@ -66,6 +66,7 @@ class Node:
         self.loop = loop
         address = parse_address(self.place.listen, "listen")
         self.doorkeeper = Doorkeeper(config, on_loopback=address.is_loopback)
+        proof = proof_for(config, name)
         self.connections: dict[int, ClientConnection] = {}
         self.failure: SojournError | None = None
         """Why the broker cannot go on; it takes in and does nothing any more."""
@@ -84,7 +85,7 @@ class Node:
         else:
             self.broker = LiveBroker(settings, life)
             self.broker.handle(facts.Started(life, settings), self.now())
-        self.links = self._make_links(self.network) if self.network is not None else None
+        self.links = self._make_links(self.network, proof) if self.network is not None else None
         self._seldom = Seldom(_log)
         self._tracer: Tracer | None = None
         self._last_number = 0
@@ -226,7 +227,7 @@ class Node:
         elif self._tracer is not None:
             getattr(self._tracer, kind)(*what)
 
-    def _make_links(self, network: Network) -> PeerLinks:
+    def _make_links(self, network: Network, proof: Proof) -> PeerLinks:
         """Take the broker's place among its neighbours."""
         numbers = network.links.numbers
         calls = {}
@@ -235,17 +236,8 @@ class Node:
             # Of two neighbours the one whose name comes first calls the other.
             if address is not None and numbers[peer] > network.links.number:
                 calls[peer] = parse_address(address, f"peers of {peer}")
-        tls = self.config.tls if self.config.tls is not None and self.config.tls.peers else None
-        name = self.place.name
-        return PeerLinks(
-            name,
-            tuple(network.links.channels),
-            self.tell,
-            calls=calls,
-            find=self._find,
-            server_tls=for_callers(tls, name) if tls is not None else None,
-            client_tls=for_calling(tls, name) if tls is not None else None,
-        )
+        peers = tuple(network.links.channels)
+        return PeerLinks(self.place.name, peers, self.tell, proof, calls=calls, find=self._find)
 
     def _find(self, peer: str, configured: Address) -> Address | None:
         """Return where a neighbour listens at this moment."""

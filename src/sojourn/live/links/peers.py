@@ -3,14 +3,15 @@
 Of two neighbours the one whose name comes first calls the other. What travels, and what makes
 it travel exactly once, is the broker's business (`broker/channel.py`); this file only moves bytes:
 
-    links = PeerLinks("B1", ("B2", "B3"), node.tell, calls={"B2": PeerAddress(…)})
+    links = PeerLinks("B1", ("B2", "B3"), node.tell, proof, calls={"B2": PeerAddress(…)})
     await links.start(listen)
     links.write(peer, data); links.close(peer, why)
 
-A caller is believed to be who it says when the transport proves it (a certificate with that name); without
-TLS both ends must be on this machine. A neighbour that is not connected costs nothing but the room of its
-queue; the pauses between calls grow to a second, and any neighbour that comes ends them. Every broker reports
-once a second over each link: one on which nothing comes for `SILENCE_S` is dead, whatever TCP thinks.
+Nobody is believed to be who it says: both ends prove it, by the secret of the network (`broker/proof.py`), by
+certificates with their names, or by both. Until then the broker is told nothing. A neighbour that is not
+connected costs nothing but the room of its queue; the pauses between calls grow to a second, and any
+neighbour that comes ends them. Every broker reports once a second over each link: one on which nothing comes
+for `SILENCE_S` is dead, whatever TCP thinks.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from sojourn.broker import facts
 from sojourn.broker.channel import peek_hello
 from sojourn.broker.hello import HELLO_BYTES_MAX, ChannelError
+from sojourn.broker.proof import NONCE_BYTES, Proving
 from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
@@ -37,7 +41,7 @@ CALL_S = 5.0
 GREETING_S = 5.0
 """How long a caller may take to say who it is."""
 STRANGERS_MAX = 64
-"""Connections that have not said yet who they are."""
+"""Connections that have not proved yet who they are."""
 WRITE_BUFFER_BYTES = 8 << 20
 LOOK_S = 1.0
 SILENCE_S = 10.0
@@ -48,6 +52,15 @@ _log = logging.getLogger("sojourn.peers")
 
 class PeerError(SojournError):
     """A link between brokers cannot be set up."""
+
+
+class Proof(NamedTuple):
+    """By what neighbours know each other; at least one of the secret and the certificates."""
+
+    network: str
+    secret: bytes | None = None
+    server_tls: ssl.SSLContext | None = None
+    client_tls: ssl.SSLContext | None = None
 
 
 PeerAddress = Address
@@ -69,22 +82,29 @@ class PeerLinks:
         broker: str,
         peers: Sequence[str],
         tell: Callable[[facts.Fact], None],
+        proof: Proof,
         *,
         calls: Mapping[str, Address],
         find: Find = as_configured,
-        server_tls: ssl.SSLContext | None = None,
-        client_tls: ssl.SSLContext | None = None,
     ) -> None:
+        knows = proof.secret is not None or (proof.server_tls is not None and proof.client_tls is not None)
+        assert knows or not peers, "who has neighbours has a way to know them (`knowing.py`)"
         self.broker = broker
+        self.proof = proof
+        """May be replaced; it holds for connections from then on."""
         self.peers = frozenset(peers)
         self.tell = tell
         self._calls = dict(calls)
         self._find = find
         self._wakes = {peer: asyncio.Event() for peer in calls}
         """By neighbour that is called: set when there is a reason not to wait for the next call."""
-        self._server_tls, self._client_tls = server_tls, client_tls
+        self.refusals = 0
+        """Connections that were ended because nobody proved who was at the other end."""
+        self.on_refusal: Callable[[str, str], None] = lambda _peer, _why: None
+        """Is told who was refused, and why."""
         self._connections: dict[str, _Connection] = {}
-        self._strangers: set[_Connection] = set()
+        self._strangers: dict[_Connection, None] = {}
+        """Connections that have not proved yet who they are, the oldest first."""
         self._callers: list[asyncio.Task[None]] = []
         self._server: asyncio.Server | None = None
         self._seldom = Seldom(_log)
@@ -110,7 +130,7 @@ class PeerLinks:
 
     async def _create_server(self, host: str, port: int) -> asyncio.Server:
         return await asyncio.get_running_loop().create_server(
-            lambda: _Connection(self, None), host, port, ssl=self._server_tls
+            lambda: _Connection(self, None), host, port, ssl=self.proof.server_tls
         )
 
     async def stop(self) -> None:
@@ -175,8 +195,8 @@ class PeerLinks:
                     lambda: _Connection(self, peer),
                     address.host,
                     address.port,
-                    ssl=self._client_tls,
-                    server_hostname=peer if self._client_tls else None,
+                    ssl=self.proof.client_tls,
+                    server_hostname=peer if self.proof.client_tls else None,
                 )
         except (OSError, TimeoutError) as error:
             why = str(error) or "no answer"
@@ -189,7 +209,7 @@ class PeerLinks:
     def admit(self, connection: _Connection, peer: str) -> None:
         """A connection is to this neighbour; an older one, half dead perhaps, makes way."""
         before = self._connections.get(peer)
-        self._strangers.discard(connection)
+        self._strangers.pop(connection, None)
         if before is not None and before is not connection:
             self._connections.pop(peer)
             before.abort()
@@ -201,15 +221,35 @@ class PeerLinks:
         self.tell(facts.PeerConnected(peer))
 
     def stranger(self, connection: _Connection) -> None:
-        """Somebody called who has not said yet who it is."""
+        """Somebody called who has not proved yet who it is; who has taken longest makes room."""
         if len(self._strangers) >= STRANGERS_MAX:
-            connection.abort()
-            return
-        self._strangers.add(connection)
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.abort()
+        self._strangers[connection] = None
+
+    def proving(self, calls: str | None) -> Proving | None:
+        """What a new connection has to go through first; None where certificates alone prove who it is."""
+        proof = self.proof
+        if proof.secret is None:
+            return None
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        if calls is not None:
+            return Proving.of_caller(proof.secret, proof.network, self.broker, calls, nonce)
+        callers = self.peers - self._calls.keys()
+        return Proving(proof.secret, proof.network, self.broker, callers, nonce)
+
+    def refuse(self, connection: _Connection, why: str) -> None:
+        """Somebody did not prove who it is."""
+        self.refusals += 1
+        peer = connection.peer or "a stranger"
+        self.complain(peer, why)
+        self.on_refusal(peer, why)
+        connection.abort()
 
     def lost(self, connection: _Connection) -> None:
         """A connection is gone."""
-        self._strangers.discard(connection)
+        self._strangers.pop(connection, None)
         peer = connection.peer
         if peer is not None and self._connections.get(peer) is connection:
             del self._connections[peer]
@@ -230,6 +270,11 @@ class _Connection(asyncio.Protocol):
         """Who is at the other end: known to a caller, learnt by who is called."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
+        self._proving = links.proving(peer)
+        """What is left to prove; None when that is done."""
+        self._proven: str | None = None
+        """Who the other side has proved to be, by the secret."""
+        self._is_admitted = False
         self._greeting = b""
         self._next_look: asyncio.TimerHandle | None = None
         self._has_heard = False
@@ -246,24 +291,48 @@ class _Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         _keep_alive(transport.get_extra_info("socket"))
         self._look_later()
-        if self.peer is not None:
-            self._links.admit(self, self.peer)
-        else:
+        if self.peer is None:
             self._links.stranger(self)
+        elif self._proving is None:
+            self._admit(self.peer)
+        else:
+            transport.write(self._proving.outgoing)
 
     def data_received(self, data: bytes) -> None:
-        """Hand bytes on, once it is known whose they are."""
+        """Hand bytes on, once it is proved whose they are."""
         try:
-            if self.peer is None:
+            if self._proving is not None:
+                found = self._prove(self._proving, data)
+                if found is None:
+                    return
+                data = found
+            if not self._is_admitted:
                 data = self._learn(self._greeting + data)
-                if self.peer is None:
+                if not self._is_admitted:
                     return
             self._has_heard = True
             self._quiet_looks = 0
+            assert self.peer is not None, "who was admitted has a name"
             self._links.arrived(self, self.peer, data)
         except SojournError as error:
-            self._links.complain(self.peer or "a stranger", str(error))
-            self.abort()
+            self._links.refuse(self, str(error))
+
+    def _prove(self, proving: Proving, data: bytes) -> bytes | None:
+        """Go on with the proof; return what came after it once it is done."""
+        assert self._transport is not None
+        written = proving.arrived(data)
+        if written:
+            self._transport.write(written)
+        if not proving.is_done:
+            return None
+        self._proving, self._proven = None, proving.peer
+        if self.peer is not None:
+            self._admit(self.peer)
+        return proving.rest
+
+    def _admit(self, peer: str) -> None:
+        self._is_admitted = True
+        self._links.admit(self, peer)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Tell whoever waits for the end."""
@@ -299,19 +368,22 @@ class _Connection(asyncio.Protocol):
             return b""
         if hello.broker not in self._links.peers:
             raise ChannelError(f"A caller says it is {hello.broker!r}, which is no neighbour.")
-        proven = self._certified_name()
-        if proven is not None and proven != hello.broker:
-            raise ChannelError(f"A caller says it is {hello.broker!r} and its certificate says {proven!r}.")
+        if self._proven not in (None, hello.broker):
+            raise ChannelError(f"A caller says it is {hello.broker!r} and has proved to be {self._proven!r}.")
+        certified = self._certified_name()
+        if certified is not None and certified != hello.broker:
+            raise ChannelError(f"A caller says it is {hello.broker!r}, its certificate {certified!r}.")
+        assert (self._proven, certified) != (None, None), "nobody is a neighbour by its word alone"
         self.peer = hello.broker
-        self._links.admit(self, self.peer)
+        self._admit(self.peer)
         return data
 
     def _certified_name(self) -> str | None:
         """The name on the other side's certificate; None without TLS."""
         assert self._transport is not None
-        certificate = self._transport.get_extra_info("peercert")
-        if not certificate:
+        if self._transport.get_extra_info("sslcontext") is None:
             return None
+        certificate = self._transport.get_extra_info("peercert") or {}
         for (key, value), *_ in certificate.get("subject", ()):
             if key == "commonName":
                 return str(value)
