@@ -46,15 +46,10 @@ def test_a_connect_is_accepted_and_limits_are_announced(port: int) -> None:
         assert ("sojourn-broker", "B1") in answer.user_properties
 
 
-@pytest.mark.parametrize(
-    "packet",
-    [bytes.fromhex("100f00044d5154540402003c0003616263"), b"\x10\x11\0\6MQIsdp\3\2\0\x3c\0\3abc"],
-    ids=["3.1.1", "3.1"],
-)
-def test_older_versions_are_refused_in_their_own_form(port: int, packet: bytes) -> None:
-    """MQTT-3.1.2-2: a client of MQTT 3 reads an answer of MQTT 3."""
+def test_an_older_version_is_refused_in_its_own_form(port: int) -> None:
+    """MQTT-3.1.2-2: a client of MQTT 3.1 reads an answer of MQTT 3."""
     with Raw(port) as client:
-        client.send(packet)
+        client.send(b"\x10\x11\0\6MQIsdp\3\2\0\x3c\0\3abc")
         assert client.socket.recv(100) == b"\x20\x02\x00\x01"
         assert client.socket.recv(100) == b""
 

@@ -99,10 +99,10 @@ def test_mosquitto_subscribes_by_content(port: int) -> None:
 
 
 @needs_mosquitto
-def test_mosquitto_of_another_version_is_refused(port: int) -> None:
+def test_mosquitto_of_the_oldest_version_is_refused(port: int) -> None:
     """It says so in its own words."""
     done = subprocess.run(
-        [PUB, "-V", "mqttv311", "-p", str(port), "-t", "a", "-m", "b"],
+        [PUB, "-V", "mqttv31", "-p", str(port), "-t", "a", "-m", "b"],
         capture_output=True,
         text=True,
         timeout=20,

@@ -134,7 +134,8 @@ SESSIONS = (
         lambda: Connection(0, "", "", 0.0),
         fields(
             "number peer fresh_id connect have needed deadline_s seen_s keep_alive_s blocked direct "
-            "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered",
+            "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
+            "is_old",
             pieces=Pieces(),
             unreleased=SET,
             state=Choice(Phase),

@@ -6,15 +6,9 @@ may have a session in mind that has ended. An answer of the wrong kind is a prot
 
 from __future__ import annotations
 
-from mqtt5 import (
-    PubCompPacket,
-    PubCompReasonCode,
-    PubRecPacket,
-    PubRecReasonCode,
-    PubRelPacket,
-    PubRelReasonCode,
-)
+from mqtt5 import PubRecPacket, PubRecReasonCode, PubRelPacket
 
+from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.packets import PACKET_ID, malformed, protocol_error
@@ -52,9 +46,7 @@ class Acknowledger:
         number = packet.packet_id
         _check_id(number)
         if number not in session.inflight:
-            self.deliverer.write(
-                connection, PubRelPacket(number, reason_code=PubRelReasonCode.PACKET_ID_NOT_FOUND).write()
-            )
+            self.deliverer.write(connection, answers.pubrel_of_nothing(connection, number))
             return
         delivery = session.inflight[number]
         if delivery is not None and delivery.qos != 2:
@@ -87,8 +79,7 @@ class Acknowledger:
             session.received.discard(number)
             self.deliverer.write(connection, b"\x70\x02" + PACKET_ID[number])
         else:
-            answer = PubCompPacket(number, reason_code=PubCompReasonCode.PACKET_ID_NOT_FOUND)
-            self.deliverer.write(connection, answer.write())
+            self.deliverer.write(connection, answers.pubcomp_of_nothing(connection, number))
 
 
 def _check_id(number: int) -> None:

@@ -35,6 +35,7 @@ class Connection:
         "direct",
         "fresh_id",
         "have",
+        "is_old",
         "keep_alive_s",
         "needed",
         "number",
@@ -56,6 +57,8 @@ class Connection:
         self.peer = peer
         self.fresh_id = fresh_id
         """The client identifier that it gets if it brings none."""
+        self.is_old = False
+        """Whether the client speaks MQTT 3.1.1 (`mqtt3.py`)."""
         self.state = State.NEW
         self.session: Session | None = None
         self.connect: bytes | None = None

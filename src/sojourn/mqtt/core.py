@@ -43,6 +43,7 @@ from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.handshake import Admission, Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
+from sojourn.mqtt.mqtt3 import connect_of, is_connect, packets_of, without_password
 from sojourn.mqtt.packets import (
     CONNECT,
     PUBACK,
@@ -53,7 +54,7 @@ from sojourn.mqtt.packets import (
     malformed,
     protocol_error,
     remaining_length,
-    without_password,
+    too_large,
 )
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.session import Session
@@ -130,7 +131,10 @@ class Core:
                 return
             data = self.state.take_up(connection)
         try:
-            self._read(connection, data, now)
+            if connection.is_old and connection.state is Phase.OPEN:
+                self._read_old(connection, data, now)
+            else:
+                self._read(connection, data, now)
         except PacketError as error:
             self._break(connection, error, now)
         except VersionError as error:
@@ -380,9 +384,7 @@ class Core:
                 length, body = size
             stop = body + length
             if stop - at > packet_bytes_max:
-                raise PacketError(
-                    Reason.PACKET_TOO_LARGE, f"A packet has at most {packet_bytes_max} bytes here."
-                )
+                raise too_large(packet_bytes_max)
             if stop > end:
                 needed = stop - at
                 break
@@ -416,6 +418,17 @@ class Core:
             connection.needed = needed
             self._check_room(connection, now)
 
+    def _read_old(self, connection: Connection, data: bytes, now: float) -> None:
+        """Take packets of MQTT 3.1.1: those of version 5 that say the same are read, and kept."""
+        came = packets_of(data, self.state.limits.packet_bytes_max)
+        if came.taken < len(data):
+            self.state.put_by(connection, data[came.taken :])
+            connection.needed = came.needed
+        self._read(connection, came.packets, now)
+        if came.error is not None and connection.state is Phase.OPEN:
+            raise came.error
+        self._check_room(connection, now)
+
     def _check_room(self, connection: Connection, now: float) -> None:
         """Limit what clients may send that cannot be read yet: one before it is admitted, and all of them."""
         limits = self.state.limits
@@ -429,6 +442,9 @@ class Core:
             self.state.counters.refused["no CONNECT first"] += 1
             self.handshake.close_silently(connection)
             return
+        if is_connect(frame):
+            connection.is_old = True
+            frame = connect_of(frame, self.state.limits.old_session_expiry_s)
         packet = decode(frame)
         assert isinstance(packet, ConnectPacket)
         self.handshake.knock(connection, packet, without_password(frame), now)

@@ -310,15 +310,18 @@ class Deliverer:
         alias, with_topic = 0, True
         if connection.aliases_out_max:
             alias, with_topic = _alias(connection, message.topic)
-        form = message.form(
-            delivery.qos,
-            now,
-            retain=delivery.retain,
-            identifiers=delivery.identifiers,
-            alias=alias,
-            with_topic=with_topic,
-            numbered=connection.numbered,
-        )
+        if connection.is_old:
+            form = message.old_form(delivery.qos, retain=delivery.retain)
+        else:
+            form = message.form(
+                delivery.qos,
+                now,
+                retain=delivery.retain,
+                identifiers=delivery.identifiers,
+                alias=alias,
+                with_topic=with_topic,
+                numbered=connection.numbered,
+            )
         if not connection.takes(form.size):  # dropped as if it had been sent (MQTT-3.1.2-25)
             return self._drop(session, delivery, TOO_LARGE)
         if alias and with_topic:
@@ -379,6 +382,7 @@ class Deliverer:
             or connection.aliases_out_max
             or connection.packet_bytes_max
             or connection.numbered
+            or connection.is_old
         )
 
     def _send_again(self, session: Session, connection: Connection, number: int, now: float) -> int:
@@ -387,13 +391,16 @@ class Deliverer:
             self.write(connection, PubRelPacket(number).write())
             return 4
         # The packet was sent before, so it is completed, expired or not; its expiry shrinks to the least.
-        form = delivery.message.form(
-            delivery.qos,
-            now,
-            retain=delivery.retain,
-            identifiers=delivery.identifiers,
-            numbered=connection.numbered,
-        )
+        if connection.is_old:
+            form = delivery.message.old_form(delivery.qos, retain=delivery.retain)
+        else:
+            form = delivery.message.form(
+                delivery.qos,
+                now,
+                retain=delivery.retain,
+                identifiers=delivery.identifiers,
+                numbered=connection.numbered,
+            )
         if not connection.takes(form.size):
             del session.inflight[number]
             session.inflight_bytes -= delivery.message.size

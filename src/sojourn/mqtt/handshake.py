@@ -19,6 +19,7 @@ from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.interest import Advertisement, Policy
 from sojourn.interest.values import Scalar
+from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.content import (
@@ -88,6 +89,9 @@ class Handshake:
         elif packet.authentication_data is not None:
             text = "There is authentication data without a method."
             self.refuse(connection, ConnectCode.PROTOCOL_ERROR, text)
+        elif connection.is_old and not packet.client_id and not packet.clean_start:
+            text = "A client without an identifier starts clean (MQTT 3.1.1, section 3.1.3.1)."
+            self.refuse(connection, ConnectCode.CLIENT_ID_NOT_VALID, text)
         elif len(packet.client_id.encode()) > limits.client_id_bytes_max:
             text = f"A client identifier has at most {limits.client_id_bytes_max} bytes."
             self.refuse(connection, ConnectCode.CLIENT_ID_NOT_VALID, text)
@@ -113,16 +117,13 @@ class Handshake:
     ) -> None:
         """Answer a CONNECT with a refusal, and close; `reference` names the server to use instead."""
         self.shared.counters.refused[code.name.lower()] += 1
-        packet = ConnAckPacket(reason_code=code, reason_str=text, server_reference=reference).write()
-        self._write_fitting(connection, packet, ConnAckPacket(reason_code=code).write())
+        self._write(connection, answers.refusal(connection, code, text, reference))
         self.close_silently(connection)
 
-    def _write_fitting(self, connection: Connection, packet: bytes, shorter: bytes) -> None:
-        """Write the first of two packets that the client takes, if there is one."""
-        for one in (packet, shorter):
-            if connection.takes(len(one)):
-                self.deliverer.write(connection, one)
-                return
+    def _write(self, connection: Connection, packet: bytes | None) -> None:
+        """Tell a client something, if there are words for it."""
+        if packet is not None:
+            self.deliverer.write(connection, packet)
 
     def refuse_broken(self, connection: Connection, reason: Reason, text: str) -> None:
         """Answer a CONNECT that cannot be read."""
@@ -135,7 +136,7 @@ class Handshake:
             self.deliverer.write(connection, REFUSED_3_1_1)
             connection.state = Phase.CLOSED
         else:
-            text = "Only MQTT 5 is spoken here."
+            text = "Only MQTT 5 and 3.1.1 are spoken here."
             self.refuse(connection, ConnectCode.UNSUPPORTED_PROTOCOL_VERSION, text)
 
     def admit(self, connection: Connection, admission: Admission, now: float) -> None:
@@ -233,7 +234,9 @@ class Handshake:
         connection.window = min(packet.receive_max, limits.inflight_max)
         connection.aliases_out_max = min(packet.topic_alias_max, limits.topic_alias_max)
         connection.numbered = "1" in property_values(packet.user_properties, NUMBERED)
-        connection.keep_alive_s = self._keep_alive(packet.keep_alive)
+        # A client of MQTT 3.1.1 cannot be told another one.
+        asked = packet.keep_alive
+        connection.keep_alive_s = asked if connection.is_old else self._keep_alive(asked)
         if connection.keep_alive_s:
             self.shared.remind(
                 connection.seen_s + 1.5 * connection.keep_alive_s, Due.KEEP_ALIVE, connection.number
@@ -275,10 +278,10 @@ class Handshake:
             properties.append((QUENCH, "1"))
             self.shared.effects.sources.append(connection)
         longer, shorter = (
-            self._connack(packet, session.client_id, is_old=is_old, properties=told).write()
+            self._connack(packet, session.client_id, is_old=is_old, properties=told)
             for told in (properties, [])
         )
-        self._write_fitting(connection, longer, shorter)
+        self._write(connection, answers.welcome(connection, longer, shorter))
 
     def _connack(
         self,
@@ -309,8 +312,7 @@ class Handshake:
     def close(self, connection: Connection, reason: Reason, text: str, reference: str | None = None) -> None:
         """Tell a client why it is disconnected, and read nothing of it any more."""
         if connection.state is Phase.OPEN:
-            packet = DisconnectPacket(reason_code=reason, reason_str=text, server_reference=reference).write()
-            self._write_fitting(connection, packet, DisconnectPacket(reason_code=reason).write())
+            self._write(connection, answers.goodbye(connection, reason, text, reference))
         self.close_silently(connection)
 
     def disconnected(

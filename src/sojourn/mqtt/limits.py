@@ -42,8 +42,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Sessions, those of absent clients included."""
     session_expiry_max_s: int = 30 * 86_400
     """The longest time that the session of an absent client is kept."""
+    old_session_expiry_s: int = 7 * 86_400
+    """How long the session of an absent MQTT 3.1.1 client is kept, which cannot say that itself, unless it
+    asked for a clean one; at most `session_expiry_max_s`."""
     keep_alive_max_s: int = 60
-    """Clients that ask for a longer keep-alive are told to use this one; a silent client is soon missed."""
+    """Clients that ask for a longer keep-alive are told to use this one; a silent client is soon missed.
+    Those of MQTT 3.1.1 cannot be told, and keep theirs."""
     connect_timeout_s: int = 10
     """How long a new connection may take to be admitted."""
     client_id_bytes_max: int = 1_024

@@ -15,6 +15,7 @@ import mqtt5
 
 from sojourn.interest import Event, Policy
 from sojourn.interest.values import Scalar
+from sojourn.mqtt import mqtt3
 from sojourn.mqtt.conventions import SEQUENCE, SOURCE
 
 QOS = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
@@ -144,6 +145,20 @@ class Message:
         found = self._forms.get(key)
         if found is None:
             found = self._encode(qos, expiry, retain, identifiers, alias, with_topic, numbered)
+            self._forms[key] = found
+        return found
+
+    def old_form(self, qos: int, *, retain: bool) -> Form:
+        """Return the packet for clients of MQTT 3.1.1, encoded once for all of them."""
+        if self._forms is None:
+            self._forms = {}
+        key = (qos, retain)  # a longer one is of version 5
+        found = self._forms.get(key)
+        if found is None:
+            payload = self.payload
+            head = mqtt3.publish_head(self.topic, qos, len(payload), retain=retain)
+            size = len(head) + len(payload)
+            found = Form(head, payload, size + 2) if qos else Form(head + payload, b"", size)
             self._forms[key] = found
         return found
 

@@ -26,10 +26,10 @@ BRIDGES_TOPIC: Final = "$SYS/broker/connection/"
 
 _BEGINNING = b"\x10\x07\x00\x04MQTT"
 """Of a CONNECT that ends with its version, and is therefore refused."""
-_OLD, _MALFORMED, _LATER = _BEGINNING + b"\x04", _BEGINNING + b"\x05", _BEGINNING + b"\x06"
+_OLD, MALFORMED_CONNECT, _LATER = _BEGINNING + b"\x03", _BEGINNING + b"\x05", _BEGINNING + b"\x06"
 
 REFUSED_3_1_1: Final = b"\x20\x02\x00\x01"
-"""CONNACK as MQTT 3.1.1 writes it: unacceptable protocol version."""
+"""CONNACK as MQTT 3 writes it: unacceptable protocol version."""
 
 _PROTOCOL_ERRORS = (
     "Duplicate value",
@@ -80,6 +80,11 @@ def protocol_error(text: str) -> PacketError:
     return PacketError(Reason.PROTOCOL_ERROR, text)
 
 
+def too_large(packet_bytes_max: int) -> PacketError:
+    """Return the error of a packet with more bytes than are taken."""
+    return PacketError(Reason.PACKET_TOO_LARGE, f"A packet has at most {packet_bytes_max} bytes here.")
+
+
 def decode(frame: bytes) -> mqtt5.Packet:
     """Return a whole packet decoded, or raise a `PacketError`, or a `VersionError` for an old CONNECT."""
     kind = frame[0] >> 4
@@ -106,7 +111,7 @@ def without_password(frame: bytes) -> bytes:
     except VersionError as error:
         return _OLD if error.old else _LATER
     except PacketError:
-        return _MALFORMED
+        return MALFORMED_CONNECT
     assert isinstance(packet, mqtt5.ConnectPacket), "this is for packets that say they are a CONNECT"
     if packet.password is None and packet.authentication_data is None:
         return frame
@@ -170,11 +175,12 @@ def body_start(frame: bytes) -> int:
 
 
 def _check_connect(frame: bytes) -> None:
-    """Refuse other versions, and flags that the codec lets pass."""
+    """Refuse other versions (`mqtt3.py` has turned 3.1.1 into 5), and flags that the codec lets pass."""
     at = body_start(frame)
     length = int.from_bytes(frame[at : at + 2])
     name, version = frame[at + 2 : at + 2 + length], frame[at + 2 + length : at + 3 + length]
-    if name == b"MQIsdp" or (name == b"MQTT" and version in (b"\x03", b"\x04")):
+    # With the highest bit set, Mosquitto's bridges ask for a dialect of theirs; refused, they do without.
+    if name == b"MQIsdp" or (name == b"MQTT" and version in (b"\x03", b"\x04", b"\x83", b"\x84")):
         raise VersionError(old=True)
     if name != b"MQTT" or version != b"\x05":
         raise VersionError(old=False)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import mqtt5
 from mqtt5 import DisconnectReasonCode as Reason
-from mqtt5 import PubAckPacket, PubAckReasonCode, PublishPacket, PubRecPacket, PubRecReasonCode
+from mqtt5 import PubAckReasonCode, PublishPacket
 
 from sojourn.interest import Policy, TopicError
 from sojourn.interest.topics import check_topic
+from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
     ContentError,
@@ -137,6 +138,8 @@ class Publisher:
         """
         receive_max = self.shared.limits.receive_max
         unreleased = connection.unreleased
+        if connection.is_old:
+            return  # it was told no limit, and has no more than 65,535 identifiers
         if len(unreleased) >= receive_max and number not in unreleased:
             raise PacketError(Reason.RECEIVE_MAX_EXCEEDED, f"At most {receive_max} may be unanswered.")
 
@@ -323,15 +326,7 @@ class Publisher:
         if refusal is None:
             self.deliverer.write(connection, (b"\x40\x02" if qos == 1 else b"\x50\x02") + PACKET_ID[number])
             return
-        text = refusal.text[:2_000] if connection.problem_information else None
-        for reason in (text, None):
-            if qos == 1:
-                answer = PubAckPacket(number, reason_code=refusal.code, reason_str=reason).write()
-            else:
-                code = PubRecReasonCode(int(refusal.code))
-                answer = PubRecPacket(number, reason_code=code, reason_str=reason).write()
-            if connection.takes(len(answer)):
-                break
+        answer = answers.publish_refused(connection, qos, number, refusal.code, refusal.text)
         self.deliverer.write(connection, answer)
 
 

@@ -6,11 +6,12 @@ filter included. A refused topic filter changes nothing, and the others of the s
 
 from __future__ import annotations
 
-from mqtt5 import SubAckPacket, SubscribePacket, TopicFilter, UnsubAckPacket, UnsubscribePacket
 from mqtt5 import SubAckReasonCode as SubCode
+from mqtt5 import SubscribePacket, TopicFilter, UnsubscribePacket
 from mqtt5 import UnsubAckReasonCode as UnsubCode
 
 from sojourn.interest import Filter, TopicError, TopicPattern
+from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import ContentError, check_tellable, interest_of, parse_filter, property_values
 from sojourn.mqtt.conventions import FILTER
@@ -74,8 +75,8 @@ class Subscriber:
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
         codes += codes_beyond
-        reason = " ".join(reasons) if reasons and connection.problem_information else None
-        answer = _suback(connection, packet.packet_id, codes, reason)
+        reason = " ".join(reasons) if reasons else None
+        answer = answers.suback(connection, packet.packet_id, codes, reason)
         if self.shared.effects.collects:
             self.shared.effects.subacks.append(SubAckDue(connection.number, session.client_id, answer))
         else:
@@ -99,7 +100,7 @@ class Subscriber:
                 codes.append(UnsubCode.NO_SUBSCRIPTION_EXISTED)
             else:
                 codes.append(UnsubCode.TOPIC_FILTER_INVALID)
-        self.deliverer.write(connection, UnsubAckPacket(packet.packet_id, codes).write())
+        self.deliverer.write(connection, answers.unsuback(connection, packet.packet_id, codes))
 
     def enter(self, subscription: Subscription) -> bool:
         """Enter a subscription; say whether there was none of its name."""
@@ -240,11 +241,3 @@ class Subscriber:
                 qos = min(message.qos, subscription.qos)
                 found.append(Delivery(message, qos, retain=True, identifiers=subscription.identifiers))
         self.deliverer.hand_all(session, found, now)
-
-
-def _suback(connection: Connection, number: int, codes: list[SubCode], reason: str | None) -> bytes:
-    if reason is not None:
-        packet = SubAckPacket(number, codes, reason_str=reason[:2_000]).write()
-        if connection.takes(len(packet)):
-            return packet
-    return SubAckPacket(number, codes).write()

@@ -1,0 +1,237 @@
+"""MQTT 3.1.1 in terms of MQTT 5: its packets as those of version 5, and answers that it understands.
+
+The versions differ in little that a broker sees: version 5 put properties into most packets and codes into
+all answers. So a packet of 3.1.1 is turned into the bytes of the one of version 5 that says the same, and
+everything behind that knows one version: sessions, journals, other brokers. A CONNECT is kept as it came
+(without its password), for it says which version the connection speaks.
+
+| 3.1.1 | here |
+| --- | --- |
+| clean session | a clean start of a session that ends with its connection |
+| no clean session | no clean start; the session is kept for `Limits.old_session_expiry_s` |
+| CONNACK 1 to 5 | what comes nearest to a code of version 5 (`CONNECT_CODES`); else a closed connection |
+| SUBACK 0x80 | every refusal of a topic filter |
+| nothing | DISCONNECT, refusals of a PUBLISH: the connection is closed |
+
+Also here: what is refused of MQTT 3.1 and of bridges that ask for a private dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from mqtt5 import ConnAckReasonCode as ConnectCode
+
+from sojourn.mqtt import packets
+from sojourn.mqtt.packets import (
+    CONNECT,
+    DISCONNECT,
+    PACKET_ID,
+    PINGREQ,
+    PUBACK,
+    PUBCOMP,
+    PUBLISH,
+    PUBREC,
+    PUBREL,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    PacketError,
+    body_start,
+    malformed,
+    protocol_error,
+    remaining_length,
+)
+
+VERSION: Final = 4
+"""What a CONNECT of 3.1.1 says of its version."""
+
+_NAME = b"\x00\x04MQTT"
+_LONGEST = 0xFFFF_FFFF
+_CLEAN, _WILL, _PASSWORD, _USERNAME = 0x02, 0x04, 0x40, 0x80
+
+CONNECT_CODES: Final = {
+    int(ConnectCode.UNSUPPORTED_PROTOCOL_VERSION): 1,
+    int(ConnectCode.CLIENT_ID_NOT_VALID): 2,
+    int(ConnectCode.SERVER_UNAVAILABLE): 3,
+    int(ConnectCode.SERVER_BUSY): 3,
+    int(ConnectCode.QUOTA_EXCEEDED): 3,
+    int(ConnectCode.USE_ANOTHER_SERVER): 3,
+    int(ConnectCode.SERVER_MOVED): 3,
+    int(ConnectCode.CONNECTION_RATE_EXCEEDED): 3,
+    int(ConnectCode.BAD_USER_NAME_OR_PASSWORD): 4,
+    int(ConnectCode.NOT_AUTHORIZED): 5,
+    int(ConnectCode.BANNED): 5,
+}
+"""Of a CONNACK: what 3.1.1 can say of it."""
+_REFUSED = 0x80
+
+
+# What clients send ---------------------------------------------------------------------------------------
+
+
+def is_connect(frame: bytes) -> bool:
+    """Whether a packet is a CONNECT of MQTT 3.1.1, in order or not."""
+    at = body_start(frame)
+    return frame[0] >> 4 == CONNECT and frame[at : at + 7] == _NAME + bytes((VERSION,))
+
+
+def connect_of(frame: bytes, expiry_s: int) -> bytes:
+    """Return a CONNECT of 3.1.1 as one of version 5; `expiry_s` is for sessions that are not clean."""
+    before, flags, fields = _cut_connect(frame)
+    properties = b"\x00" if flags & _CLEAN else b"\x05\x11" + min(expiry_s, _LONGEST).to_bytes(4)
+    will = b"\x00" if flags & _WILL else b""
+    body = _NAME + b"\x05" + before + properties + fields[0] + will + b"".join(fields[1:])
+    return b"\x10" + written_length(len(body)) + body
+
+
+def without_password(frame: bytes) -> bytes:
+    """Return a CONNECT of any version with which everything goes as with this one, but without a secret."""
+    if not is_connect(frame):
+        return packets.without_password(frame)
+    try:
+        before, flags, fields = _cut_connect(frame)
+    except PacketError:
+        return packets.MALFORMED_CONNECT
+    if not flags & _PASSWORD:
+        return frame
+    body = _NAME + bytes((VERSION, flags & ~_PASSWORD)) + before[1:] + b"".join(fields[:-1])
+    return b"\x10" + written_length(len(body)) + body
+
+
+def _cut_connect(frame: bytes) -> tuple[bytes, int, list[bytes]]:
+    """Return the flags with the keep-alive, the flags alone, and the fields of the payload."""
+    at = body_start(frame) + 7
+    if frame[0] & 0x0F:
+        raise malformed("The reserved bits of CONNECT are 0.")
+    if len(frame) < at + 3:
+        raise malformed("The CONNECT packet is shorter than its fields.")
+    before, flags = frame[at : at + 3], frame[at]
+    if flags & _PASSWORD and not flags & _USERNAME:
+        raise malformed("A CONNECT of MQTT 3.1.1 has no password without a user name.")
+    count = 1 + 2 * bool(flags & _WILL) + bool(flags & _USERNAME) + bool(flags & _PASSWORD)
+    fields = []
+    at += 3
+    for _ in range(count):
+        end = at + 2 + int.from_bytes(frame[at : at + 2])
+        if end > len(frame) or at + 2 > len(frame):
+            raise malformed("The CONNECT packet is shorter than its fields.")
+        fields.append(frame[at:end])
+        at = end
+    if at != len(frame):
+        raise malformed("The CONNECT packet is longer than its fields.")
+    return before, flags, fields
+
+
+class Came(NamedTuple):
+    """What some bytes of a client hold."""
+
+    packets: bytes
+    """All whole packets, as version 5 writes them."""
+    taken: int
+    """How many of the bytes they took."""
+    needed: int
+    """How many must be there after those before there is another packet."""
+    error: PacketError | None
+    """What is wrong with the packet after them, if anything is."""
+
+
+def packets_of(data: bytes, packet_bytes_max: int) -> Came:
+    """Turn all whole packets of 3.1.1 in some bytes into those of version 5."""
+    done = bytearray()
+    at, end = 0, len(data)
+    needed = 2
+    try:
+        while end - at >= 2:
+            size = remaining_length(data, at, end)
+            if size is None:
+                needed = end - at + 1
+                break
+            length, body = size
+            stop = body + length
+            if stop - at > packet_bytes_max:
+                raise packets.too_large(packet_bytes_max)
+            if stop > end:
+                needed = stop - at
+                break
+            done += _packet(data, at, body, stop)
+            at = stop
+    except PacketError as error:
+        return Came(bytes(done), at, 0, error)
+    return Came(bytes(done), at, needed, None)
+
+
+def _packet(data: bytes, at: int, body: int, stop: int) -> bytes:
+    """Return one whole packet, other than a CONNECT, as version 5 writes it."""
+    kind = data[at] >> 4
+    if kind == PUBLISH:
+        properties_at = body + 2 + int.from_bytes(data[body : body + 2]) + (2 if data[at] & 0x06 else 0)
+        if stop - body < 2 or properties_at > stop:
+            raise malformed("The packet is shorter than its fields.")
+        return _with_properties(data, at, body, properties_at, stop)
+    if kind in (PUBACK, PUBREC, PUBREL, PUBCOMP):
+        if stop - body != 2:
+            raise malformed("An answer to a message is a packet identifier and nothing else.")
+    elif kind in (SUBSCRIBE, UNSUBSCRIBE):
+        _check_filters(data, body + 2, stop, with_options=kind == SUBSCRIBE)
+        return _with_properties(data, at, body, body + 2, stop)
+    elif kind in (PINGREQ, DISCONNECT):
+        if stop != body or data[at] & 0x0F:
+            raise malformed("A packet without content has a content, or a reserved bit is set.")
+    elif kind == CONNECT:
+        raise protocol_error("A connection has one CONNECT.")
+    else:
+        raise protocol_error("That packet is for a broker to send, or of another version.")
+    return data[at:stop]
+
+
+def _with_properties(data: bytes, at: int, body: int, properties_at: int, stop: int) -> bytes:
+    """Return a packet with no properties where version 5 has some."""
+    length = written_length(stop - body + 1)
+    return data[at : at + 1] + length + data[body:properties_at] + b"\x00" + data[properties_at:stop]
+
+
+def _check_filters(data: bytes, at: int, stop: int, *, with_options: bool) -> None:
+    """Refuse subscriptions with bits that only version 5 knows; what else is wrong is found later."""
+    if at > stop:
+        raise malformed("The packet is shorter than its fields.")
+    while with_options and at + 2 <= stop:
+        at += 3 + int.from_bytes(data[at : at + 2])
+        if at <= stop and data[at - 1] > 2:
+            raise malformed("A subscription of MQTT 3.1.1 has a QoS of 0, 1 or 2 and nothing else.")
+
+
+# What clients are sent -----------------------------------------------------------------------------------
+
+
+def connack(*, is_old: bool = False, code: int = 0) -> bytes:
+    """Return the answer to a CONNECT; `is_old` says that there is a session."""
+    return bytes((0x20, 2, is_old, code))
+
+
+def suback(number: int, codes: Sequence[int]) -> bytes:
+    """Return the answer to a SUBSCRIBE."""
+    told = bytes(min(_REFUSED, code) for code in codes)
+    return b"\x90" + written_length(2 + len(told)) + PACKET_ID[number] + told
+
+
+def unsuback(number: int) -> bytes:
+    """Return the answer to an UNSUBSCRIBE."""
+    return b"\xb0\x02" + PACKET_ID[number]
+
+
+def publish_head(topic: str, qos: int, payload_bytes: int, *, retain: bool) -> bytes:
+    """Return a PUBLISH as far as its packet identifier, or its payload at QoS 0."""
+    name = topic.encode()
+    length = written_length(2 + len(name) + (2 if qos else 0) + payload_bytes)
+    return bytes((0x30 | qos << 1 | retain,)) + length + len(name).to_bytes(2) + name
+
+
+def written_length(value: int) -> bytes:
+    """Return a remaining length as it is written."""
+    written = bytearray()
+    while value >= 0x80:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)
