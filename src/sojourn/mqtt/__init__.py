@@ -1,4 +1,4 @@
-"""MQTT 5 sessions as pure code: bytes and time in, packets and decisions out.
+"""MQTT 5 and 3.1.1 sessions as pure code: bytes and time in, packets and decisions out.
 
 The rules of the protocol packages hold here too: no sockets, no clock, no chance. A driver (`live/`) owns
 the connections and tells the core what happened; the core answers with what is to be sent, closed,
@@ -8,6 +8,8 @@ checked in `packets.py`.
 | module | its business |
 | --- | --- |
 | `packets.py` | checking and decoding packets, and the reason codes of what is wrong with them |
+| `mqtt3.py` | packets of MQTT 3.1.1, read as those of MQTT 5 |
+| `answers.py` | what clients are told, in the words of their version |
 | `message.py` | one publication, and the forms in which it goes out, each encoded once |
 | `content.py` | attributes, filters, policies and advertisements in MQTT's user properties |
 | `conventions.py` | the names of those properties |

@@ -6,7 +6,7 @@ may have a session in mind that has ended. An answer of the wrong kind is a prot
 
 from __future__ import annotations
 
-from mqtt5 import PubRecPacket, PubRecReasonCode, PubRelPacket
+from mqtt5 import Packet, PubAckPacket, PubCompPacket, PubRecPacket, PubRecReasonCode, PubRelPacket
 
 from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
@@ -23,6 +23,20 @@ class Acknowledger:
         self.shared = shared
         self.effects = shared.effects
         self.deliverer = deliverer
+
+    def took(self, connection: Connection, session: Session, packet: Packet) -> bool:
+        """Take a packet if it is an answer; say whether it was one."""
+        if isinstance(packet, PubAckPacket):
+            self.puback(session, packet.packet_id)
+        elif isinstance(packet, PubRecPacket):
+            self._pubrec(connection, session, packet)
+        elif isinstance(packet, PubRelPacket):
+            self._pubrel(connection, session, packet)
+        elif isinstance(packet, PubCompPacket):
+            self._pubcomp(session, packet.packet_id)
+        else:
+            return False
+        return True
 
     def puback(self, session: Session, number: int) -> None:
         """Take the answer to a message of QoS 1."""
@@ -41,7 +55,7 @@ class Acknowledger:
         else:
             _check_id(number)
 
-    def pubrec(self, connection: Connection, session: Session, packet: PubRecPacket) -> None:
+    def _pubrec(self, connection: Connection, session: Session, packet: PubRecPacket) -> None:
         """Take the first answer to a message of QoS 2, and release it unless the client refused it."""
         number = packet.packet_id
         _check_id(number)
@@ -62,7 +76,7 @@ class Acknowledger:
         session.inflight[number] = None
         self.deliverer.write(connection, b"\x62\x02" + PACKET_ID[number])
 
-    def pubcomp(self, session: Session, number: int) -> None:
+    def _pubcomp(self, session: Session, number: int) -> None:
         """Take the last answer to a message of QoS 2."""
         _check_id(number)
         if number in session.inflight:
@@ -70,7 +84,7 @@ class Acknowledger:
                 raise protocol_error("PUBCOMP answers a PUBREL, and there was none for that message.")
             del session.inflight[number]
 
-    def pubrel(self, connection: Connection, session: Session, packet: PubRelPacket) -> None:
+    def _pubrel(self, connection: Connection, session: Session, packet: PubRelPacket) -> None:
         """Forget the identifier of a client's own message of QoS 2."""
         number = packet.packet_id
         _check_id(number)

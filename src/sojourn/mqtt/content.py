@@ -18,12 +18,13 @@ from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
+from mqtt5 import ConnectPacket
 
 from sojourn.errors import SojournError
 from sojourn.interest import Advertisement, Event, Filter, FilterSyntaxError, Policy
 from sojourn.interest.events import ATTRIBUTES_MAX, NESTING_MAX, EventError, check_name, check_scalar
 from sojourn.interest.values import Scalar
-from sojourn.mqtt.conventions import ATTRIBUTE_PREFIX, value_of
+from sojourn.mqtt.conventions import ADVERTISE, ATTRIBUTE_PREFIX, POLICY, value_of
 from sojourn.mqtt.message import Message
 
 JSON_STARTS = b"{ \t\r\n"
@@ -201,3 +202,17 @@ def stated_attributes(pairs: Sequence[tuple[str, str]]) -> dict[str, Scalar]:
 def property_values(pairs: Sequence[tuple[str, str]], name: str) -> list[str]:
     """Return the values of all user properties of a name, in order."""
     return [text for key, text in pairs if key == name]
+
+
+def unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
+    """Return what is wrong with a CONNECT's advertisements or its will's policy."""
+    said: list[Advertisement | Policy] = []
+    try:
+        said += map(parse_advertisement, property_values(packet.user_properties, ADVERTISE))
+        if packet.will is not None:
+            said += map(parse_policy, property_values(packet.will.user_properties, POLICY))
+        for one in said if in_network else ():
+            check_tellable(one)
+    except ContentError as error:
+        return str(error)
+    return None

@@ -24,11 +24,7 @@ from mqtt5 import (
     AuthPacket,
     ConnectPacket,
     DisconnectPacket,
-    PubAckPacket,
-    PubCompPacket,
     PublishPacket,
-    PubRecPacket,
-    PubRelPacket,
     SubscribePacket,
     UnsubscribePacket,
 )
@@ -67,8 +63,7 @@ PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
 PLAIN_PUBLISH = 0x30
 """The first byte of a PUBLISH of QoS 0 that is not retained."""
-FORGETTABLE = (PLAIN_PUBLISH, 0xC0)
-"""First bytes of packets that nobody is promised anything about: QoS 0 and not retained, and PINGREQ."""
+FORGETTABLE = (PLAIN_PUBLISH, 0xC0)  # QoS 0 and not retained, and PINGREQ: nobody is promised anything
 
 
 class Core:
@@ -216,12 +211,10 @@ class Core:
 
     def overflowed(self, number: int, now: float) -> None:
         """Close a connection for which more waits than may (`Effects.overflowing`)."""
+        text = "Messages of QoS 1 or 2 wait beyond the limit and are not read."
         connection = self.state.connections.get(number)
         if connection is not None and connection.state is Phase.OPEN:
-            text = "Messages of QoS 1 or 2 wait beyond the limit and are not read."
-            self.handshake.close(connection, Reason.QUOTA_EXCEEDED, text)
-            if connection.session is not None:
-                self.handshake.detach(connection.session, now)
+            self.handshake.dismiss(connection, Reason.QUOTA_EXCEEDED, text, now)
             self._settle(now)
 
     def lost(self, number: int, now: float) -> None:
@@ -286,8 +279,8 @@ class Core:
         session = self.state.sessions.get(client_id)
         if session is not None and session.connection is not None:
             reason = Reason.SERVER_MOVED if moved else Reason.USE_ANOTHER_SERVER
-            self.handshake.close(session.connection, reason, text or "Use another server.", reference)
-            self.handshake.detach(session, now)
+            said = text or "Use another server."
+            self.handshake.dismiss(session.connection, reason, said, now, reference)
             self._settle(now)
 
     def stop(self, reference: str | None, now: float) -> None:
@@ -351,8 +344,7 @@ class Core:
             return
         if session.connection is not None:
             text = "The session has moved to another broker."
-            self.handshake.close(session.connection, Reason.SESSION_TAKEN_OVER, text)
-            self.handshake.detach(session, now)
+            self.handshake.dismiss(session.connection, Reason.SESSION_TAKEN_OVER, text, now)
         if not session.ended:
             self.handshake.end(session, now)
         self._settle(now)
@@ -432,8 +424,8 @@ class Core:
     def _check_room(self, connection: Connection, now: float) -> None:
         """Limit what clients may send that cannot be read yet: one before it is admitted, and all of them."""
         limits = self.state.limits
-        is_too_early = connection.state is Phase.KNOCKING and connection.have > limits.packet_bytes_max
-        if is_too_early or self.state.input_bytes > limits.input_bytes_max_all:
+        too_early = connection.state is Phase.KNOCKING and connection.have > limits.packet_bytes_max
+        if too_early or self.state.input_bytes > limits.input_bytes_max_all:
             text = "There are too many incomplete packets at present; try again later."
             self._break(connection, PacketError(Reason.QUOTA_EXCEEDED, text), now)
 
@@ -463,23 +455,15 @@ class Core:
         self.publisher.publish(connection, session, packet, frame, now)
 
     def _on_packet(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
-        kind = frame[0] >> 4
-        if kind == CONNECT:
+        if frame[0] >> 4 == CONNECT:
             raise protocol_error("A connection has one CONNECT.")
         if frame == b"\xc0\x00":
             self.deliverer.write(connection, PINGRESP)
             return
         packet = decode(frame)
-        answers = self.acknowledger
-        if isinstance(packet, PubAckPacket):
-            answers.puback(session, packet.packet_id)
-        elif isinstance(packet, PubRecPacket):
-            answers.pubrec(connection, session, packet)
-        elif isinstance(packet, PubRelPacket):
-            answers.pubrel(connection, session, packet)
-        elif isinstance(packet, PubCompPacket):
-            answers.pubcomp(session, packet.packet_id)
-        elif isinstance(packet, SubscribePacket):
+        if self.acknowledger.took(connection, session, packet):
+            return
+        if isinstance(packet, SubscribePacket):
             self.subscriber.subscribe(connection, session, packet, now)
         elif isinstance(packet, UnsubscribePacket):
             self.subscriber.unsubscribe(connection, session, packet)
@@ -491,8 +475,7 @@ class Core:
             raise protocol_error("That packet is for a broker to send.")
 
     def _go_on(self, session: Session, now: float) -> None:
-        if session.unsent:
-            # An answer to what was not sent again yet: it need not be.
+        if session.unsent:  # what was answered although it was not sent again yet need not be
             session.unsent = type(session.unsent)(n for n in session.unsent if n in session.inflight)
         self.deliverer.pump(session, now)
 
@@ -503,15 +486,12 @@ class Core:
         if self.kept is not None:
             self.kept.append((self.state.sequence, b""))
         self.state.counters.refused[error.reason.name.lower()] += 1
-        session = connection.session
-        if session is None:
-            if connection.state is Phase.NEW and error.reason != Reason.PACKET_TOO_LARGE:
-                self.handshake.refuse_broken(connection, error.reason, error.text)
-            else:
-                self.handshake.close_silently(connection)
-            return
-        self.handshake.close(connection, error.reason, error.text)
-        self.handshake.detach(session, now)
+        if connection.session is not None:
+            self.handshake.dismiss(connection, error.reason, error.text, now)
+        elif connection.state is Phase.NEW and error.reason != Reason.PACKET_TOO_LARGE:
+            self.handshake.refuse_broken(connection, error.reason, error.text)
+        else:
+            self.handshake.close_silently(connection)
 
     def _settle(self, now: float) -> None:
         """Publish wills that are due."""

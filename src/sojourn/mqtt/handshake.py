@@ -17,21 +17,17 @@ from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket
 from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 
-from sojourn.interest import Advertisement, Policy
 from sojourn.interest.values import Scalar
 from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.content import (
-    ContentError,
-    check_tellable,
-    parse_advertisement,
-    parse_policy,
     property_values,
     stated_attributes,
     subscriber_event,
+    unclear_content,
 )
-from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, POLICY, PREVIOUS, QUENCH
+from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, PREVIOUS, QUENCH
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
@@ -98,7 +94,7 @@ class Handshake:
         elif will is not None and not is_will_topic(will.topic):
             text = "The will's topic is empty, too deep or reserved, or has a wildcard."
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
-        elif (unclear := _unclear_content(packet, in_network=self.shared.effects.collects)) is not None:
+        elif (unclear := unclear_content(packet, in_network=self.shared.effects.collects)) is not None:
             self.refuse(connection, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
         elif len(self.shared.connections) > limits.connections_max:
             text = f"There are {limits.connections_max} connections already; try again later."
@@ -173,8 +169,8 @@ class Handshake:
         session = shared.sessions.get(client_id)
         if session is not None:
             if session.connection is not None:
-                self.close(session.connection, Reason.SESSION_TAKEN_OVER, "The same client connected again.")
-                self.detach(session, now)
+                text = "The same client connected again."
+                self.dismiss(session.connection, Reason.SESSION_TAKEN_OVER, text, now)
             if not session.ended and (
                 packet.clean_start or (session.expires_s is not None and session.expires_s <= now)
             ):
@@ -315,6 +311,14 @@ class Handshake:
             self._write(connection, answers.goodbye(connection, reason, text, reference))
         self.close_silently(connection)
 
+    def dismiss(
+        self, connection: Connection, reason: Reason, text: str, now: float, reference: str | None = None
+    ) -> None:
+        """Close a connection, and part its session from it."""
+        self.close(connection, reason, text, reference)
+        if connection.session is not None:
+            self.detach(connection.session, now)
+
     def disconnected(
         self, connection: Connection, session: Session, packet: DisconnectPacket, now: float
     ) -> None:
@@ -450,9 +454,8 @@ class Handshake:
     def _close_for_silence(self, number: int, now: float) -> None:
         connection = self.shared.connections.get(number)
         if connection is not None and connection.state is Phase.OPEN:
-            self.close(connection, Reason.KEEP_ALIVE_TIMEOUT, "Nothing came for 1.5 times the keep-alive.")
-            if connection.session is not None:
-                self.detach(connection.session, now)
+            text = "Nothing came for 1.5 times the keep-alive."
+            self.dismiss(connection, Reason.KEEP_ALIVE_TIMEOUT, text, now)
 
     def _look_at_session(self, session: Session, now: float) -> None:
         if session.reminded_s is not None and session.reminded_s <= now:
@@ -479,17 +482,3 @@ def may_publish(permissions: Permissions | None, topic: str) -> bool:
     """Whether a client may publish to a topic."""
     allowed = permissions.publish if permissions is not None else None
     return allowed is None or any(pattern.matches(topic) for pattern in allowed)
-
-
-def _unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
-    """Return what is wrong with a CONNECT's advertisements or its will's policy."""
-    said: list[Advertisement | Policy] = []
-    try:
-        said += map(parse_advertisement, property_values(packet.user_properties, ADVERTISE))
-        if packet.will is not None:
-            said += map(parse_policy, property_values(packet.will.user_properties, POLICY))
-        for one in said if in_network else ():
-            check_tellable(one)
-    except ContentError as error:
-        return str(error)
-    return None
