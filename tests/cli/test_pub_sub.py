@@ -63,7 +63,7 @@ def test_retained_events_and_the_end_by_ctrl_c(broker: BrokerProcess) -> None:
         subscriber.send_signal(signal.SIGINT)
         _, said = subscriber.communicate(timeout=30)
     assert subscriber.returncode == 0
-    assert said == f"sojourn: connected to B1 at {url}\n"
+    assert said == f"sojourn: connected to B1 at {url}\nsojourn: subscribed to kept; Ctrl-C ends it\n"
 
 
 @pytest.mark.parametrize(

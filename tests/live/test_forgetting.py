@@ -55,8 +55,12 @@ def books(desk: Desk) -> dict[str, int]:
         found[f"sources of {network.links.names.client_name(client)}"] = len(holding.marks) + len(
             holding.ceiling
         )
-    found["index"] = len(network.links.interests._index)
-    found["range attributes"] = len(network.links.interests._index._encoder.attributes)
+    matcher = network.links.interests.matcher
+    found["tests of filters"] = len(matcher._tests)
+    assert matcher.use_index()
+    assert matcher._index is not None
+    found["index"] = len(matcher._index)
+    found["range attributes"] = len(matcher._index._encoder.attributes)
     # Reminders and timers may wait for their time; routes by topic, and what covers an interest, are caches.
     caches = ("_routes", "_above")
     return {name: size for name, size in found.items() if size is not None and not name.endswith(caches)}

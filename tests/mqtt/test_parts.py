@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter, UnsubscribePacket, Will
 
 from sojourn.interest import Event, Filter, TopicPattern
-from sojourn.mqtt.filter_book import ONE_BY_ONE_MAX, FilterBook
-from sojourn.mqtt.filter_tests import test_of as function_of
+from sojourn.interest.filter_tests import test_of as function_of
+from sojourn.interest.matcher import ONE_BY_ONE_MAX
+from sojourn.mqtt.filter_book import FilterBook
 from sojourn.mqtt.message import new_message
 from sojourn.mqtt.packets import PacketError, VersionError, decode
 from sojourn.mqtt.retained import Retained
@@ -105,7 +106,7 @@ def test_functions_answer_as_filters_do(text: str) -> None:
 def test_many_filters_are_found_through_the_index() -> None:
     """The book answers alike with few and with many, also after some have gone."""
     book = FilterBook()
-    book.indexed = True
+    assert book.use_index()
     filters = [book.add(Filter.parse(f"n BETWEEN {k} AND {k + 10}")) for k in range(3 * ONE_BY_ONE_MAX)]
     for value in (0, 5, 50, 200):
         message = new_message("t", b'{"n": %d}' % value, qos=0, now=0.0)

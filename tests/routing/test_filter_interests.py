@@ -129,6 +129,7 @@ def test_what_is_forgotten_leaves_nothing_behind(
     entries: list[Filter | Advertisement] = [*map(Filter.parse, wanted), *map(Advertisement.parse, offered)]
     event = Event(contents)  # type: ignore[arg-type]
     interests, without = FilterInterests(), FilterInterests()
+    assert interests.matcher.use_index()
     _enter(interests, entries)
     leaving = [entry for place, entry in enumerate(entries) if place in gone]
     ads_gone = {number for number, ad in interests.ads.items() if ad in leaving}
@@ -149,7 +150,9 @@ def test_what_is_forgotten_leaves_nothing_behind(
         if isinstance(book, (dict, BoxTree)):
             assert not book, name
         assert not isinstance(book, list), name
-    assert interests._index.nbytes == FilterIndex().nbytes
+    assert not interests.matcher._tests
+    assert interests.matcher._index is not None
+    assert interests.matcher._index.nbytes == FilterIndex().nbytes
 
 
 def _enter(interests: FilterInterests, entries: list[Filter | Advertisement]) -> None:

@@ -66,11 +66,19 @@ async def _subscribe(
     client.on_change = tell
     async with connected(client):
         await client.subscribe(wanted, topic=topic, qos=qos)
+        typer.echo(f"sojourn: subscribed to {_wish(wanted, topic)}; Ctrl-C ends it", err=True)
         printing = asyncio.create_task(_print(client, count, as_json=as_json))
         for number in (signal.SIGINT, signal.SIGTERM):  # the usual end: say goodbye, and no error
             asyncio.get_running_loop().add_signal_handler(number, printing.cancel)
         with suppress(asyncio.CancelledError):
             await printing
+
+
+def _wish(wanted: str, topic: str) -> str:
+    """What was subscribed to, in words."""
+    if not wanted:
+        return "every event" if topic == "#" else topic
+    return wanted if topic == "#" else f"{topic} WHERE {wanted}"
 
 
 async def _print(client: Client, count: int | None, *, as_json: bool) -> None:

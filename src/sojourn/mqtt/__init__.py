@@ -14,7 +14,7 @@ checked in `packets.py`.
 | `content.py` | attributes, filters, policies and advertisements in MQTT's user properties |
 | `conventions.py` | the names of those properties |
 | `topic_tree.py` | which subscriptions a topic reaches |
-| `filter_book.py`, `filter_tests.py` | which of many filters a message passes |
+| `filter_book.py` | which of many filters a message passes |
 | `retained.py` | the last retained message of each topic |
 | `session.py`, `session_state.py` | what is kept for a client, and the same as plain data |
 | `connection.py`, `state.py`, `effects.py` | what is kept for a connection and for all; effects |

@@ -1,8 +1,8 @@
 """Which of many filters a message passes.
 
-Equal filters are one object and tried once a message. A few are tried one by one (`filter_tests.py`), many
-through the index, whose fixed price is that of some dozens of trials. The index needs kernels that take a
-while to load, so a broker does without it until somebody who has loaded them sets `indexed`; `wants_index`
+Equal filters are one object and tried once a message. A few are tried one by one, many through the index,
+whose fixed price is that of some dozens of trials (`interest/matcher.py`). It needs kernels that take a
+while to load, so a broker does without it until somebody who has loaded them says `use_index`; `wants_index`
 asks for that. The answers are the same either way.
 """
 
@@ -12,14 +12,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from sojourn.interest import Filter
+from sojourn.interest.filter_tests import Test, test_of
+from sojourn.interest.matcher import ONE_BY_ONE_MAX, new_index
 from sojourn.mqtt.content import attributes_of, event_of
-from sojourn.mqtt.filter_tests import Test, test_of
 from sojourn.mqtt.message import Message
 
 if TYPE_CHECKING:
     from sojourn.interest.index import FilterIndex
-
-ONE_BY_ONE_MAX = 40
 
 
 class FilterBook:
@@ -69,6 +68,12 @@ class FilterBook:
             if self._index is not None:
                 self._index.remove(number)
 
+    def use_index(self) -> bool:
+        """Use the index from now on; False if it cannot be had."""
+        self.wants_index = False
+        self.indexed = new_index() is not None
+        return self.indexed
+
     def test(self, wanted: Filter) -> Test:
         """Return a filter as a function."""
         found = self._tests.get(wanted)
@@ -91,8 +96,7 @@ class FilterBook:
         return {filters[number] for number in self._index.match(event_of(message))}
 
     def _make_index(self) -> FilterIndex:
-        from sojourn.interest.index import FilterIndex  # noqa: PLC0415  (most brokers never need its kernels)
-
-        index = FilterIndex()
+        index = new_index()
+        assert index is not None, "only what can be had is used"
         index.add_many(self._filters.keys(), self._filters.values())
         return index

@@ -10,7 +10,7 @@ What is named is compared exactly, by `covers` and `intersects`. How much is nam
 it is compared, has limits: beyond them a covering is overlooked, which costs a message and loses nothing. No
 intersection is ever overlooked.
 
-Events are matched by the index of `interest.index`, under the subscriptions' numbers.
+Events are matched by a `Matcher`, under the subscriptions' numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.algebra import Looks, covers
 from sojourn.interest.events import TOPIC, Event
 from sojourn.interest.filters import Conjunction, Filter
-from sojourn.interest.index import FilterIndex
+from sojourn.interest.matcher import Matcher
 from sojourn.interest.values import ValueSet
 from sojourn.routing.box_tree import BoxTree, Look
 from sojourn.routing.interests import Interests
@@ -51,7 +51,7 @@ class FilterInterests(Interests):
         self.subs: dict[int, Filter] = {}
         self._ad_numbers: dict[Advertisement, int] = {}
         self._sub_numbers: dict[Filter, int] = {}
-        self._index = FilterIndex()
+        self.matcher = Matcher(self.subs)
         self._put_up()
 
     def _put_up(self) -> None:
@@ -90,7 +90,7 @@ class FilterInterests(Interests):
         number = self.enter_sub(ads=[ad for ad in ads if self.ads[ad].intersects(wanted)])
         self._sub_numbers[wanted] = number
         self.subs[number] = wanted
-        self._index.add(number, wanted)
+        self.matcher.added(number)
         self._file_sub(number, wanted)
         return number
 
@@ -117,7 +117,7 @@ class FilterInterests(Interests):
         self.ads, self.subs = dict(ads), dict(subs)
         self._ad_numbers = {ad: number for number, ad in ads.items()}
         self._sub_numbers = {wanted: number for number, wanted in subs.items()}
-        self._index_anew()
+        self.matcher.begin_anew(self.subs)
         self._put_up()
 
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
@@ -128,18 +128,14 @@ class FilterInterests(Interests):
         for number in subs:
             del self._sub_numbers[self.subs.pop(number)]
         if len(subs) > len(self.subs):
-            self._index_anew()
+            self.matcher.begin_anew(self.subs)
         elif subs:
-            self._index.remove_many(subs)
+            self.matcher.removed(subs)
         self._put_up()
-
-    def _index_anew(self) -> None:
-        self._index = FilterIndex()
-        self._index.add_many(self.subs.keys(), self.subs.values())
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order."""
-        return tuple(self._index.match(event))
+        return tuple(self.matcher.match(event))
 
     # What may cover one ----------------------------------------------------------------------------------
 

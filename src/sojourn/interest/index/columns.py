@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from sojourn.errors import SojournError
 from sojourn.interest.index.atoms import PathAtoms
@@ -22,6 +21,9 @@ from sojourn.interest.index.compiling import compiled
 from sojourn.interest.index.encoding import Encoder, is_number
 from sojourn.interest.index.layout import EVERYTHING, Floats, Ints, Words
 from sojourn.interest.values import INTEGER_MAX, Scalar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Columns: TypeAlias = "Mapping[str, Any] | pa.RecordBatch | pa.Table"
 
@@ -46,6 +48,7 @@ class Column:
 
 def read_columns(columns: Columns) -> tuple[int, dict[str, Column]]:
     """Return the number of events and their columns by path."""
+    pa = _arrow()
     arrays: dict[str, Any] = {}
     rows = -1
     if isinstance(columns, (pa.RecordBatch, pa.Table)):
@@ -62,7 +65,15 @@ def read_columns(columns: Columns) -> tuple[int, dict[str, Column]]:
     return max(rows, 0), {path: _read(path, array) for path, array in arrays.items()}
 
 
+def _arrow() -> Any:
+    """Arrow, which is large, and which only batches need."""
+    import pyarrow  # noqa: ICN001, PLC0415 - brokers never come here
+
+    return pyarrow
+
+
 def _take_apart(path: str, array: Any) -> Iterator[tuple[str, Any]]:
+    pa = _arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
         if isinstance(array, pa.ChunkedArray):  # an older Arrow keeps chunks of some types
@@ -75,6 +86,7 @@ def _take_apart(path: str, array: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _read(path: str, array: Any) -> Column:
+    pa = _arrow()
     if isinstance(array, np.ndarray):
         if array.dtype.kind in "fiu":
             return _numbers(path, array)
@@ -98,6 +110,7 @@ def _read(path: str, array: Any) -> Column:
 
 
 def _is_string(kind: Any) -> bool:
+    pa = _arrow()
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

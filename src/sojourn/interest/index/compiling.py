@@ -49,6 +49,15 @@ def share_freshness() -> None:
         setattr(file, _STAMP, stamps)
 
 
+def cache_folder() -> str | None:
+    """Where compiled kernels are kept; None if this Numba does not say."""
+    for kernel in _kernels:
+        folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
+        if isinstance(folder, str):
+            return folder
+    return None
+
+
 def compiled(function: F) -> F:
     """Compile a kernel that may make arrays."""
     return _compile(function)

@@ -10,18 +10,18 @@ import base64
 import hashlib
 import hmac
 import secrets
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jwt
 import mqtt5
-import msgspec
 
 from sojourn.errors import SojournError
 from sojourn.interest import Filter, TopicPattern
-from sojourn.live.config import Config, ConfigError, JwtConfig, UserConfig
+from sojourn.live.config import Config, ConfigError, UserConfig
 from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.session import Permissions
+
+if TYPE_CHECKING:
+    from sojourn.live.brokers.tokens import Tokens
 
 _PREFIX = "scrypt"
 _COST, _BLOCK, _LANES, _SALT_BYTES = 1 << 14, 8, 1, 16
@@ -42,75 +42,20 @@ class Question(NamedTuple):
     password: bytes
 
 
-class Tokens:
-    """Checks passwords that are tokens."""
-
-    def __init__(self, config: JwtConfig) -> None:
-        self._config = config
-        try:
-            self._key = Path(config.key).read_text().strip()
-        except OSError as error:
-            raise ConfigError(
-                f"The key {config.key} of [security.jwt] cannot be read: {error.strerror}."
-            ) from None
-
-    def ask(self, name: str | None, token: bytes) -> Admission | Refusal:
-        """Decide about a client that brings a token."""
-        config = self._config
-        try:
-            claims = jwt.decode(
-                token,
-                self._key,
-                algorithms=[config.algorithm],
-                audience=config.audience,
-                issuer=config.issuer,
-                options={"require": ["exp", "sub"]},
-            )
-            user = msgspec.convert(claims, TokenUser)
-            if name is not None and name != user.sub:
-                return _wrong()
-            return Admission(
-                username=user.sub,
-                attributes=user.attributes,
-                may_state=False,
-                permissions=_permissions(
-                    UserConfig(
-                        name=user.sub,
-                        password="",
-                        publish=user.publish,
-                        subscribe=user.subscribe,
-                        publish_if=user.publish_if,
-                        subscribe_if=user.subscribe_if,
-                    )
-                ),
-            )
-        except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError) as error:
-            return Refusal(
-                mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD, f"The token is not accepted: {error}."
-            )
-
-
-class TokenUser(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says of its bearer; other claims are ignored."""
-
-    sub: str
-    attributes: dict[str, str | int | float | bool] = {}
-    publish: list[str] | None = None
-    subscribe: list[str] | None = None
-    publish_if: str | None = None
-    subscribe_if: str | None = None
-
-
 class Doorkeeper:
     """Decides about clients that knock."""
 
     def __init__(self, config: Config, *, on_loopback: bool) -> None:
         self._users = {user.name: user for user in config.users}
-        self._permissions = {user.name: _permissions(user) for user in config.users}
+        self._permissions = {user.name: permissions_of(user) for user in config.users}
         wanted = config.security.anonymous
         self._anonymous = wanted if wanted is not None else on_loopback
         self._states = config.security.clients_state_attributes
-        self._tokens = Tokens(config.security.jwt) if config.security.jwt is not None else None
+        self._tokens: Tokens | None = None
+        if config.security.jwt is not None:
+            from sojourn.live.brokers.tokens import Tokens  # noqa: PLC0415 - cryptography takes a while to load
+
+            self._tokens = Tokens(config.security.jwt)
 
     def ask(self, packet: mqtt5.ConnectPacket) -> Admission | Refusal | Question:
         """Decide, or say which password is to be checked first."""
@@ -127,12 +72,12 @@ class Doorkeeper:
             return Refusal(
                 mqtt5.ConnAckReasonCode.NOT_AUTHORIZED, "Clients without a user name are not let in here."
             )
-        return _wrong()
+        return wrong()
 
     def answer(self, user: UserConfig, *, fits: bool) -> Admission | Refusal:
         """Decide about a user whose password was compared."""
         if not fits:
-            return _wrong()
+            return wrong()
         return Admission(
             username=user.name,
             attributes=user.attributes,
@@ -141,13 +86,15 @@ class Doorkeeper:
         )
 
 
-def _wrong() -> Refusal:
+def wrong() -> Refusal:
+    """Refuse whoever gave a name or a password that is not right, without saying which."""
     return Refusal(
         mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD, "The user name or the password is wrong."
     )
 
 
-def _permissions(user: UserConfig) -> Permissions | None:
+def permissions_of(user: UserConfig) -> Permissions | None:
+    """Return what a user may do; None if that is everything."""
     try:
         permissions = Permissions(
             _patterns(user.publish),

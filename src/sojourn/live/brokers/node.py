@@ -26,7 +26,7 @@ from sojourn.broker.live_broker import LiveBroker
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, book_of, true_address
 from sojourn.live.brokers.admission import Doorkeeper, Question, Refusal, password_fits
-from sojourn.live.brokers.warming import load_index_kernels
+from sojourn.live.brokers.warming import Warmer
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_for
 from sojourn.live.links.peers import PeerLinks, Proof
@@ -90,7 +90,7 @@ class Node:
         self._tracer: Tracer | None = None
         self._last_number = 0
         self._flushing = False
-        self._indexing = False
+        self.warmer = Warmer(self.broker)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
         self._checks = asyncio.Semaphore(CHECKS_AT_ONCE_MAX)
@@ -180,8 +180,8 @@ class Node:
         self._carry_out(turn)
         if broker.to_pump and not self._flushing:
             self._schedule()
-        if broker.core.state.filters.wants_index and not self._indexing:
-            self._prepare_index()
+        if self.warmer.is_due:
+            self._begin(self.warmer.warm())
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
 
@@ -256,18 +256,6 @@ class Node:
     def _seal(self, tracer: Tracer) -> None:
         tracer.seal()
         self.loop.call_later(SEAL_S, self._seal, tracer)
-
-    def _prepare_index(self) -> None:
-        """Load the kernels of the filter index in a thread, and use it then."""
-        filters = self.core.state.filters
-        self._indexing = True
-
-        async def prepare() -> None:
-            await self.loop.run_in_executor(None, load_index_kernels)
-            filters.indexed = True
-            filters.wants_index = False
-
-        self._begin(prepare())
 
     def _look_by(self, moment_s: float) -> None:
         """Look at the latest at this moment whether something is due."""

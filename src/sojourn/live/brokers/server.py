@@ -19,7 +19,6 @@ from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, Listening, bind, book_of, true_address, why_not
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
-from sojourn.live.brokers.warming import load_index_kernels
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.tls import for_clients
 from sojourn.live.page.observer import Observer
@@ -62,10 +61,9 @@ class Server:
         """Listen; return the address, which has the true port where 0 was asked for."""
         place = self.config.broker(self.name)
         before = self.book.find(self.name) or Listening(broker=self.name, pid=0, clients="")
-        if self.config.settings(self.name).routes:
-            # The first subscription needs them, and a loop that waits for them serves nobody meanwhile.
-            await asyncio.to_thread(load_index_kernels)
         node = self.node = Node(self.config, self.name, asyncio.get_running_loop(), self.book)
+        if node.warmer.is_due:
+            await node.warmer.warm()
         self._server, address = await self._listen(node, place.listen, before.clients or None, None)
         encrypted: Address | None = None
         if place.listen_tls is not None and self.config.tls is not None:

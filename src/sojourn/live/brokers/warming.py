@@ -1,20 +1,68 @@
-"""Loading what takes a while to load, before it is needed on the loop.
+"""Loading the kernels of the filter index, when a broker has so many filters that it is worth it.
 
-The kernels of the filter index are compiled once a machine and then read from disk, which still takes about a
-second. A broker alone has that done in a thread while it serves, and uses the index from then on; one that
-routes needs it for its first subscription, and loads it before it listens.
+Few brokers ever need them, and they take half a second and more memory than the rest of a broker; so they are
+loaded when there are many filters: before a broker listens if its store has many, else in a thread while it
+goes on serving, trying filters one by one. They are compiled once a machine and then read from disk; of
+several processes that find nothing there one compiles, and the others wait for it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import fcntl
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.interest import Event, Filter
+from sojourn.interest.matcher import Matcher, new_index
+
+if TYPE_CHECKING:
+    from sojourn.mqtt.filter_book import FilterBook
+
+LOCK = "kernels.lock"
+
+_log = logging.getLogger("sojourn.index")
 
 
-def load_index_kernels() -> None:
-    """Do with a small index what a broker does with its own."""
-    from sojourn.interest.index import FilterIndex  # noqa: PLC0415  (this is what takes a while)
+class Warmer:
+    """Sees to the index of one broker."""
 
-    index = FilterIndex()
+    def __init__(self, broker: LiveBroker) -> None:
+        self._has_begun = False
+        self._users: tuple[Matcher | FilterBook, ...] = (broker.core.state.filters,)
+        """Whoever finds filters for the broker."""
+        if broker.network is not None:
+            matcher = broker.network.links.interests.matcher
+            matcher.waits_for_index = True
+            self._users += (matcher,)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the broker needs an index and nobody is about to give it one."""
+        return not self._has_begun and any(user.wants_index for user in self._users)
+
+    async def warm(self) -> None:
+        """Load the kernels beside the loop, and have them used; say so if there are none."""
+        self._has_begun = True
+        if not await asyncio.to_thread(load_index_kernels):
+            _log.warning(
+                "This broker tries its filters one by one, which takes long when there are many: "
+                "pip install 'sojourn[index]'."
+            )
+            return
+        for user in self._users:
+            user.use_index()
+
+
+def load_index_kernels() -> bool:
+    """Do with a small index what a broker does with its own; False where that is not installed."""
+    index = new_index()
+    if index is None:
+        return False
     filters = [
         Filter.parse(text)
         for text in (
@@ -26,8 +74,31 @@ def load_index_kernels() -> None:
             "b",
         )
     ]
-    index.add_many(range(4), filters[:4])
-    for key, wanted in enumerate(filters[4:], 4):
-        index.add(key, wanted)
-    index.match(Event({"n": 2, "s": "x"}, topic="a/b"))
-    index.remove(0)
+    with _alone_at_first():
+        index.add_many(range(4), filters[:4])
+        for key, wanted in enumerate(filters[4:], 4):
+            index.add(key, wanted)
+        index.match(Event({"n": 2, "s": "x"}, topic="a/b"))
+        index.remove(0)
+    return True
+
+
+@contextlib.contextmanager
+def _alone_at_first() -> Iterator[None]:
+    """Be the only process that fills the cache of kernels; who comes meanwhile waits, and then reads it."""
+    from sojourn.interest.index.compiling import cache_folder  # noqa: PLC0415 - loads Numba
+
+    folder = cache_folder()
+    try:
+        lock = None if folder is None else (Path(folder) / LOCK).open("w")
+    except OSError:
+        lock = None
+    if lock is None:
+        yield  # nothing can be kept there, so there is nothing to wait for
+        return
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        yield

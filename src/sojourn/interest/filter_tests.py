@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from sojourn.interest import Conjunction, Filter
+from sojourn.interest.filters import Conjunction, Filter
 from sojourn.interest.values import Scalar, ValueSet
 
 Attributes = Mapping[str, Scalar]

@@ -1,0 +1,169 @@
+"""All sub-commands: where each is, what it is for, and which extra of the package it needs.
+
+They are imported when they are called, and not to be listed: `sojourn --help` knows their first sentences
+from here, and `tests/cli/test_commands.py` holds these to what each command says of itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from sojourn.errors import missing_extra
+
+
+class Command(NamedTuple):
+    """One sub-command."""
+
+    where: str
+    """MODULE:NAME of a function, or of an app of further sub-commands."""
+    summary: str
+    extra: str | None = None
+    """What is to be installed besides the client and the broker."""
+
+
+COMMANDS = {
+    "demo": Command(
+        "sojourn.cli.demo:demo",
+        "Let phones move between six live brokers, and audit what each of them got.",
+        "studies",
+    ),
+    "tour": Command(
+        "sojourn.cli.tour:tour",
+        "Show the system at work: matching by content, a large index, and moving publishers.",
+        "studies",
+    ),
+    "init": Command(
+        "sojourn.cli.init:init",
+        "Write a commented configuration of brokers, and beside it the secret by which they know one another.",
+    ),
+    "serve": Command(
+        "sojourn.cli.serve:serve", "Run a broker that any MQTT 5 client can use, until it is interrupted."
+    ),
+    "pub": Command(
+        "sojourn.cli.pub:pub",
+        "Publish an event, and return when the broker has promised to keep it (QoS 1 and 2).",
+    ),
+    "sub": Command("sojourn.cli.sub:sub", "Print the events that match a filter, until Ctrl-C."),
+    "password": Command(
+        "sojourn.cli.password:password",
+        "Ask for a password and print what belongs into a [[users]] table.",
+    ),
+    "secret": Command(
+        "sojourn.cli.secret:secret",
+        "Write a fresh secret into a file that only you can read.",
+    ),
+    "store": Command(
+        "sojourn.cli.store:app",
+        "Look at a broker's store, mend it, or write out what is in it; the broker must not be running.",
+    ),
+    "filter": Command(
+        "sojourn.cli.filter:app", "Explain filters, the SQL conditions that subscriptions are written in."
+    ),
+    "simulate": Command(
+        "sojourn.cli.simulate:simulate",
+        "Run one scenario of moving publishers, roaming subscribers or a mobile network; show what it cost.",
+        "studies",
+    ),
+    "tree": Command(
+        "sojourn.cli.tree:tree",
+        "Build the publish/subscribe tree of a layout, print its overhead and compare it with the optimum.",
+        "studies",
+    ),
+    "reproduce": Command(
+        "sojourn.cli.reproduce:reproduce",
+        "Measure every claim of a study and write figures, verdicts and report.html.",
+        "studies",
+    ),
+    "check": Command(
+        "sojourn.cli.check:app", "Check that protocols keep their promises, over many seeds.", "studies"
+    ),
+    "audit": Command(
+        "sojourn.cli.audit:audit",
+        "Compare what was delivered with what should have been, for every run of a trace.",
+        "spark",
+    ),
+    "plan": Command(
+        "sojourn.cli.plan:plan",
+        "Tell how many brokers K subscribers need at a mobility and rate, from a measured run.",
+        "spark",
+    ),
+    "bench": Command(
+        "sojourn.cli.bench:bench",
+        "Measure how fast the system is on this machine, beside peers in the same run.",
+        "bench",
+    ),
+}
+
+_OPENS = re.compile(r"\[(?!/?bold\])")
+"""A bracket that is meant, and does not begin one of the few marks that help texts have."""
+
+
+class Commands(TyperGroup):
+    """A group that knows its sub-commands by name, and imports one when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  (the base class gives it)
+        """Return the names of all sub-commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """Return what stands for a sub-command, or None when there is none of that name."""
+        return _Unread(cmd_name, COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the sub-command; say which there are like it, if it is none."""
+        if not self.commands:  # where the base class looks for names like the one that was given
+            self.commands.update({name: _Unread(name, command) for name, command in COMMANDS.items()})
+        return super().resolve_command(ctx, args)
+
+
+class _Unread(TyperCommand):
+    """Stands for a sub-command in lists; becomes the true one when it is called."""
+
+    def __init__(self, name: str, command: Command) -> None:
+        super().__init__(name, help=_OPENS.sub(r"\\[", command.summary))
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Begin the true command."""
+        assert self.name is not None
+        return load(self.name).make_context(info_name, args, parent, **extra)
+
+
+def load(name: str) -> Any:
+    """Import a sub-command; now and when it runs, say what to install where a library is missing."""
+    with _extra_named(name):
+        module, attribute = COMMANDS[name].where.split(":")
+        found = getattr(importlib.import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        alone.command(name)(found)
+        found = alone
+    command: Any = typer.main.get_command(found)
+    command.name = name
+    _mean_brackets(command)
+    command.invoke = _extra_named(name)(command.invoke)
+    return command
+
+
+@contextmanager
+def _extra_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, f"sojourn {name}", COMMANDS[name].extra) from None
+
+
+def _mean_brackets(command: Any) -> None:
+    """Have [[users]] in a help text printed, where Rich would look for a colour of that name."""
+    for one in (command, *command.params):
+        help_text = getattr(one, "help", None)
+        if help_text:
+            one.help = _OPENS.sub(r"\\[", help_text)
+    for inner in getattr(command, "commands", {}).values():
+        _mean_brackets(inner)

@@ -1,0 +1,72 @@
+"""Passwords that are tokens: signed JSON, whose claims say who the bearer is and what it may do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jwt
+import mqtt5
+import msgspec
+
+from sojourn.live.brokers.admission import Refusal, permissions_of, wrong
+from sojourn.live.config import ConfigError, JwtConfig, UserConfig
+from sojourn.mqtt.handshake import Admission
+
+
+class Tokens:
+    """Checks passwords that are tokens."""
+
+    def __init__(self, config: JwtConfig) -> None:
+        self._config = config
+        try:
+            self._key = Path(config.key).read_text().strip()
+        except OSError as error:
+            raise ConfigError(
+                f"The key {config.key} of [security.jwt] cannot be read: {error.strerror}."
+            ) from None
+
+    def ask(self, name: str | None, token: bytes) -> Admission | Refusal:
+        """Decide about a client that brings a token."""
+        config = self._config
+        try:
+            claims = jwt.decode(
+                token,
+                self._key,
+                algorithms=[config.algorithm],
+                audience=config.audience,
+                issuer=config.issuer,
+                options={"require": ["exp", "sub"]},
+            )
+            user = msgspec.convert(claims, TokenUser)
+            if name is not None and name != user.sub:
+                return wrong()
+            return Admission(
+                username=user.sub,
+                attributes=user.attributes,
+                may_state=False,
+                permissions=permissions_of(
+                    UserConfig(
+                        name=user.sub,
+                        password="",
+                        publish=user.publish,
+                        subscribe=user.subscribe,
+                        publish_if=user.publish_if,
+                        subscribe_if=user.subscribe_if,
+                    )
+                ),
+            )
+        except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError) as error:
+            return Refusal(
+                mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD, f"The token is not accepted: {error}."
+            )
+
+
+class TokenUser(msgspec.Struct, frozen=True, kw_only=True):
+    """What a token says of its bearer; other claims are ignored."""
+
+    sub: str
+    attributes: dict[str, str | int | float | bool] = {}
+    publish: list[str] | None = None
+    subscribe: list[str] | None = None
+    publish_if: str | None = None
+    subscribe_if: str | None = None

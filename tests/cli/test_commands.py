@@ -1,0 +1,202 @@
+"""The list of commands: what it says of each, what each loads, and what is said if a library is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sojourn.cli.commands import COMMANDS, load
+from sojourn.errors import LIBRARIES
+
+HEAVY = (
+    "numba",
+    "llvmlite",
+    "numpy",
+    "pyarrow",
+    "pandas",
+    "pyspark",
+    "py4j",
+    "plotly",
+    "scipy",
+    "duckdb",
+    "highspy",
+)
+"""What a client and a broker do without."""
+ENDS_S = 60
+"""Far more than anything here takes."""
+
+RUN = """
+import atexit, json, os, sys
+
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in os.environ.get("REFUSED", "").split():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refusing())
+atexit.register(lambda: open(os.environ["LOADED"], "w").write(json.dumps(list(sys.modules))))
+from sojourn.cli.main import main
+main()
+"""
+"""Runs the command with some libraries refused, and writes down what was loaded in the end."""
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line, run so that what it loads is written down."""
+    return [sys.executable, "-c", RUN, *arguments]
+
+
+def surroundings(folder: Path, refused: str = "") -> dict[str, str]:
+    """The environment of such a run."""
+    return {**os.environ, "LOADED": str(folder / "loaded.json"), "REFUSED": refused}
+
+
+def loaded(folder: Path) -> set[str]:
+    """The heavy libraries that a run has loaded."""
+    modules = json.loads((folder / "loaded.json").read_text())
+    return {name.split(".")[0] for name in modules} & set(HEAVY)
+
+
+def run(folder: Path, *arguments: str, refused: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    environment = surroundings(folder, refused)
+    return subprocess.run(
+        command(*arguments), env=environment, capture_output=True, text=True, timeout=ENDS_S, check=False
+    )
+
+
+@contextmanager
+def broker(folder: Path, *arguments: str, refused: str = "") -> Iterator[tuple[str, int]]:
+    """A broker process; its address and its process id."""
+    environment = surroundings(folder, refused)
+    given = arguments or ("--port", "0", "--addresses", str(folder))
+    with subprocess.Popen(
+        command("serve", *given), env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        found = re.search(r"listens on (mqtt://\S+)", process.stderr.readline())
+        assert found is not None
+        try:
+            yield found[1], process.pid
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(ENDS_S) == 0
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_each_command_says_of_itself(name: str) -> None:
+    """Its summary is the first paragraph of its help."""
+    said = " ".join(load(name).help.split("\n\n")[0].split()).replace("\\[", "[")
+    assert COMMANDS[name].summary == said
+
+
+def test_help_loads_no_command(tmp_path: Path) -> None:
+    """It lists all of them without their libraries, and even without any of ours."""
+    done = run(tmp_path, "--help")
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in COMMANDS)
+    assert "[[users]]" in done.stdout
+    assert loaded(tmp_path) == set()
+    modules = json.loads((tmp_path / "loaded.json").read_text())
+    ours = {name for name in modules if name.startswith("sojourn.")}
+    assert ours == {"sojourn.cli", "sojourn.cli.main", "sojourn.cli.commands", "sojourn.errors"}
+
+
+def test_brackets_of_a_help_text_are_printed(tmp_path: Path) -> None:
+    """Rich would take [[users]] for a mark of its own."""
+    assert "[[users]]" in run(tmp_path, "password", "--help").stdout
+
+
+def test_a_mistyped_command_is_answered_with_its_like(tmp_path: Path) -> None:
+    """As it is with options."""
+    done = run(tmp_path, "serv")
+    assert done.returncode == 2
+    assert "'serve'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("sojourn se", "serve"), ("sojourn serve --ver", "--verbose"), ("sojourn store re", "repair")],
+)
+def test_shells_complete_commands_and_options(words: str, expected: str, tmp_path: Path) -> None:
+    """What a shell asks on TAB is answered with what can follow."""
+    asked = {"_SOJOURN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "import sys; sys.argv[0] = 'sojourn'\n" + textwrap.dedent(RUN)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**surroundings(tmp_path), **asked}, capture_output=True, text=True,
+        timeout=ENDS_S, check=False,
+    )  # fmt: skip
+    assert expected in done.stdout.split()
+    assert loaded(tmp_path) == set()
+
+
+def test_brokers_and_clients_work_without_the_large_libraries(tmp_path: Path) -> None:
+    """With all of them refused an event goes from `pub` over a broker to `sub`; none asks for any."""
+    refused = " ".join(HEAVY)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "pub").mkdir()
+    with broker(tmp_path, refused=refused) as (url, pid):
+        resting_kib = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])  # type: ignore[index]
+        assert resting_kib < 100 * 1024
+        with subprocess.Popen(
+            command("sub", url, "speed > 80", "--count", "1"),
+            env=surroundings(tmp_path / "sub", refused),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as subscriber:
+            assert subscriber.stderr is not None
+            assert "subscribed" in "".join(subscriber.stderr.readline() for _ in range(2))
+            done = run(tmp_path / "pub", "pub", url, "cars/7", '{"speed": 93}', refused=refused)
+            assert (done.returncode, done.stderr) == (0, "")
+            out, _ = subscriber.communicate(timeout=ENDS_S)
+            assert out == 'cars/7 {"speed": 93}\n'
+    assert loaded(tmp_path) == loaded(tmp_path / "sub") == loaded(tmp_path / "pub") == set()
+
+
+def test_a_broker_of_a_network_loads_none_of_them_either(tmp_path: Path) -> None:
+    """One that routes by content, with a page and a store, before anybody has subscribed."""
+    path = tmp_path / "one.toml"
+    text = 'links = [["B1", "B2"]]\n'
+    for name in ("B1", "B2"):
+        text += (
+            f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\nstore = "{name}"\n'
+        )
+        text += 'page = "127.0.0.1:0"\n'
+    path.write_text(text)
+    with broker(tmp_path, str(path), "--broker", "B1"):
+        pass
+    assert loaded(tmp_path) == set()
+
+
+@pytest.mark.parametrize("name", [name for name, one in COMMANDS.items() if one.extra])
+def test_a_missing_library_is_one_sentence(name: str, tmp_path: Path) -> None:
+    """It says what is needed and how to get it."""
+    given = {"bench": ["match"]}.get(name, [])  # what `bench` needs depends on what is measured
+    done = run(tmp_path, name, *given, refused=" ".join(HEAVY))
+    assert done.returncode == 2
+    assert re.fullmatch(
+        rf"sojourn: sojourn {name} needs \w+: pip install 'sojourn\[{COMMANDS[name].extra}\]'\n", done.stderr
+    )
+    assert done.stdout == ""
+
+
+def test_the_audit_says_that_it_needs_spark(tmp_path: Path) -> None:
+    """Whatever of it is imported first."""
+    done = run(tmp_path, "audit", "x", refused="pyspark py4j")
+    assert done.stderr == "sojourn: sojourn audit needs Spark: pip install 'sojourn[spark]'\n"
+
+
+def test_every_large_library_has_an_extra() -> None:
+    """Those that are refused here are those that the sentence knows."""
+    assert set(HEAVY) == set(LIBRARIES)

@@ -1,0 +1,75 @@
+"""Filters tried one by one and found through the index answer alike, and the index comes when it is asked."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sojourn.interest import Event, Filter
+from sojourn.interest.matcher import ONE_BY_ONE_MAX, Matcher
+from tests.interest.languages import filters_of, flat_events
+
+EVENTS = list(flat_events())
+
+
+@given(st.lists(filters_of("a", "b"), min_size=1, max_size=8), st.data())
+@settings(max_examples=60, deadline=None)
+def test_answers_do_not_depend_on_the_way(texts: list[str], data: st.DataObject) -> None:
+    """With and without the index, also when filters come and go between, and when it comes in between."""
+    filters = {number: Filter.parse(text) for number, text in enumerate(texts)}
+    plain, indexed = Matcher(filters), Matcher(filters)
+    assert indexed.use_index()
+    gone = data.draw(st.sets(st.sampled_from(sorted(filters))))
+    late = Matcher(filters)
+    late.match(EVENTS[0])
+    for number in gone:
+        del filters[number]
+    filters[100] = Filter.parse("a > 0")
+    for matcher in (plain, indexed, late):
+        matcher.removed(gone)
+        matcher.added(100)
+    assert late.use_index()
+    for event in EVENTS:
+        expected = sorted(number for number, wanted in filters.items() if wanted.matches(event))
+        assert plain.match(event) == indexed.match(event) == late.match(event) == expected
+
+
+def test_many_filters_ask_for_the_index_and_wait_if_told_to() -> None:
+    """Who must not stand still goes on one by one until told; others take the index when there are many."""
+    filters = {number: Filter.parse(f"n = {number}") for number in range(ONE_BY_ONE_MAX + 1)}
+    patient, hasty = Matcher(filters), Matcher(filters)
+    patient.waits_for_index = True
+    assert [matcher.wants_index for matcher in (patient, hasty)] == [True, True]
+    assert [matcher.match(Event({"n": 7})) for matcher in (patient, hasty)] == [[7], [7]]
+    assert [matcher.wants_index for matcher in (patient, hasty)] == [True, False]
+    assert patient.use_index()
+    assert not patient.wants_index
+    assert patient.match(Event({"n": 7})) == [7]
+    assert not Matcher(dict(list(filters.items())[:-1])).wants_index, "a few are quicker without"
+
+
+@pytest.mark.parametrize("missing", ["numba", "numpy"])
+def test_without_its_libraries_filters_are_tried_one_by_one(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers are the same, and nobody goes on asking for what cannot be had."""
+    for name in list(sys.modules):
+        if name.startswith("sojourn.interest.index"):
+            monkeypatch.delitem(sys.modules, name)
+    usual = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] == missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return usual(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    matcher = Matcher({number: Filter.parse(f"n >= {number}") for number in range(3 * ONE_BY_ONE_MAX)})
+    assert matcher.match(Event({"n": 2})) == [0, 1, 2]
+    assert not matcher.wants_index
+    assert not matcher.use_index()
