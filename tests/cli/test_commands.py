@@ -17,6 +17,7 @@ import pytest
 
 from sojourn.cli.commands import COMMANDS, load
 from sojourn.errors import LIBRARIES
+from sojourn.live.links.secret import write_secret
 
 HEAVY = (
     "numba",
@@ -167,7 +168,8 @@ def test_brokers_and_clients_work_without_the_large_libraries(tmp_path: Path) ->
 def test_a_broker_of_a_network_loads_none_of_them_either(tmp_path: Path) -> None:
     """One that routes by content, with a page and a store, before anybody has subscribed."""
     path = tmp_path / "one.toml"
-    text = 'links = [["B1", "B2"]]\n'
+    assert write_secret(tmp_path / "network.secret")
+    text = 'links = [["B1", "B2"]]\nnetwork = {secret = "network.secret"}\n'
     for name in ("B1", "B2"):
         text += (
             f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\nstore = "{name}"\n'

@@ -41,7 +41,8 @@ COMMANDS = {
     ),
     "init": Command(
         "sojourn.cli.init:init",
-        "Write a commented configuration of brokers, and beside it the secret by which they know one another.",
+        "Write a commented configuration of brokers, and beside it the secret by which they know one "
+        "another.",
     ),
     "serve": Command(
         "sojourn.cli.serve:serve", "Run a broker that any MQTT 5 client can use, until it is interrupted."
