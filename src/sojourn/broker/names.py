@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 from sojourn.interest import Advertisement, Event, Filter
 from sojourn.interest.events import TOPIC
-from sojourn.mqtt.content import parse_advertisement, parse_filter
+from sojourn.mqtt.content import TEXTS_MAX, parse_advertisement, parse_filter
 from sojourn.routing.filter_interests import FilterInterests
 
 TOPICS_MAX = 50_000
@@ -152,7 +153,7 @@ class Names:
 
     def subscription_text(self, number: int) -> str:
         """Return a subscription as text."""
-        return str(self.interests.subs[number])
+        return _text(self.interests.subs[number])
 
     def subscription_number(self, text: str) -> int:
         """Return the number of a subscription, entered if it is new."""
@@ -167,6 +168,12 @@ class Names:
         if text == ANYTHING:
             return self.interests.anything
         return self.interests.advertisement(parse_advertisement(text))
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def _text(wanted: Filter) -> str:
+    """The text of a filter, which is told every neighbour, and again whenever a client moves."""
+    return str(wanted)
 
 
 def _paths(wanted: Filter) -> set[str]:

@@ -229,12 +229,16 @@ class Process:
     def _effects(self, turn: Turn) -> list[tuple[Callable[[Any], None], Any]]:
         """Return what is to be done, one by one in order."""
         effects: list[tuple[Callable[[Any], None], Any]] = []
-        effects += ((self._write, what) for what in turn.writes)
-        effects += ((self._close, what) for what in turn.closes)
-        effects += ((self._write_peer, what) for what in turn.peer_writes)
-        effects += ((self._close_peer, what) for what in turn.peer_closes)
-        effects += ((self._hold, what) for what in turn.holds)
-        effects += ((self._release, what) for what in turn.releases)
+        for do, things in (
+            (self._write, turn.writes),
+            (self._close, turn.closes),
+            (self._write_peer, turn.peer_writes),
+            (self._close_peer, turn.peer_closes),
+            (self._hold, turn.holds),
+            (self._release, turn.releases),
+        ):
+            if things:
+                effects += [(do, what) for what in things]
         for note in turn.notes:
             if note.kind == "handed_off":
                 self.world.counts["hand-offs"] += 1
