@@ -108,14 +108,14 @@ def test_worlds_run_in_several_processes_as_in_one() -> None:
         assert {world.found.spec.seed: world.found.digest for world in worlds} == many
 
 
-def test_restless_clients_go_ten_times_as_often() -> None:
+def test_restless_clients_go_far_more_often() -> None:
     """Among as many faults."""
 
     def steps(what: str, *, restless: bool) -> int:
         scripts = (write_script(Spec(seed=seed, restless=restless)) for seed in range(20))
         return sum(step.what == what for script in scripts for step in script.steps)
 
-    assert steps("go", restless=True) > 6 * steps("go", restless=False)
+    assert steps("go", restless=True) > 5 * steps("go", restless=False)
     assert steps("kill", restless=True) == steps("kill", restless=False)
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 START_S = 1_700_000_000.0
 """The date at which worlds begin."""
-TURN_S = 0.002
-"""How long a loop turn takes at the most."""
 IDLE_S = 1.0
 """How long a process that is to die in the middle of something waits for it."""
 TICK_S_MAX = 60.0
@@ -69,6 +67,7 @@ class Process:
         self.wires: dict[int, ClientWire] = {}
         self.links: dict[str, Link] = {}
         self._draw = random.Random(f"{world.script.spec.seed}/process/{number}")
+        self._turn_s = world.script.spec.pace.turn_s
         self._opened = 0
         self._sent: dict[str, tuple[str, int]] | None = None
         """By neighbour: the stream and number of the last frame when it was killed, all facts being safe."""
@@ -185,7 +184,8 @@ class Process:
     def _schedule(self) -> None:
         if not self._flushing:
             self._flushing = True
-            self.world.clock.plan(self.world.now + TURN_S * self._draw.random(), self._flush, self.lives)
+            within_s = self._turn_s * self._draw.random()
+            self.world.clock.plan(self.world.now + within_s, self._flush, self.lives)
 
     def _flush(self, life: object) -> None:
         broker = self.broker

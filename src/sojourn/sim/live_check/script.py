@@ -33,6 +33,38 @@ QUIET_S = 3.0
 """How long a world lives before the first fault."""
 
 
+class Pace(NamedTuple):
+    """How long clients stay."""
+
+    stay_s: float
+    """The least that one stays before it does something."""
+    patience_s: tuple[float, ...]
+    """How much longer it stays on average; each client draws one of these."""
+    away_s: float
+    """How long it is away on average."""
+    ack_s: tuple[float, ...]
+    """How long it takes to acknowledge, at the most; each client draws one of these."""
+    expiries_s: tuple[int, ...]
+    """How long its session lives without it."""
+    brokers: tuple[int, ...]
+    """How many brokers there may be; each more makes hand-offs dearer."""
+    turn_s: float
+    """How long a loop turn of a broker takes at the most."""
+
+
+CALM = Pace(0.3, (0.4, 1.0, 2.0, 4.0), 3.0, (0.0, 0.05, 1.0), EXPIRIES_S, (2, 3, 3, 4, 4, 5, 6), 0.002)
+RESTLESS = Pace(
+    0.12,
+    (0.04, 0.08, 0.15, 0.3),
+    0.5,
+    (0.0, 0.01, 0.1),
+    (0, 30, *[3_600] * 8),
+    (2, 2, 3, 3, 3, 4, 4, 5, 6),
+    0.005,
+)
+"""A hand-off takes some tens of milliseconds, so here many clients go on before they are welcome."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """What a world is drawn from."""
@@ -46,6 +78,11 @@ class Spec:
     restless: bool = False
     """Whether clients move on about ten times as often, which makes most of the work hand-offs."""
 
+    @property
+    def pace(self) -> Pace:
+        """Return how long clients stay."""
+        return RESTLESS if self.restless else CALM
+
     def command(self) -> str:
         """Return the command that repeats this check."""
         faults = "all" if self.faults == FAULTS else ",".join(self.faults) or "none"
@@ -54,24 +91,6 @@ class Spec:
             f"sojourn check live --first-seed {self.seed} --seeds 1 --seconds {self.seconds:g}"
             f"{brokers} --faults {faults}{' --restless' if self.restless else ''}"
         )
-
-
-class Pace(NamedTuple):
-    """How long clients stay."""
-
-    stay_s: float
-    """The least that one stays before it does something."""
-    patience_s: tuple[float, ...]
-    """How much longer it stays on average; each client draws one of these."""
-    away_s: float
-    """How long it is away on average."""
-    ack_s: tuple[float, ...]
-    """How long it takes to acknowledge, at the most; each client draws one of these."""
-
-
-CALM = Pace(0.3, (0.4, 1.0, 2.0, 4.0), 3.0, (0.0, 0.05, 1.0))
-RESTLESS = Pace(0.08, (0.04, 0.08, 0.15, 0.3), 0.5, (0.0, 0.01, 0.1))
-"""A hand-off takes some tens of milliseconds, so here many clients go on before they are welcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +160,9 @@ class Script:
 def write_script(spec: Spec) -> Script:
     """Return the script of a seed."""
     draw = random.Random(f"{spec.seed}/script")
-    brokers = spec.brokers or draw.choice((2, 3, 3, 4, 4, 5, 6))
+    pace = spec.pace
+    brokers = spec.brokers or draw.choice(pace.brokers)
     links = tuple((draw.randrange(one), one) for one in range(1, brokers))
-    pace = RESTLESS if spec.restless else CALM
     personas = tuple(_persona(draw, number, pace) for number in range(draw.randrange(5, 11)))
     steps: list[Step] = []
     for number in range(len(personas)):
@@ -177,7 +196,7 @@ def write_script(spec: Spec) -> Script:
 def _persona(draw: random.Random, number: int, pace: Pace) -> Persona:
     return Persona(
         name=f"c{number}",
-        expiry_s=draw.choice(EXPIRIES_S),
+        expiry_s=draw.choice(pace.expiries_s),
         says_previous=draw.random() < 0.4,
         says_marks=draw.random() < 0.4,
         numbers_own=draw.random() < 0.3,
