@@ -177,6 +177,8 @@ def test_what_cannot_be_mended_is_left_alone(store: Path) -> None:
     journal = Journal.open(store, broker="B1")
     journal.keep(snapshot())
     journal.close()
+    for one in store.glob("old-*"):
+        one.unlink()
     flipped(store / "snapshot.4", 60)
     with pytest.raises(JournalError, match="cannot be repaired: its snapshot is damaged or missing"):
         sojourn("repair", store)
@@ -321,3 +323,21 @@ def test_a_snapshot_that_nothing_can_replace_is_not_dropped(store: Path) -> None
         sojourn("repair", store)
     (store / "snapshot.1").unlink()
     assert not checked(store)["usable"]
+
+
+def test_a_bad_snapshot_is_mended_by_the_one_before_it(store: Path) -> None:
+    """A check says that nothing is lost; a repair does what the next start would do."""
+    journal = Journal.open(store, broker="B1")
+    journal.keep(snapshot())
+    journal.append(STARTED)
+    journal.commit()
+    journal.close()
+    flipped(store / "snapshot.4", 60)
+    found = checked(store)
+    assert found["usable"]
+    assert "comes back from the snapshot before it, batch 1" in found["problems"][0]["what"]
+    code, output = sojourn("repair", store)
+    assert code == 0
+    assert "went back to the snapshot before, batch 1" in output
+    assert checked(store)["problems"] == []
+    assert starts(store) == (True, 6)

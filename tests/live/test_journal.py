@@ -95,7 +95,8 @@ def test_a_snapshot_takes_the_place_of_what_led_to_it(tmp_path: Path) -> None:
     assert journal.entries == journal.bytes == 0
     turn(journal, b"c")
     journal.close()
-    assert {one.name for one in (tmp_path / "b1").iterdir()} == {"about", "journal.3", "lock", "snapshot.3"}
+    present = {one.name for one in (tmp_path / "b1").iterdir()}
+    assert present == {"about", "journal.3", "lock", "old-journal.1", "snapshot.3"}
     journal = opened(tmp_path)
     state, entries = journal.replay()
     assert (state, list(entries)) == (b"ab", [b"c"])
@@ -221,7 +222,8 @@ def test_a_snapshot_that_was_being_taken_when_the_power_failed_does_no_harm(tmp_
     turn(journal, b"b")
     journal.close()
     assert everything(tmp_path) == (b"a", [b"b"])
-    assert {one.name for one in folder.iterdir()} == {"about", "journal.2", "lock", "snapshot.2"}
+    present = {one.name for one in folder.iterdir()}
+    assert present == {"about", "journal.2", "lock", "old-journal.1", "snapshot.2"}
 
 
 def test_damage_is_refused_with_the_way_out(tmp_path: Path) -> None:
@@ -234,6 +236,7 @@ def test_damage_is_refused_with_the_way_out(tmp_path: Path) -> None:
     turn(journal, b"d")
     journal.close()
     folder = tmp_path / "b1"
+    (folder / "old-journal.1").unlink()
     for name, until in (("journal.2", last), ("snapshot.2", 37)):
         whole = (folder / name).read_bytes()
         for at in range(min(until, len(whole))):
@@ -282,3 +285,76 @@ def test_two_processes_never_share_a_store(tmp_path: Path) -> None:
         opened(tmp_path)
     journal.close()
     opened(tmp_path).close()
+
+
+def generations(path: Path) -> Journal:
+    """A store that has taken two snapshots, and gone on after each."""
+    journal = opened(path)
+    for number in range(1, 7):
+        turn(journal, b"%d" % number)
+        if number in (2, 4):
+            journal.keep(b"state %d" % number)
+    return journal
+
+
+@pytest.mark.parametrize("damage", ["flipped", "deleted", "short", "empty"])
+def test_a_bad_snapshot_costs_nothing_while_the_one_before_it_is_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    """The broker comes back from that, says so in one sentence, and goes on; the bad one is set aside."""
+    generations(tmp_path).close()
+    folder = tmp_path / "b1"
+    assert (folder / "old-snapshot.3").exists()
+    bad = folder / "snapshot.5"
+    whole = bad.read_bytes()
+    damages = {"flipped": whole[:-1] + b"?", "short": whole[:-1], "empty": b""}
+    bad.unlink() if damage == "deleted" else bad.write_bytes(damages[damage])
+    with caplog.at_level(logging.WARNING):
+        found = everything(tmp_path)
+    assert found == (b"state 2", [b"3", b"4", b"5", b"6"])
+    assert "nothing is lost" in caplog.text
+    journal = opened(tmp_path)
+    turn(journal, b"7")
+    journal.keep(b"state 7")
+    journal.close()
+    assert everything(tmp_path) == (b"state 7", [])
+    assert (folder / "damaged-snapshot.5").exists() == (damage != "deleted")
+
+
+@pytest.mark.parametrize("step", range(1, 5))
+def test_a_start_that_is_cut_short_while_it_falls_back_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Whatever was done before the power failed."""
+    generations(tmp_path).close()
+    folder = tmp_path / "b1"
+    (folder / "snapshot.5").write_bytes(b"bad")
+    done = 0
+
+    def counted(name: str) -> None:
+        right = getattr(Path, name)
+
+        def call(self: Path, *arguments: object, **options: object) -> object:
+            nonlocal done
+            done += 1
+            if done == step:
+                raise OSError(5, "power")
+            return right(self, *arguments, **options)
+
+        monkeypatch.setattr(Path, name, call)
+
+    for name in ("replace", "rename", "unlink"):
+        counted(name)
+    with pytest.raises((JournalError, OSError)):
+        everything(tmp_path)
+    monkeypatch.undo()
+    assert everything(tmp_path) == (b"state 2", [b"3", b"4", b"5", b"6"])
+
+
+def test_the_generation_before_makes_room_when_the_disk_is_full(tmp_path: Path) -> None:
+    """It is a luxury."""
+    journal = generations(tmp_path)
+    journal.spend_reserve()
+    journal.close()
+    assert not list((tmp_path / "b1").glob("old-*"))
+    assert everything(tmp_path) == (b"state 4", [b"5", b"6"])

@@ -30,6 +30,7 @@ class Disk:
         self.pending: list[bytes] = []
         self.written: list[bytes] = []
         self.snapshot: bytes | None = None
+        self.is_gone = False
 
     def append(self, entry: bytes) -> None:
         """Take a line."""

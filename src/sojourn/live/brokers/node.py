@@ -169,7 +169,7 @@ class Node:
         now = self._epoch_s + self.loop.time()
         broker = self.broker
         turn = broker.turn(now)
-        if self.keeper is not None and turn.entries:
+        if self.keeper is not None and (turn.entries or self.keeper.is_gone):
             try:
                 fact = self.keeper.commit(broker, turn.entries)
             except NoRoomError as error:
@@ -274,6 +274,8 @@ class Node:
             fact = self.keeper.look_for_room(now)
             if fact is not None:
                 self.tell(fact)
+            if self.keeper.is_gone and not self._flushing:
+                self._schedule()
         moment_s = self.broker.next_moment()
         if moment_s is not None and moment_s <= now:
             self.tell(facts.TimePassed())

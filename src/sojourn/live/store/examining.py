@@ -2,8 +2,8 @@
 
 `examine` reads everything and changes nothing. `repair` first keeps a copy of the whole folder, then gives up
 what cannot be trusted: the journal from its first bad batch on, or a bad snapshot where the journal holds
-everything from the first batch. Whatever came after a bad batch is not replayed, whole or not: the broker it
-would lead to never was.
+everything from the first batch, or from the snapshot before it (`generations.py`). Whatever came after a bad
+batch is not replayed, whole or not: the broker it would lead to never was.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sojourn.broker.records import (
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
+from sojourn.live.store import generations
 from sojourn.live.store.folder import FolderError, StoreFolder
 from sojourn.live.store.journal import JournalError
 
@@ -68,6 +69,8 @@ class Examination(msgspec.Struct, kw_only=True):
     lost_entries: int = 0
     is_from_the_start: bool = False
     """Whether the journal tells of the broker's whole life, so that it needs no snapshot."""
+    falls_back: bool = False
+    """Whether the last snapshot is bad and the one before it is there, so that nothing is lost."""
     leftovers: list[str] = []
     """Files of a snapshot that was being taken; they do no harm."""
     problems: list[Problem] = []
@@ -135,7 +138,7 @@ def _examine_snapshot(folder: StoreFolder, found: Examination) -> None:
         if not found.is_from_the_start and (found.first_batch != 1 or found.entries):
             where = "batch 1" if found.first_batch != 1 else "the start of its broker"
             what = f"the snapshot is missing, and the journal does not begin with {where}"
-            found.problems.append(Problem(file=path.name, what=what))
+            _note_bad_snapshot(folder, found, what)
         return
     data = path.read_bytes()
     found.snapshot_bytes = len(data)
@@ -144,11 +147,21 @@ def _examine_snapshot(folder: StoreFolder, found: Examination) -> None:
         document = read_document(snapshot.state)
         rows = [name for name, _ in rows_of(document)]
     except (RecordError, StateError, LookupError, TypeError, ValueError) as error:
-        found.problems.append(Problem(file=path.name, what=f"{error}".removesuffix(".")))
+        _note_bad_snapshot(folder, found, f"{error}".removesuffix("."))
         return
     found.sessions, found.subscriptions = rows.count("session"), rows.count("subscription")
     found.events = rows.count("message")
     found.broker = found.broker or snapshot.settings.name
+
+
+def _note_bad_snapshot(folder: StoreFolder, found: Examination, what: str) -> None:
+    """Note that a snapshot is bad, which is nothing to a broker that has the one before it."""
+    before = None if LATER in what else generations.whole_before(folder, found.first_batch)
+    if before is not None and folder.segment(found.first_batch).exists():
+        what = f"{what}; the next start comes back from the snapshot before it, batch {before}"
+        found.falls_back = True
+    name = folder.snapshot(found.first_batch).name
+    found.problems.append(Problem(file=name, what=what, is_fatal=not found.falls_back))
 
 
 def _examine_segment(folder: StoreFolder, found: Examination) -> None:
@@ -200,7 +213,7 @@ def repair(folder: StoreFolder, broker: str | None = None) -> Repair:
     _refuse_later_formats(found)
     owner = broker or found.broker
     wrong = {problem.file.partition(".")[0] for problem in found.problems}
-    if "snapshot" in wrong and not found.is_from_the_start:
+    if "snapshot" in wrong and not (found.is_from_the_start or found.falls_back):
         raise JournalError(
             f"The store {found.path} cannot be repaired: its snapshot is damaged or missing, and the journal "
             "does not begin with the start of its broker; restore it from a backup, or choose another path."
@@ -213,12 +226,26 @@ def repair(folder: StoreFolder, broker: str | None = None) -> Repair:
     if "about" in wrong:
         folder.make(owner)
         done.done.append(f"wrote the file about anew, for broker {owner!r}")
+    if found.falls_back:
+        number = generations.fall_back(folder, found.first_batch)
+        done.done.append(f"went back to the snapshot before, batch {number}; the journal holds what followed")
+        return _with_journal_cut(folder, done, broker)
     if "snapshot" in wrong:
         folder.snapshot(1).unlink(missing_ok=True)
         done.done.append("dropped the snapshot; the journal holds everything from the first batch on")
     if "journal" in wrong:
         _cut(folder, found, done)
     folder.sync()
+    return done
+
+
+def _with_journal_cut(folder: StoreFolder, done: Repair, broker: str | None) -> Repair:
+    """Repair what else is wrong with a store that begins with another snapshot now."""
+    found = examine(folder)
+    if any(problem.is_fatal for problem in found.problems):
+        rest = repair(folder, broker)
+        done.done += rest.done
+        done.given_up_entries, done.given_up_bytes = rest.given_up_entries, rest.given_up_bytes
     return done
 
 

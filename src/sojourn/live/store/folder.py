@@ -24,6 +24,8 @@ FORMAT_VERSION = 1
 SQLITE_MAGIC = b"SQLite format 3\0"
 """What the stores of releases before folders began with."""
 
+_SET_ASIDE = ("old-journal.", "old-snapshot.", "damaged-snapshot.")
+"""How files begin that no start reads (`generations.py`)."""
 _NUMBERED = re.compile(r"(journal|snapshot)\.([1-9][0-9]*)\Z")
 
 
@@ -205,7 +207,7 @@ def write_all(file: int, data: bytes, at: int) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    return name in ("about", "lock", "reserve", "about.new") or name.endswith(".new")
+    return name in ("about", "lock", "reserve") or name.endswith(".new") or name.startswith(_SET_ASIDE)
 
 
 def _refuse_other_files(path: Path) -> None:

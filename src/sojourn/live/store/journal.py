@@ -18,6 +18,7 @@ A store is a folder that one process uses at a time:
 | `about` | what the folder is, for which broker, and which release made it; JSON |
 | `journal.N` | the batches from number N on, one a commit (`broker/records.py`) |
 | `snapshot.N` | the state before batch N; none at first, when N is 1 |
+| `old-journal.M`, `old-snapshot.M` | the generation before, in case the snapshot is bad (`generations.py`) |
 | `lock` | held while a process uses the store |
 | `reserve` | room set aside for the day the disk is full |
 
@@ -41,6 +42,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sojourn.broker.records import (
+    LATER,
     SEGMENT_HEAD_BYTES,
     RecordError,
     SegmentReader,
@@ -51,6 +53,7 @@ from sojourn.broker.records import (
     write_snapshot,
 )
 from sojourn.errors import SojournError
+from sojourn.live.store import generations
 from sojourn.live.store.folder import FolderError, StoreFolder, write_all, write_file
 
 MAX_PENDING_BYTES = 64 << 20
@@ -100,7 +103,7 @@ class Journal:
         except FolderError as error:
             raise JournalError(str(error)) from None
         try:
-            journal = cls(folder, folder.first(), power_safe=power_safe)
+            journal = cls(folder, _sound_first(folder), power_safe=power_safe)
             journal._begin()
         except OSError as error:
             folder.close()
@@ -159,6 +162,22 @@ class Journal:
     def replay(self) -> tuple[bytes | None, Iterator[bytes]]:
         """The last snapshot, or None, and the entries committed after it, in order."""
         return self._state(), self._entries()
+
+    def fall_back(self) -> bool:
+        """Begin with the snapshot before the last one, which does not read; say whether there is one."""
+        before = self._first
+        try:
+            number = generations.fall_back(self._folder, before)
+        except OSError as error:
+            raise JournalError(f"The store {self._path} cannot be written: {error.strerror}.") from None
+        if number is None:
+            return False
+        os.close(self._file)
+        self._first = self._next = number
+        self.entries = 0
+        self._begin()
+        _say_fallen_back(self._path, before, number)
+        return True
 
     def _state(self) -> bytes | None:
         snapshot = self._folder.snapshot(self._first)
@@ -245,9 +264,11 @@ class Journal:
             raise JournalError(f"The store {self._path} cannot take a snapshot: {error.strerror}.") from None
         if number != self._first:
             os.close(self._file)
+            before = self._first
             self._file, self._first = file, number
             self._size, self._is_dirty = SEGMENT_HEAD_BYTES, False
             with contextlib.suppress(OSError):  # what stays behind goes with the next snapshot
+                generations.set_aside(folder, before)
                 folder.clear_leftovers(number)
                 folder.sync()
         self._snapshot_bytes = folder.snapshot(number).stat().st_size
@@ -273,6 +294,42 @@ class Journal:
             raise
         return file
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the files were taken away or replaced, so that what is written is written to nowhere."""
+        try:
+            found = self._folder.segment(self._first).stat()
+        except OSError:
+            return True
+        return not os.path.samestat(found, os.fstat(self._file))
+
+    def renew(self, state: bytes, broker: str) -> None:
+        """Begin the store anew where it was, with a snapshot; what is found there instead is moved aside."""
+        number = self._next
+        try:
+            moved = generations.move_aside(self._path)
+            folder = StoreFolder.taken(self._path, broker)
+            write_file(folder.segment(number), segment_head(number))
+            folder.replace(folder.snapshot(number), write_snapshot(number, state))
+            file = os.open(folder.segment(number), os.O_RDWR)
+        except (OSError, FolderError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise JournalError(
+                f"The store {self._path} was taken away and cannot be begun anew: {why}."
+            ) from None
+        _log.error(
+            "The store %s was taken away while the broker ran; it was written anew, and nothing is lost.%s",
+            self._path,
+            "" if moved is None else f" What was there instead is {moved}.",
+        )
+        os.close(self._file)
+        self._folder.close()
+        self._folder, self._file, self._first = folder, file, number
+        self._size, self._is_dirty, self.torn = SEGMENT_HEAD_BYTES, False, False
+        self._snapshot_bytes = folder.snapshot(number).stat().st_size
+        self.entries = self.bytes = 0
+        self._forget_pending()
+
     def reserve(self) -> bool:
         """Set room aside for the day the disk is full; say whether there is any."""
         try:
@@ -290,6 +347,7 @@ class Journal:
         """Give the room that was set aside to the journal."""
         with contextlib.suppress(OSError):
             self._folder.reserve.unlink(missing_ok=True)
+            generations.drop_old(self._folder)
 
     def close(self) -> None:
         """Let the store go; what is pending is not committed."""
@@ -301,3 +359,33 @@ class Journal:
     def _forget_pending(self) -> None:
         self._pending = []
         self._pending_bytes = 0
+
+
+def _sound_first(folder: StoreFolder) -> int:
+    """The number of the last snapshot that is whole, or else of what there is."""
+    first = folder.first()
+    snapshot = folder.snapshot(first)
+    try:
+        if snapshot.exists():
+            read_snapshot(snapshot.read_bytes(), first)
+            return first
+        if first == 1:
+            return first
+    except RecordError as error:
+        if LATER in str(error):  # it is whole, and only this release does not know it
+            return first
+    number = generations.fall_back(folder, first)
+    if number is None:
+        return first
+    _say_fallen_back(folder.path, first, number)
+    return number
+
+
+def _say_fallen_back(path: Path, first: int, number: int) -> None:
+    _log.warning(
+        "The snapshot.%d of the store %s is damaged: the broker comes back from the one before it, batch %d, "
+        "and the journal; nothing is lost.",
+        first,
+        path,
+        number,
+    )

@@ -13,10 +13,14 @@ import logging
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.records import LATER
 from sojourn.broker.settings import Settings
+from sojourn.broker.state_kinds import StateError
 from sojourn.live.store.journal import Journal, JournalError
 
 ROOM_CHECK_S = 2.0
+PRESENCE_S = 1.0
+"""How often it is looked whether the store is still where it was."""
 SNAPSHOT_ENTRIES = 200_000
 SNAPSHOT_BYTES = 64 << 20
 """A snapshot takes the place of the entries when there are so many, or so large."""
@@ -39,6 +43,9 @@ class Keeper:
         self.look_again_s: float | None = None
         """When to look whether there is room again; None while there is."""
         self._next_snapshot_s = 0.0
+        self.is_gone = False
+        """Whether the store was found to be gone; the next commit writes it anew, whatever it brings."""
+        self._next_look_s = 0.0
 
     @classmethod
     def open(
@@ -47,8 +54,7 @@ class Keeper:
         """Open a store, or begin one; return its keeper and the broker that it leaves."""
         journal = Journal.open(path, broker=settings.name, power_safe=power_safe)
         try:
-            snapshot, entries = journal.replay()
-            broker = LiveBroker.revived(settings, life, now, snapshot, entries)
+            broker = _revived(journal, settings, life, now)
         except JournalError:
             journal.close()
             raise
@@ -65,6 +71,9 @@ class Keeper:
     def commit(self, broker: LiveBroker, entries: list[bytes]) -> facts.Remembered | None:
         """Make entries safe before anybody hears of them; return what the broker is to be told."""
         journal = self.journal
+        if self._is_gone(broker.now_s):
+            self._renew(broker)
+            return None
         for entry in entries:
             journal.append(entry)
         try:
@@ -74,6 +83,22 @@ class Keeper:
         if journal.entries > SNAPSHOT_ENTRIES or journal.bytes > SNAPSHOT_BYTES:
             self._take_snapshot(broker)
         return None
+
+    def _is_gone(self, now: float) -> bool:
+        """Look now and then whether the store is still where it was."""
+        if now >= self._next_look_s:
+            self._next_look_s = now + PRESENCE_S
+            self.is_gone = self.is_gone or self.journal.is_gone
+        return self.is_gone
+
+    def _renew(self, broker: LiveBroker) -> None:
+        """Write the store anew, with everything that the broker has in mind."""
+        try:
+            self.journal.renew(broker.snapshot(), broker.settings.name)
+        except JournalError as error:
+            raise NoRoomError(f"{error} The broker ends.") from None
+        self.is_gone = False
+        self.journal.reserve()
 
     def _take_snapshot(self, broker: LiveBroker) -> None:
         """Let a snapshot take the place of the entries; if there is no room for one, they simply stay."""
@@ -100,7 +125,8 @@ class Keeper:
         return facts.StoreFilled(FULL)
 
     def look_for_room(self, now: float) -> facts.Remembered | None:
-        """Look whether there is room again, if it is time; return what the broker is to be told."""
+        """Look whether the store is there, and has room again; return what the broker is to be told."""
+        self._is_gone(now)
         if self.look_again_s is None or now < self.look_again_s:
             return None
         self.look_again_s = now + ROOM_CHECK_S
@@ -113,6 +139,9 @@ class Keeper:
     def close(self, broker: LiveBroker) -> None:
         """Leave a snapshot, so that the next start has nothing to tell again, and close the files."""
         try:
+            if self.journal.is_gone:
+                broker.turn(broker.now_s)
+                self._renew(broker)
             for entry in broker.turn(broker.now_s).entries:  # of a full disk that was noticed at the end
                 self.journal.append(entry)
             self.journal.commit()
@@ -120,6 +149,18 @@ class Keeper:
         except JournalError as error:
             _log.warning("%s The next start reads the journal instead.", error)
         self.journal.close()
+
+
+def _revived(journal: Journal, settings: Settings, life: str, now: float) -> LiveBroker:
+    """Return the broker that a journal leaves; from the snapshot before if the last one makes no broker."""
+    snapshot, entries = journal.replay()
+    try:
+        return LiveBroker.revived(settings, life, now, snapshot, entries)
+    except StateError as error:
+        if LATER in str(error) or not journal.fall_back():
+            raise
+    snapshot, entries = journal.replay()
+    return LiveBroker.revived(settings, life, now, snapshot, entries)
 
 
 def _said(error: Exception) -> str:

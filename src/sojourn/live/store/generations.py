@@ -1,0 +1,107 @@
+"""The snapshot before the last one, with the journal that leads from it to the last, in case that is bad.
+
+| file | what it holds |
+| --- | --- |
+| `old-journal.M` | the batches from number M up to the last snapshot |
+| `old-snapshot.M` | the state before batch M; none if M is 1, the beginning |
+| `damaged-snapshot.N` | a snapshot that did not read, set aside for whoever wants to look at it |
+
+Batches are numbered without gaps, so the old journal and the present one together are one journal that
+follows the old snapshot (`fall_back`). Room is given back when the disk is full (`drop_old`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+from sojourn.broker.records import (
+    SEGMENT_HEAD_BYTES,
+    RecordError,
+    SegmentReader,
+    Verdict,
+    read_snapshot,
+)
+from sojourn.live.store.folder import FolderError, StoreFolder
+
+COPIES_MAX = 1_000
+
+_OLD = re.compile(r"old-(journal|snapshot)\.([1-9][0-9]*)\Z")
+
+
+def _old(folder: StoreFolder, kind: str, number: int) -> Path:
+    return folder.path / f"old-{kind}.{number}"
+
+
+def _numbers(folder: StoreFolder) -> list[int]:
+    """The numbers of the journals that were set aside, ascending."""
+    found = (_OLD.match(one.name) for one in folder.path.iterdir())
+    return sorted(int(one[2]) for one in found if one is not None and one[1] == "journal")
+
+
+def set_aside(folder: StoreFolder, number: int) -> None:
+    """Keep a snapshot and its journal, whose place the next ones have just taken, instead of older ones."""
+    drop_old(folder)
+    folder.segment(number).rename(_old(folder, "journal", number))
+    with contextlib.suppress(FileNotFoundError):  # there is none before the first batch
+        folder.snapshot(number).rename(_old(folder, "snapshot", number))
+
+
+def drop_old(folder: StoreFolder) -> None:
+    """Remove what was set aside."""
+    for one in list(folder.path.iterdir()):
+        if _OLD.match(one.name):
+            one.unlink(missing_ok=True)
+
+
+def whole_before(folder: StoreFolder, first: int) -> int | None:
+    """The number of the generation that leads to batch `first` without a gap; None if there is no such."""
+    for number in reversed(_numbers(folder)):
+        snapshot = _old(folder, "snapshot", number)
+        try:
+            if snapshot.exists():
+                read_snapshot(snapshot.read_bytes(), number)
+            elif number != 1:
+                continue
+            reader = SegmentReader(_old(folder, "journal", number).read_bytes(), number)
+        except (OSError, RecordError):
+            continue
+        for _ in reader:
+            pass
+        if reader.ending.verdict is Verdict.CLEAN and reader.ending.next_number == first:
+            return number
+    return None
+
+
+def fall_back(folder: StoreFolder, first: int) -> int | None:
+    """Make a store whose last snapshot is bad one that begins a generation earlier; return its number.
+
+    Until the bad snapshot is renamed nothing has changed for a start that comes in between.
+    """
+    number = whole_before(folder, first)
+    segment = folder.segment(first)
+    if number is None or not segment.exists():
+        return None
+    batches = segment.read_bytes()[SEGMENT_HEAD_BYTES:]
+    folder.replace(folder.segment(number), _old(folder, "journal", number).read_bytes() + batches)
+    if _old(folder, "snapshot", number).exists():
+        folder.replace(folder.snapshot(number), _old(folder, "snapshot", number).read_bytes())
+    with contextlib.suppress(FileNotFoundError):  # it was deleted
+        folder.snapshot(first).rename(folder.path / f"damaged-snapshot.{first}")
+    folder.sync()
+    segment.unlink()
+    drop_old(folder)
+    return number
+
+
+def move_aside(path: Path) -> Path | None:
+    """Move a folder away that stands where a running broker's store was; return where it is now."""
+    if not path.exists():
+        return None
+    for number in range(1, COPIES_MAX):
+        aside = path.with_name(f"{path.name}.found-{number}")
+        if not aside.exists():
+            path.rename(aside)
+            return aside
+    raise FolderError(f"there are {COPIES_MAX - 1} folders {path.name}.found-… already")
