@@ -24,7 +24,7 @@ class ChannelError(SojournError):
     """The other side broke the rules of a channel; its connection is to be closed."""
 
 
-class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Hello(msgspec.Struct, frozen=True):
     """The first thing either side says on a new connection."""
 
     protocol: int
