@@ -80,6 +80,28 @@ def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
     assert any(line["event"] == "link" and line["peer"] == "B1" and line["up"] for line in lines)
 
 
+def test_one_damaged_store_stops_one_broker(tmp_path: Path) -> None:
+    """The others serve; that one is named with what is wrong and the way out, and given up in the end."""
+    path = two_brokers(tmp_path)
+    store = tmp_path / "stores" / "B1"
+    store.mkdir(parents=True)
+    (store / "about").write_text("no store")
+    command = [*SOJOURN, "serve", str(path), "--all", "--logs", str(tmp_path / "logs")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fleet:
+        assert fleet.stderr is not None
+        said = read_until(fleet.stderr, "Ctrl-C stops them all")
+        assert f"sojourn store repair {store}" in said
+        port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]
+        with Raw(port) as client:
+            assert client.connect("guest").reason_code == 0
+        said += read_until(fleet.stderr, "given up")
+        assert "B1 ended with code 2 and is given up" in said
+        assert "Traceback" not in said
+        fleet.send_signal(signal.SIGTERM)
+        fleet.communicate(timeout=30)
+    assert fleet.returncode == 0
+
+
 def is_link_up(line: str) -> bool:
     """Whether a broker logs there that it is linked with another."""
     entry = json.loads(line)

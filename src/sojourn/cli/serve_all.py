@@ -6,8 +6,8 @@ anew every half second; in a pipe or a service's log only what changes is said.
 
 A broker that ends is started again at once and comes back from its store; the pause before that grows while
 it dies young. It is given up only if it fails by itself, `FAILURES_MAX` times in a row, before it has served
-anybody: that is a broken store or configuration, and no restart mends it. When no broker is left, the command
-ends with an error.
+anybody: that is a broken store or configuration, and no restart mends it. The others serve on meanwhile. When
+no broker is left, or none started at all, the command ends with an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rich.text import Text
 from sojourn.cli.logs import LogFormat
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
-from sojourn.live.brokers.fleet import Fleet, FleetError, last_line
+from sojourn.live.brokers.fleet import START_S, Fleet, FleetError, last_line
 from sojourn.live.config import Config
 from sojourn.live.page.status import Report
 
@@ -138,6 +138,8 @@ class Keeper:
         """
         found: dict[frozenset[str], str] = {}
         for name, one in self.watched.items():
+            if one.given_up or one.failures:
+                continue  # it does not start, and that was said
             if one.report is None:
                 found[frozenset((name,))] = f"of {name}"
                 continue
@@ -145,6 +147,21 @@ class Keeper:
                 if not link.up:
                     found.setdefault(frozenset((name, peer)), f"{name}-{peer}")
         return list(found.values())
+
+    def silent(self) -> list[str]:
+        """The brokers that have neither said where they listen nor failed."""
+        return [
+            name
+            for name, one in self.watched.items()
+            if not (one.failures or one.given_up or self._fleet.listening(name) is not None)
+        ]
+
+    def check_some_start(self) -> None:
+        """Raise what the first broker said if none has started: that is no single broker's trouble."""
+        if not all(one.failures or one.given_up for one in self.watched.values()):
+            return
+        name, one = next(iter(self.watched.items()))
+        raise FleetError(f"The broker {name} ended at once: {one.said}")
 
     @property
     def all_given_up(self) -> bool:
@@ -168,8 +185,8 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
     fleet = Fleet(path, names, logs, options=options, reports=True, addresses=addresses)
     try:
         say(f"starting {len(names)} brokers; their logs are in {logs}")
-        fleet.wait_until_ready()
         keeper = Keeper(fleet, say)
+        wait_for_brokers(keeper, stopped, say)
         if config.links:
             wait_for_links(keeper, stopped, say)
         if not stopped.is_set():
@@ -202,6 +219,22 @@ def _watch(keeper: Keeper, stopped: threading.Event, draw: Callable[[], None]) -
         if looks % DRAW_EVERY == 0:
             draw()
         looks += 1
+
+
+def wait_for_brokers(
+    keeper: Keeper, stopped: threading.Event, say: Callable[[str], None], limit_s: float = START_S
+) -> None:
+    """Wait until every broker listens; one that fails does not keep the others from serving."""
+    since = time.monotonic()
+    is_silent = True
+    while silent := keeper.silent():
+        if is_silent and time.monotonic() - since >= limit_s:
+            is_silent = False
+            say(f"after {limit_s:g} s {', '.join(silent)} does not listen yet; it is waited for")
+        if stopped.wait(HASTE_S):
+            return
+        keeper.look(time.monotonic())
+        keeper.check_some_start()
 
 
 def wait_for_links(

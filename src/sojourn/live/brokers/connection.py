@@ -14,8 +14,6 @@ from sojourn.live.brokers.node import LINGER_S, Node
 
 TURN_BYTES = 131_072
 """What one client may send in a loop turn before the others are looked at."""
-ACCEPT_MARGIN = 100
-"""Connections beyond the limit that are accepted to be told so; the rest are closed at once."""
 
 
 def _ignore(_data: object) -> None:
@@ -54,7 +52,7 @@ class ClientConnection(asyncio.Protocol):
         node = self._node
         self._transport = transport
         self.write = transport.write
-        if len(node.connections) >= node.config.limits.connections_max + ACCEPT_MARGIN:
+        if not node.has_room_for_another():
             transport.abort()
             return
         sock = transport.get_extra_info("socket")

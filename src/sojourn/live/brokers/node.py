@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from sojourn.broker.witnesses import Watcher
     from sojourn.live.brokers.connection import ClientConnection
 
+ACCEPT_MARGIN = 100
+"""Connections beyond the limit that are accepted to be told so; the rest are closed at once."""
 LINGER_S = 5.0
 """How long a connection that is closed may take to read what it was told."""
 CHECKS_AT_ONCE_MAX = 2
@@ -68,6 +70,8 @@ class Node:
         self.doorkeeper = Doorkeeper(config, on_loopback=address.is_loopback)
         proof = proof_for(config, name)
         self.connections: dict[int, ClientConnection] = {}
+        self.files_room: int | None = None
+        """How many connections of clients the limit on open files leaves room for, if that is known."""
         self.failure: SojournError | None = None
         """Why the broker cannot go on; it takes in and does nothing any more."""
         self.on_failure: Callable[[], None] = lambda: None
@@ -126,6 +130,23 @@ class Node:
             self._answer(broker.knocks.pop(0), now)
         if not self._flushing:
             self._schedule()
+
+    def has_room_for_another(self) -> bool:
+        """Whether another connection may be accepted; if not, that is said now and then.
+
+        Files, pages and neighbours need descriptors too, so those are never all given to clients.
+        """
+        count = len(self.connections)
+        if self.files_room is not None and count >= self.files_room:
+            self._seldom.warning(
+                "files",
+                "%s has %d connections, as many as the limit on open files leaves room for: further ones are "
+                "closed at once; raise that limit (ulimit -n)",
+                self.place.name,
+                count,
+            )
+            return False
+        return count < self.config.limits.connections_max + ACCEPT_MARGIN
 
     def opened(self, client: ClientConnection, peer: str) -> int:
         """Take a new connection, and number it."""

@@ -31,6 +31,8 @@ BACKLOG = 1_024
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 SPARE_FILES = 256
 """File descriptors besides those of clients."""
+SPARE_SHARE = 4
+"""Where the system allows few, this part of them is kept for files, pages and neighbours."""
 
 _log = logging.getLogger("sojourn.server")
 
@@ -77,6 +79,7 @@ class Server:
             broker=self.name, pid=os.getpid(), clients=str(address), tls=_text(encrypted), peers=_text(peers)
         )
         await self._show(node, before)
+        node.files_room = files_room()
         self.book.write(self.listening)
         return address
 
@@ -162,6 +165,16 @@ def allow_many_files(wanted: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+
+
+def files_room() -> int | None:
+    """How many files this process may open besides those it has open and those it may need."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        count = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - numbers, and no files
+    except OSError:  # another system
+        return None
+    return max(1, soft - count - min(SPARE_FILES, soft // SPARE_SHARE))
 
 
 OnReady = Callable[[Listening], None]

@@ -197,12 +197,13 @@ def some_of(node: Node, names: list[str]) -> list[tuple[str, float]]:
 
 
 def file_bytes(path: str | None) -> int:
-    """How large a store is on disk: a folder with its files, or a file with its write-ahead log."""
+    """How large a store is on disk."""
     if path is None:
         return 0
-    place = Path(path)
-    files = place.iterdir() if place.is_dir() else (place, Path(path + "-wal"))
-    return sum(_size(file) for file in files)
+    try:
+        return sum(_size(file) for file in Path(path).iterdir())
+    except OSError:  # it was taken away, or too many files are open
+        return 0
 
 
 def _size(path: Path) -> int:
