@@ -95,6 +95,8 @@ def serve(  # noqa: PLR0913 - each is an option of the command
 def sentences(found: Listening) -> list[str]:
     """Say where a broker is to be found."""
     said = [f"broker {found.broker} listens on mqtt://{found.clients} (Ctrl-C stops it)"]
+    ways = (("mqtts", found.tls), ("ws", found.ws), ("wss", found.wss))
+    said += [f"and on {scheme}://{place}" for scheme, place in ways if place is not None]
     if found.page is not None:
         said.append(f"its page is http://{found.page}/")
     if found.metrics is not None:

@@ -43,6 +43,8 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     """The process that wrote this: an older file is told from that of a broker just started."""
     clients: str
     tls: str | None = None
+    ws: str | None = None
+    wss: str | None = None
     peers: str | None = None
     page: str | None = None
     metrics: str | None = None

@@ -66,6 +66,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where clients connect, as HOST:PORT."""
     listen_tls: str | None = None
     """Where clients connect by TLS, as HOST:PORT; needs [tls]."""
+    listen_ws: str | None = None
+    """Where clients connect by WebSockets, as HOST:PORT."""
+    listen_wss: str | None = None
+    """Where clients connect by WebSockets over TLS, as HOST:PORT; needs [tls]."""
     advertised: str | None = None
     """What clients elsewhere are told to use, where that differs."""
     peers: str | None = None
@@ -78,6 +82,17 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The folder that survives a restart; none keeps everything in memory."""
     power_safe: bool = False
     """Whether what is promised also survives the loss of power: every commit then waits for the disk."""
+
+    @property
+    def for_clients(self) -> tuple[str, ...]:
+        """All places where clients connect."""
+        places = (self.listen, self.listen_tls, self.listen_ws, self.listen_wss)
+        return tuple(place for place in places if place is not None)
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Whether only clients of this machine can reach it."""
+        return all(parse_address(place, "an address").is_loopback for place in self.for_clients)
 
 
 class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,6 +165,9 @@ class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     anonymous: bool | None = None
     """Clients without a name: by default only where the broker listens on loopback."""
+    origins: list[str] | None = None
+    """Web pages that may connect by WebSockets, as browsers name them: `https://example.org`, or `*` for all.
+    By default those of the host that the broker is on."""
     clients_state_attributes: bool | None = None
     """Whether a client's own word about its attributes counts: by default only for anonymous ones."""
     jwt: JwtConfig | None = None
@@ -267,7 +285,7 @@ def _has_free_port(config: Config) -> bool:
     places = (
         place
         for broker in config.brokers
-        for place in (broker.listen, broker.listen_tls, broker.peers, broker.page, broker.metrics)
+        for place in (*broker.for_clients, broker.peers, broker.page, broker.metrics)
     )
     return any(parse_address(place, "an address").port == 0 for place in places if place is not None)
 
@@ -301,12 +319,15 @@ def _check_addresses(config: Config, broker: BrokerConfig) -> None:
         ("page", broker.page),
         ("metrics", broker.metrics),
         ("listen_tls", broker.listen_tls),
+        ("listen_ws", broker.listen_ws),
+        ("listen_wss", broker.listen_wss),
     )
     for key, text in places:
         if text is not None:
             parse_address(text, f"{key} of {broker.name}")
-    if broker.listen_tls is not None and config.tls is None:
-        raise ConfigError(f"listen_tls of {broker.name} needs a [tls] table with certificate and key.")
+    for key in ("listen_tls", "listen_wss"):
+        if getattr(broker, key) is not None and config.tls is None:
+            raise ConfigError(f"{key} of {broker.name} needs a [tls] table with certificate and key.")
     encrypts = config.tls is not None and config.tls.peers
     if broker.peers is not None and not encrypts:
         address = parse_address(broker.peers, f"peers of {broker.name}")

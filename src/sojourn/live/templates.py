@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sojourn.errors import SojournError
 
 FIRST_CLIENT_PORT, FIRST_TLS_PORT, FIRST_PEER_PORT, PAGE_PORT = 1883, 8883, 2883, 8080
-FIRST_METRICS_PORT = 9883
+FIRST_METRICS_PORT, FIRST_WS_PORT = 9883, 7883
 
 
 class TemplateError(SojournError):
@@ -74,6 +74,8 @@ covering = true
 # Whether what clients say of their own attributes counts for access policies; without this line only what
 # anonymous ones say does.
 # clients_state_attributes = true
+# Web pages that may connect (see `listen_ws` below); without this line those of the broker's own host.
+# origins = ["https://example.org"]
 
 # Tokens as passwords: their claims say who the bearer is and what it may do.
 # [security.jwt]
@@ -111,6 +113,7 @@ covering = true
 # queue_bytes_max_all = 536870912 # waiting for all clients
 # keep_alive_max_s = 60           # a longer keep-alive is shortened to this
 # session_expiry_max_s = 2592000
+# old_session_expiry_s = 604800   # of MQTT 3.1.1 clients, which cannot say how long theirs is kept
 """
 
 _NETWORK = """\
@@ -132,6 +135,7 @@ _BROKER = """
 name = "B{number}"
 listen = "127.0.0.1:{client_port}"{peers}{page}
 # listen_tls = "127.0.0.1:{tls_port}"
+# listen_ws = "127.0.0.1:{ws_port}"    # WebSockets, for web pages; listen_wss with [tls]
 # metrics = "127.0.0.1:{metrics_port}"
 {store}"""
 
@@ -171,6 +175,7 @@ def template(name: str) -> str:
             client_port=FIRST_CLIENT_PORT + number - 1,
             peers=f'\npeers = "127.0.0.1:{peer_port}"' if found.links else "",
             tls_port=FIRST_TLS_PORT + number - 1,
+            ws_port=FIRST_WS_PORT + number - 1,
             page=_PAGE.format(port=PAGE_PORT) if number == 1 else "",
             metrics_port=FIRST_METRICS_PORT + number - 1,
             store=(_FIRST_STORE if number == 1 else _STORE).format(number=number),

@@ -1,4 +1,4 @@
-"""One client's TCP connection: bytes between the socket and the node, nothing more."""
+"""One client's connection, by TCP or TLS: bytes between the socket and the node, nothing more."""
 
 from __future__ import annotations
 
@@ -51,8 +51,13 @@ class ClientConnection(asyncio.Protocol):
         """Take the connection, unless there are far too many."""
         node = self._node
         self._transport = transport
+<<<<<<< HEAD
         self.write = transport.write
         if not node.has_room_for_another():
+=======
+        self.write = self._writer(transport)
+        if len(node.connections) >= node.config.limits.connections_max + ACCEPT_MARGIN:
+>>>>>>> 2e7f06f (Take clients by WebSockets, and pages of other hosts only where they may)
             transport.abort()
             return
         sock = transport.get_extra_info("socket")
@@ -62,13 +67,22 @@ class ClientConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._number = node.opened(self, str(peer[0]) if isinstance(peer, tuple) else "")
 
+    def _writer(self, transport: asyncio.Transport) -> Callable[[bytes], None]:
+        """What MQTT's bytes are written with; other ways to carry them have their own."""
+        return transport.write
+
+    def _came(self, data: bytes) -> None:
+        """Take what came on the socket."""
+        if self._number and not self._closing:
+            self._node.received(self._number, data)
+
     def data_received(self, data: bytes) -> None:
         """Pass on what came; a client that sends a lot at once waits for the others' turn."""
         if self._number and not self._closing:
             if len(data) >= TURN_BYTES and self._transport is not None:
                 self._transport.pause_reading()
                 self._node.loop.call_soon(self._go_on)
-            self._node.received(self._number, data)
+            self._came(data)
 
     def _go_on(self) -> None:
         """Read again, unless the client does not read itself."""
@@ -116,7 +130,7 @@ class ClientConnection(asyncio.Protocol):
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(reset.fileno())) as rest:
             data = rest.recv(TURN_BYTES, socket.MSG_DONTWAIT)
             if data:
-                self._node.received(self._number, data)
+                self._came(data)
 
     def hold(self) -> None:
         """Read no further: the broker has no room for what the client publishes."""

@@ -66,8 +66,7 @@ class Node:
         """Where the other brokers listen."""
         self.place = config.broker(name)
         self.loop = loop
-        address = parse_address(self.place.listen, "listen")
-        self.doorkeeper = Doorkeeper(config, on_loopback=address.is_loopback)
+        self.doorkeeper = Doorkeeper(config, on_loopback=self.place.is_on_loopback)
         proof = proof_for(config, name)
         self.connections: dict[int, ClientConnection] = {}
         self.files_room: int | None = None

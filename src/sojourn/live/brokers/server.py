@@ -10,6 +10,7 @@ import resource
 import signal
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -50,8 +51,7 @@ class Server:
         self.book = book if book is not None else book_of(config)
         """Where brokers say where they listen: the configuration's folder, unless another is given."""
         self.node: Node | None = None
-        self._server: asyncio.Server | None = None
-        self._tls_server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self.observer: Observer | None = None
         self.listening: Listening | None = None
         """Where it listens, with true ports."""
@@ -66,17 +66,25 @@ class Server:
         node = self.node = Node(self.config, self.name, asyncio.get_running_loop(), self.book)
         if node.warmer.is_due:
             await node.warmer.warm()
-        self._server, address = await self._listen(node, place.listen, before.clients or None, None)
-        encrypted: Address | None = None
-        if place.listen_tls is not None and self.config.tls is not None:
-            tls = for_clients(self.config.tls, self.name)
-            self._tls_server, encrypted = await self._listen(node, place.listen_tls, before.tls, tls)
+        tls = None if self.config.tls is None else for_clients(self.config.tls, self.name)
+        plain, web = partial(ClientConnection, node), self._web(node)
+        address = await self._listen(plain, place.listen, before.clients or None)
+        assert address is not None
+        encrypted = await self._listen(plain, place.listen_tls, before.tls, tls)
+        ws = await self._listen(web, place.listen_ws, before.ws)
+        wss = await self._listen(web, place.listen_wss, before.wss, tls)
         peers: Address | None = None
         if node.links is not None:
             wanted = None if place.peers is None else parse_address(place.peers, "peers")
             peers = await node.links.start(wanted, before.peers)
         self.listening = Listening(
-            broker=self.name, pid=os.getpid(), clients=str(address), tls=_text(encrypted), peers=_text(peers)
+            broker=self.name,
+            pid=os.getpid(),
+            clients=str(address),
+            tls=_text(encrypted),
+            ws=_text(ws),
+            wss=_text(wss),
+            peers=_text(peers),
         )
         await self._show(node, before)
         node.files_room = files_room()
@@ -115,26 +123,42 @@ class Server:
         self._page_servers.append(server)
         return address, None
 
+    def _web(self, node: Node) -> Callable[[], ClientConnection]:
+        """What takes clients by WebSockets."""
+        place = node.place
+        if place.listen_ws is None and place.listen_wss is None:
+            return partial(ClientConnection, node)  # nobody comes that way, so nothing is loaded for it
+        from sojourn.live.brokers.websocket import Gate, WebSocketConnection  # noqa: PLC0415
+
+        gate = Gate(self.config.security.origins, on_loopback=place.is_on_loopback)
+        return partial(WebSocketConnection, node, gate)
+
     async def _listen(
-        self, node: Node, place: str, before: str | None, tls: ssl.SSLContext | None
-    ) -> tuple[asyncio.Server, Address]:
+        self,
+        take: Callable[[], ClientConnection],
+        place: str | None,
+        before: str | None,
+        tls: ssl.SSLContext | None = None,
+    ) -> Address | None:
+        """Listen for clients, if that is wanted; return the true address."""
+        if place is None:
+            return None
         wanted = parse_address(place, "listen")
 
         async def create(host: str, port: int) -> asyncio.Server:
-            return await asyncio.get_running_loop().create_server(
-                lambda: ClientConnection(node), host, port, backlog=BACKLOG, ssl=tls
-            )
+            return await asyncio.get_running_loop().create_server(take, host, port, backlog=BACKLOG, ssl=tls)
 
         try:
-            return await bind(wanted, before, create)
+            server, address = await bind(wanted, before, create)
         except OSError as error:
             raise ListenError(f"{self.name} cannot listen on {wanted}: {why_not(error)}.") from None
+        self._servers.append(server)
+        return address
 
     async def stop(self, reference: str | None = None) -> None:
         """Accept nobody any more, and tell clients where to go."""
-        for server in (self._server, self._tls_server):
-            if server is not None:
-                server.close()
+        for server in self._servers:
+            server.close()
         for page_server in self._page_servers:
             await page_server.stop()
         if self.observer is not None:

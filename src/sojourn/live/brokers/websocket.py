@@ -1,0 +1,174 @@
+"""MQTT over WebSockets (MQTT 5, section 6): the same bytes, in binary frames that cut packets anywhere.
+
+`wsproto` knows the frames; here it is put between a socket and a `ClientConnection`. What came is passed on
+as it comes, not once a frame is whole: so one limit, the session core's, holds for what a client may send
+before it can be read, and a frame may be as long as it likes.
+
+Browsers let any page connect to anywhere, and say in the header Origin which page it is. A `Gate` decides
+whether that page may: by default one that came from the same host as the broker, whatever its port, and for a
+broker that listens on loopback only one of this machine (a name that somebody made point here is not enough).
+Programs that are no browsers send no Origin, and need none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    Ping,
+    RejectConnection,
+    RejectData,
+    Request,
+    TextMessage,
+)
+from wsproto.frame_protocol import CloseReason
+from wsproto.utilities import ProtocolError, RemoteProtocolError
+
+from sojourn.live.brokers.connection import ClientConnection
+from sojourn.live.brokers.node import Node
+from sojourn.live.config import is_loopback
+
+SUBPROTOCOL = "mqtt"
+ANY_ORIGIN = "*"
+FRAME_BYTES = 65_535
+"""The longest frame that is written: small clients keep a whole one in memory."""
+
+
+class Refusal(NamedTuple):
+    """Why there is no WebSocket, as HTTP says it."""
+
+    status: int
+    text: str
+
+
+class Gate:
+    """Decides which WebSockets are opened."""
+
+    def __init__(self, origins: Sequence[str] | None, *, on_loopback: bool) -> None:
+        """Admit pages of these origins, or by default of this host."""
+        self._origins = None if origins is None else {one.rstrip("/").lower() for one in origins}
+        self._on_loopback = on_loopback
+
+    def refusal(self, host: str, origin: str | None, subprotocols: Sequence[str]) -> Refusal | None:
+        """Return why a request is refused, or None."""
+        if SUBPROTOCOL not in subprotocols:
+            return Refusal(400, "Ask for the WebSocket subprotocol mqtt.")
+        if origin is None or self._admits(host, origin.lower()):
+            return None
+        return Refusal(
+            403, f"Pages of {origin[:200]} may not connect; `origins` in [security] names those that may."
+        )
+
+    def _admits(self, host: str, origin: str) -> bool:
+        if self._origins is not None:
+            return ANY_ORIGIN in self._origins or origin in self._origins
+        page, asked = _host_of(origin), _host_of(f"//{host}")
+        if page is None or asked is None:
+            return False
+        if is_loopback(page) and is_loopback(asked):
+            return True
+        return page == asked and not self._on_loopback
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # brackets that hold no address
+        return None
+
+
+class WebSocketConnection(ClientConnection):
+    """A client's connection whose bytes travel in frames."""
+
+    __slots__ = ("_gate", "_is_open", "_wire")
+
+    def __init__(self, node: Node, gate: Gate) -> None:
+        super().__init__(node)
+        self._gate = gate
+        self._wire = WSConnection(ConnectionType.SERVER)
+        self._is_open = False
+        """Whether frames may be written."""
+
+    def _came(self, data: bytes) -> None:
+        """Take what came on the socket."""
+        try:
+            self._wire.receive_data(data)
+            self._take_events()
+        except RemoteProtocolError as error:
+            self._give_up(error.event_hint)
+        except (ProtocolError, UnicodeError):  # a header that is no text, or a frame after the last one
+            self._give_up(RejectConnection(status_code=400))
+
+    def _take_events(self) -> None:
+        payload = bytearray()
+        for event in self._wire.events():
+            if isinstance(event, BytesMessage):
+                payload += event.data
+                continue
+            self._pass_on(payload)
+            if isinstance(event, Request):
+                self._decide(event)
+            elif isinstance(event, Ping):
+                self._send(event.response())
+            elif isinstance(event, CloseConnection):
+                self._give_up(event.response())
+            elif isinstance(event, TextMessage):
+                self._give_up(CloseConnection(code=CloseReason.UNSUPPORTED_DATA, reason="Frames are binary."))
+        self._pass_on(payload)
+
+    def _pass_on(self, payload: bytearray) -> None:
+        """Let the node read what frames held."""
+        if payload:
+            super()._came(bytes(payload))
+            payload.clear()
+
+    def _decide(self, request: Request) -> None:
+        origin = next((value for name, value in request.extra_headers if name == b"origin"), None)
+        refusal = self._gate.refusal(
+            request.host, None if origin is None else origin.decode("latin-1"), request.subprotocols
+        )
+        if refusal is None:
+            self._send(AcceptConnection(subprotocol=SUBPROTOCOL))
+            self._is_open = True
+            return
+        body = refusal.text.encode() + b"\n"
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+        self._send(RejectConnection(status_code=refusal.status, headers=headers, has_body=True))
+        self._send(RejectData(data=body))
+        super().close()
+
+    def _send(self, event: Event) -> None:
+        if self._transport is not None:
+            self._transport.write(self._wire.send(event))
+
+    def _give_up(self, last_word: Event | None) -> None:
+        """End the connection with a word on why, if there is one that still may be said."""
+        self._is_open = False
+        try:
+            if last_word is not None:
+                self._send(last_word)
+        except ProtocolError:
+            pass  # it was said before, or the other side has no ear any more
+        super().close()
+
+    def _writer(self, _transport: asyncio.Transport) -> Callable[[bytes], None]:
+        return self._write
+
+    def _write(self, data: bytes) -> None:
+        """Write MQTT's bytes in frames."""
+        if self._is_open:
+            for at in range(0, len(data), FRAME_BYTES):
+                self._send(BytesMessage(data=data[at : at + FRAME_BYTES]))
+
+    def close(self) -> None:
+        """Close after what was written has been read, or soon."""
+        if not self._closing:
+            self._give_up(CloseConnection(code=CloseReason.NORMAL_CLOSURE) if self._is_open else None)
