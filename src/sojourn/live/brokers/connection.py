@@ -51,13 +51,8 @@ class ClientConnection(asyncio.Protocol):
         """Take the connection, unless there are far too many."""
         node = self._node
         self._transport = transport
-<<<<<<< HEAD
-        self.write = transport.write
-        if not node.has_room_for_another():
-=======
         self.write = self._writer(transport)
-        if len(node.connections) >= node.config.limits.connections_max + ACCEPT_MARGIN:
->>>>>>> 2e7f06f (Take clients by WebSockets, and pages of other hosts only where they may)
+        if not node.has_room_for_another():
             transport.abort()
             return
         sock = transport.get_extra_info("socket")
