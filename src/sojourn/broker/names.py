@@ -121,6 +121,10 @@ class Names:
             self._names[number] = name
         return number
 
+    def known(self, name: str) -> int | None:
+        """Return the number of a client, or None if it was never heard of."""
+        return self._numbers.get(name)
+
     def reindex(self) -> None:
         """Find the numbers again, given the names."""
         self._numbers = {name: number for number, name in self._names.items()}

@@ -195,7 +195,7 @@ CORE = (
             _moments=Rows(_moment),
         ),
         parts="counters tree retained",
-        wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches",
+        wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics",
         finish=_count_filters,
     ),
     Part(Counters, fields("received delivered dropped refused")),

@@ -14,6 +14,7 @@ checked in `packets.py`.
 | `content.py` | attributes, filters, policies and advertisements in MQTT's user properties |
 | `conventions.py` | the names of those properties |
 | `topic_tree.py` | which subscriptions a topic reaches |
+| `topic_counts.py` | how busy each topic is, for people who look |
 | `filter_book.py` | which of many filters a message passes |
 | `retained.py` | the last retained message of each topic |
 | `session.py`, `session_state.py` | what is kept for a client, and the same as plain data |

@@ -271,6 +271,12 @@ class Publisher:
             message.source = f"{message.publisher}@{shared.origin}"
             message.sequence = shared.number(now)
         shared.counters.received += 1
+        counted = shared.topics.rows.get(message.topic)
+        if counted is None:
+            shared.topics.begin(message.topic, now)
+        else:
+            counted[0] += 1
+            counted[1] = now
         if shared.effects.collects:
             shared.effects.published.append(message)
         else:

@@ -12,6 +12,7 @@ from sojourn.mqtt.filter_book import FilterBook
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.retained import Retained
 from sojourn.mqtt.session import Session
+from sojourn.mqtt.topic_counts import TopicCounts
 from sojourn.mqtt.topic_tree import TopicTree
 
 SPARE_MOMENTS = 10_000
@@ -65,6 +66,7 @@ class State:
         live for longer."""
         self.effects = Effects()
         self.counters = Counters()
+        self.topics = TopicCounts()
         self.sessions: dict[str, Session] = {}
         self.connections: dict[int, Connection] = {}
         self.filters = FilterBook()

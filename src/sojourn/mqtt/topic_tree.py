@@ -191,7 +191,7 @@ class TopicTree:
             if len(self._routes) >= ROUTES_MAX:
                 self._routes.clear()
                 self.by_bytes.clear()
-            route = self._routes[topic] = self._find_route(topic)
+            route = self._routes[topic] = self.find(topic)
             if not topic.startswith("$"):
                 self.by_bytes[topic.encode()] = route
         return route
@@ -236,7 +236,8 @@ class TopicTree:
                 break
             del path[depth - 1].below[levels[depth - 1]]
 
-    def _find_route(self, topic: str) -> Route:
+    def find(self, topic: str) -> Route:
+        """Find out what is to be done with messages of a topic, and do not remember it."""
         route = Route(topic)
         by_session = route.by_session
         for owners in self._matching(topic):

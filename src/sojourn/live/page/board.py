@@ -1,27 +1,32 @@
-"""What a page shows: the last report of every broker, hand-offs of the last minute, and a short history.
+"""What a page shows: the last report of every broker, hand-offs of the last minute, and the last hour.
 
 Everything here has a limit: reports are kept one a broker of the configuration, hand-offs and history in
 queues that forget. A broker whose report is older than `FRESH_S` counts as silent, and its numbers are left
-out of the sums.
+out of the sums. Of all clients that brokers name only `DOTS_MAX` are shown on the map, always the same ones.
 """
 
 from __future__ import annotations
 
+import heapq
 import logging
 import math
+import zlib
 from collections import deque
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from sojourn import __version__
 from sojourn.live.config import Config
+from sojourn.live.page.history import History, Moment
 from sojourn.live.page.status import REPORT_BYTES_MAX, Move, Report
 from sojourn.live.seldom import Seldom
 from sojourn.routing.overlay import Overlay
 
 FRESH_S = 4.0
-HISTORY_S = 180
+DOTS_MAX = 600
+"""Clients that are shown on the map of all brokers."""
 MOVES_KEPT = 2_000
 MOVES_SHOWN = 60
 WINDOW_S = 60.0
@@ -44,19 +49,6 @@ class Seen(NamedTuple):
     move: Move
 
 
-class Moment(msgspec.Struct, frozen=True, array_like=True):
-    """The whole network at one moment, as the charts show it."""
-
-    at_s: float
-    published_rate: float
-    delivered_rate: float
-    handoff_rate: float
-    queue_bytes: int
-    clients: int
-    p50_s: float | None
-    p99_s: float | None
-
-
 class Board:
     """The network as one broker sees it."""
 
@@ -67,7 +59,9 @@ class Board:
         self._used = _used_links(config)
         self._heard: dict[str, Heard] = {}
         self._moves: deque[Seen] = deque(maxlen=MOVES_KEPT)
-        self._history: deque[Moment] = deque(maxlen=HISTORY_S)
+        self.history = History()
+        """Of all brokers together."""
+        self.histories = {broker.name: History() for broker in config.brokers}
         self._decode = msgspec.msgpack.Decoder(Report).decode
 
     def read(self, broker: str, body: bytes, now: float) -> None:
@@ -99,20 +93,11 @@ class Board:
 
     def tick(self, now: float) -> None:
         """Note how the network is doing, for the charts."""
-        reports = self.fresh(now).values()
+        reports = self.fresh(now)
         p50_s, p99_s, _ = self.latency(now)
-        self._history.append(
-            Moment(
-                round(now, 2),
-                round(sum(report.published_rate for report in reports), 2),
-                round(sum(report.delivered_rate for report in reports), 2),
-                round(sum(report.handoff_rate for report in reports), 2),
-                sum(report.queue_bytes for report in reports),
-                sum(report.clients for report in reports),
-                p50_s,
-                p99_s,
-            )
-        )
+        self.history.add(_moment(now, list(reports.values()), p50_s, p99_s))
+        for name, report in reports.items():
+            self.histories[name].add(_moment(now, [report]))
 
     def latency(self, now: float) -> tuple[float | None, float | None, int]:
         """The median and the 99th percentile of the last minute's hand-offs, and how many they are."""
@@ -124,23 +109,37 @@ class Board:
     def state(self, now: float) -> dict[str, Any]:
         """All that the page shows, for JSON."""
         p50_s, p99_s, count = self.latency(now)
-        config = self._config
+        config, shown = self._config, self._shown(now)
         return {
             "at_s": round(now, 3),
             "broker": self.name,
             "version": __version__,
             "scheme": config.mobility.subscribers,
             "routing": config.routing.mode,
-            "brokers": [self._broker(broker.name, broker.listen, now) for broker in config.brokers],
+            "brokers": [
+                self._broker(broker.name, broker.listen, now, shown.get(broker.name, []))
+                for broker in config.brokers
+            ],
             "links": [[one, other, (one, other) in self._used] for one, other in config.links],
             "moves": [
                 {"broker": seen.broker, **_named(seen.move)} for seen in list(self._moves)[-MOVES_SHOWN:]
             ],
             "latency": {"p50_s": p50_s, "p99_s": p99_s, "count": count, "window_s": WINDOW_S},
-            "history": list(self._history),
+            "moment": self.history.last,
         }
 
-    def _broker(self, name: str, listen: str, now: float) -> dict[str, Any]:
+    def _shown(self, now: float) -> dict[str, list[tuple[str, float]]]:
+        """By broker: the clients that are shown, of all that brokers name those whose names hash lowest."""
+        named = {name: report.present for name, report in self.fresh(now).items()}
+        if sum(map(len, named.values())) <= DOTS_MAX:
+            return named
+        everyone = ((zlib.crc32(one[0].encode()), name, one) for name, some in named.items() for one in some)
+        shown: dict[str, list[tuple[str, float]]] = {name: [] for name in named}
+        for _, name, one in heapq.nsmallest(DOTS_MAX, everyone):
+            shown[name].append(one)
+        return shown
+
+    def _broker(self, name: str, listen: str, now: float, present: list[tuple[str, float]]) -> dict[str, Any]:
         heard = self._heard.get(name)
         silent_s = None if heard is None else round(max(0.0, now - heard.at_s), 2)
         return {
@@ -148,8 +147,24 @@ class Board:
             "listen": heard.report.listen or listen if heard is not None else listen,
             "state": "unknown" if silent_s is None else "up" if silent_s < FRESH_S else "silent",
             "silent_s": silent_s,
-            "report": None if heard is None else heard.report,
+            "report": None if heard is None else replace(heard.report, moves=[], present=present),
         }
+
+
+def _moment(
+    now: float, reports: list[Report], p50_s: float | None = None, p99_s: float | None = None
+) -> Moment:
+    """How some brokers together are doing."""
+    return Moment(
+        round(now, 2),
+        round(sum(report.published_rate for report in reports), 2),
+        round(sum(report.delivered_rate for report in reports), 2),
+        round(sum(report.handoff_rate for report in reports), 2),
+        sum(report.queue_bytes for report in reports),
+        sum(report.clients for report in reports),
+        p50_s,
+        p99_s,
+    )
 
 
 def _named(move: Move) -> dict[str, Any]:

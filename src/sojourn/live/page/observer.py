@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from sojourn.broker.facts import StatusMade
 from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.node import Node
+from sojourn.live.page.asking import Enquirer, is_talk
 from sojourn.live.page.board import Board
 from sojourn.live.page.status import (
     HANDOFFS_MAX,
@@ -37,6 +39,9 @@ from sojourn.live.page.status import (
 )
 
 EVERY_S = 1.0
+TRAILS_KEPT = 10_000
+"""Hand-offs to this broker that are remembered, for whoever follows one client."""
+TRAIL_S = 3_600.0
 TOLD_FOR_S = 5.0
 """How long a hand-off is in the reports: one that is lost on the way is not missed by the page."""
 INCOMPLETE = "hand-off incomplete"
@@ -59,6 +64,9 @@ class Observer:
         self.listeners: list[Callable[[Report], None]] = []
         """Who is told of every report."""
         self._moves: deque[Move] = deque(maxlen=HANDOFFS_MAX)
+        self._trails: deque[Move] = deque(maxlen=TRAILS_KEPT)
+        """Hand-offs to this broker with clients' whole names, the oldest first."""
+        self.enquirer = Enquirer(node, self.trail)
         self._before = (self.started_s, *self._counts())
         self._timer: asyncio.TimerHandle | None = None
         self._encode = msgspec.msgpack.Encoder().encode
@@ -73,6 +81,7 @@ class Observer:
         """Look no more."""
         if self._timer is not None:
             self._timer.cancel()
+        self.enquirer.stop()
         self.node.watcher = None
 
     def _tick(self) -> None:
@@ -82,6 +91,7 @@ class Observer:
     def look(self) -> None:
         """Make a report and tell it."""
         node = self.node
+        node.core.state.topics.make_room()
         report = self.last = self._report()
         if node.links is not None:
             node.tell(StatusMade(self._encode(report)))
@@ -94,9 +104,16 @@ class Observer:
     # What the network tells ------------------------------------------------------------------------------
 
     def heard(self, broker: str, report: bytes, now: float) -> None:
-        """Another broker told how it is doing."""
-        if self.board is not None:
+        """Another broker told how it is doing, or asks or answers a question."""
+        if is_talk(report):
+            self.enquirer.heard(broker, report)
+        elif self.board is not None:
             self.board.read(broker, report, now)
+
+    def trail(self, client: str) -> list[Move]:
+        """The hand-offs of a client to this broker in the last hour, as far as they are remembered."""
+        since_s = self.node.now() - TRAIL_S
+        return [move for move in self._trails if move.client == client and move.at_s > since_s]
 
     def handed_off(self, handoff: Handoff) -> None:
         """A client that was at another broker has all its events here."""
@@ -105,8 +122,9 @@ class Observer:
         key = (handoff.origin, handoff.how, handoff.complete)
         self.by_origin[key] = self.by_origin.get(key, 0) + 1
         self.incomplete += not handoff.complete
-        name = handoff.client[:NAME_MAX]
-        self._moves.append(Move(name, handoff.origin, handoff.ready_s, took_s, handoff.how, handoff.complete))
+        whole = Move(handoff.client, handoff.origin, handoff.ready_s, took_s, handoff.how, handoff.complete)
+        self._trails.append(whole)
+        self._moves.append(replace(whole, client=handoff.client[:NAME_MAX]))
         _log.debug(
             "hand-off",
             extra={

@@ -430,13 +430,16 @@
 
   // The stream -------------------------------------------------------------------------------------------
 
-  let last = null, lastAt = 0;
+  let last = null, lastAt = 0, past = [];
+  fetch("history").then(function (answer) { return answer.json(); }).then(function (found) { past = found.minutes; });
   function pulse(text, kind) { write("pulse", text); byId("pulse").className = "pill " + kind; }
   function listen() {
     const stream = new EventSource("/stream");
     stream.onmessage = function (message) {
       last = JSON.parse(message.data);
       lastAt = Date.now();
+      if (past.length && last.moment && past[past.length - 1][0] !== last.moment[0]) { past.push(last.moment); }
+      last.history = past = past.slice(-180);
       pulse("live", "good");
       show(last);
     };

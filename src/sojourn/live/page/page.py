@@ -2,9 +2,10 @@
 
 | path | what it is |
 | --- | --- |
-| `/` | the page: one document that asks for nothing but `/stream` |
+| `/`, `/*.js`, `/page.css` | the page and its parts, all of them files of this package |
 | `/stream` | its numbers every second, as server-sent events |
-| `/state` | the same numbers once, as JSON |
+| `/state` | the same numbers once, and the last minutes, as JSON |
+| `/clients`, `/client`, `/filters`, `/topics`, `/who`, `/history` | what people look for (`views.py`) |
 | `/metrics` | Prometheus' text format |
 | `/healthz` | JSON; 200 while the broker lives and can write its store, else 503 and the reasons |
 | `/readyz` | JSON; 200 while it serves, its links are up and it refuses nothing, else 503 and the reasons |
@@ -21,13 +22,11 @@ web site elsewhere cannot read it through a visitor's browser.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -35,9 +34,11 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
+from sojourn.live.page.asking import BusyError
 from sojourn.live.page.metrics import BrokerMetrics
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report, link_states, store_state
+from sojourn.live.page.views import Views
 
 REQUEST_BYTES_MAX = 8_192
 REQUEST_S = 5.0
@@ -46,6 +47,14 @@ STREAMS_MAX = 64
 REQUESTS_MAX = 64
 """Requests under way; the one that has taken longest makes room for another."""
 LOCAL_HOSTS = ("localhost", "::1")
+PARTS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+"""The files of this package that the page is made of, by how their names end, and what they are."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The page runs its own script and asks nobody else."""
+PARAMETERS_MAX = 16
 
 _log = logging.getLogger("sojourn.page")
 
@@ -60,6 +69,9 @@ class Answer(NamedTuple):
     status: str
     kind: str
     body: bytes
+
+
+View = Callable[[Mapping[str, str]], Awaitable[Any]]
 
 
 class PageServer:
@@ -77,6 +89,10 @@ class PageServer:
         self._next: asyncio.Future[None] | None = None
         self._policy = "default-src 'none'"
         self._streams = with_page
+        self._parts: dict[str, Answer] = {}
+        self._views: dict[str, View] = {}
+        self._told = b""
+        """What streams were told last."""
         self._routes: dict[str, Callable[[], Answer]] = {
             "/metrics": lambda: Answer("200 OK", CONTENT_TYPE_LATEST, self._metrics.text()),
             "/healthz": lambda: _verdict(health(observer)),
@@ -85,9 +101,10 @@ class PageServer:
         if with_page:
             assert observer.board is not None, "a page shows the board"
             self._board = observer.board
-            document, self._policy = _document()
-            self._routes["/"] = lambda: Answer("200 OK", "text/html; charset=utf-8", document)
-            self._routes["/state"] = lambda: Answer("200 OK", "application/json", self._state())
+            self._policy = POLICY
+            self._views = Views(observer).paths
+            self._parts = _parts()
+            self._routes["/state"] = lambda: _json(self._state())
 
     async def start(self, before: str | None = None) -> Address:
         """Listen; return the address with the true port.
@@ -139,7 +156,7 @@ class PageServer:
     ) -> None:
         lines = request.decode("latin-1").split("\r\n")
         method, _, rest = lines[0].partition(" ")
-        path = rest.partition(" ")[0].partition("?")[0]
+        path, _, query = rest.partition(" ")[0].partition("?")
         if not self._may_ask(lines[1:]):
             text = b"This page is for this machine only.\n"
             await self._write(writer, Answer("421 Misdirected Request", "text/plain", text))
@@ -149,8 +166,12 @@ class PageServer:
             await self._stream(reader, writer)
         elif path in self._routes:
             await self._write(writer, self._routes[path](), with_body=method == "GET")
+        elif path in self._parts:
+            await self._write(writer, self._parts[path], with_body=method == "GET")
+        elif path in self._views:
+            await self._write(writer, await self._view(path, query), with_body=method == "GET")
         else:
-            paths = [*self._routes, *(["/stream"] if self._streams else [])]
+            paths = [*self._routes, *self._views, *(["/", "/stream"] if self._streams else [])]
             text = f"There are {', '.join(sorted(paths))}.\n".encode()
             await self._write(writer, Answer("404 Not Found", "text/plain", text))
 
@@ -178,6 +199,20 @@ class PageServer:
 
     # What there is to say --------------------------------------------------------------------------------
 
+    async def _view(self, path: str, query: str) -> Answer:
+        """What people look for, or one sentence on why they cannot have it."""
+        try:
+            given = dict(
+                parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX)
+            )
+            return _json(msgspec.json.encode(await self._views[path](given)))
+        except BusyError as error:
+            return _sorry("503 Service Unavailable", str(error))
+        except SojournError as error:
+            return _sorry("400 Bad Request", str(error))
+        except ValueError:
+            return _sorry("400 Bad Request", "The parameters of the request cannot be read.")
+
     async def _stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._watching) >= STREAMS_MAX:
             await self._write(writer, Answer("503 Service Unavailable", "text/plain", b"Too many watch.\n"))
@@ -189,7 +224,8 @@ class PageServer:
         gone: asyncio.Future[Any] = asyncio.ensure_future(reader.read(1))
         try:
             while not (writer.is_closing() or gone.done()):
-                writer.write(b"data: " + self._state() + b"\n\n")
+                self._told = self._told or b"data: " + self._now() + b"\n\n"
+                writer.write(self._told)
                 async with asyncio.timeout(REQUEST_S):
                     await writer.drain()
                 assert self._next is not None
@@ -199,12 +235,17 @@ class PageServer:
             gone.cancel()
 
     def _ticked(self, _report: Report) -> None:
+        self._told = b""  # made again when somebody watches, once for all who do
         if self._next is not None and not self._next.done():
             self._next.set_result(None)
             self._next = asyncio.get_running_loop().create_future()
 
-    def _state(self) -> bytes:
+    def _now(self) -> bytes:
         return msgspec.json.encode(self._board.state(self._observer.node.now()))
+
+    def _state(self) -> bytes:
+        state = self._board.state(self._observer.node.now())
+        return msgspec.json.encode(state | {"history": self._board.history.minutes()})
 
 
 class Verdict(NamedTuple):
@@ -252,18 +293,21 @@ def _is_local(host: str) -> bool:
     return name in LOCAL_HOSTS or name.startswith("127.")
 
 
-def _document() -> tuple[bytes, str]:
-    """The page in one piece, and the policy that lets it run its own script and ask nobody else."""
-    files = resources.files("sojourn.live.page")
-    html, style, script = (
-        files.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
-    )
-    policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
-        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return html.replace("{style}", style).replace("{script}", script).encode(), policy
+def _json(body: bytes) -> Answer:
+    return Answer("200 OK", "application/json", body)
 
 
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def _sorry(status: str, text: str) -> Answer:
+    return Answer(status, "application/json", msgspec.json.encode({"error": text}))
+
+
+def _parts() -> dict[str, Answer]:
+    """The document, and the files that it is made of."""
+    found = {}
+    for file in resources.files("sojourn.live.page").iterdir():
+        kind = PARTS.get(file.name[file.name.rfind(".") :])
+        if kind is not None:
+            found[f"/{file.name}"] = Answer("200 OK", kind, file.read_bytes())
+        elif file.name == "page.html":
+            found["/"] = Answer("200 OK", "text/html; charset=utf-8", file.read_bytes())
+    return found
