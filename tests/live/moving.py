@@ -77,6 +77,22 @@ class Moving:
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(self.servers.pop(number).stop(), self._loop).result(START_S)
 
+    @contextmanager
+    def client(self, name: str, broker: int, topic: str) -> Iterator[None]:
+        """Let one more client be there that stays where it is, from the test's thread."""
+        assert self._loop is not None
+        client = Client(url(self.config, broker), client_id=name)
+
+        async def come() -> None:
+            await client.connect()
+            await client.subscribe(topic=topic)
+
+        asyncio.run_coroutine_threadsafe(come(), self._loop).result(START_S)
+        try:
+            yield
+        finally:
+            asyncio.run_coroutine_threadsafe(client.close(), self._loop).result(START_S)
+
     async def _walk(self, number: int) -> None:
         draw = random.Random(number)
         client = Client(url(self.config, number % 6), client_id=f"phone-{number:03d}")

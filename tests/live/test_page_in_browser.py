@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,6 +14,11 @@ from tests.live.moving import Moving, moving
 ROOT = Path(__file__).parents[2]
 LIVE = "document.documentElement?.dataset.live === 'yes'"
 DOTS = "document.querySelectorAll('#dots .dot').length"
+FILLED = (
+    "[...document.querySelectorAll('main > section:not([hidden]) table')]"
+    ".every(t => t.id === 'trail-table' || t.tBodies[0].rows.length > 0)"
+)
+"""Every table of the view has something in it."""
 NUMBER = "Number(document.getElementById('{}').textContent.replace(/[^0-9.]/g, ''))"
 
 
@@ -47,6 +53,15 @@ def world() -> Iterator[Moving]:
         yield running
 
 
+def go(tab: Any, view: str) -> None:
+    """Show a view, and wait until the page has turned to it."""
+    tab.wait_for(LIVE)
+    tab.value(f"location.hash = {view!r}")
+    name = view.removeprefix("#/").partition("?")[0] or "overview"
+    shown = "client" if name.startswith("clients/") else name
+    tab.wait_for(f"!document.getElementById('view-{shown}').hidden")
+
+
 def test_a_person_sees_clients_move(tab: Any, world: Moving) -> None:
     """Every client is a dot, those that move travel, and the numbers grow; on a desk by day."""
     tab.resize(1360, 900)
@@ -75,12 +90,32 @@ def test_a_person_sees_clients_move(tab: Any, world: Moving) -> None:
     assert all(url.startswith(world.page + "/") for url in tab.requests()), "nobody else is asked"
 
 
+VIEWS = ("#/", "#/clients", "#/clients/phone-003", "#/filters", "#/topics", "#/links", "#/tester?topic=news")
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_every_view_fits_its_window(tab: Any, world: Moving, width: int) -> None:
+    """On a narrow window nothing sticks out in any view, and rows of tables are cards with names."""
+    tab.resize(width, 844)
+    tab.theme("dark")
+    for view in VIEWS:
+        go(tab, view)
+        tab.wait_for(FILLED)
+        assert tab.value("document.documentElement.scrollWidth") <= width, view
+    if width == 390:
+        assert tab.value("getComputedStyle(document.querySelector('nav')).position") == "fixed"
+        go(tab, "#/clients")
+        tab.wait_for("document.querySelectorAll('#clients-table a.client').length > 10")
+        cell = "document.querySelector('#clients-table td:nth-child(2)')"
+        assert tab.value(f"getComputedStyle({cell}, '::before').content") == '"broker"'
+    assert tab.complaints() == []
+
+
 def test_it_fits_a_phone_at_night(tab: Any, world: Moving) -> None:
-    """On a narrow window nothing sticks out, every dot is inside the map, and the ground is dark."""
+    """Every broker is inside the map, the ground is dark, and the reader may turn on the light."""
     tab.resize(390, 844)
     tab.theme("dark")
-    tab.wait_for(LIVE)
-    assert tab.value("document.documentElement.scrollWidth") <= 390
+    go(tab, "#/")
     tab.wait_for(
         "(() => { const box = document.getElementById('map').getBoundingClientRect();"
         "return [...document.querySelectorAll('#nodes .node circle')].every(n => {"
@@ -95,9 +130,117 @@ def test_it_fits_a_phone_at_night(tab: Any, world: Moving) -> None:
     assert tab.complaints() == []
 
 
+def test_a_client_is_found_and_followed(tab: Any, world: Moving) -> None:
+    """Typing a part of a name lists who fits; one of them is followed from broker to broker."""
+    tab.resize(1400, 900)
+    go(tab, "#/")
+    tab.value(
+        "(() => { const find = document.getElementById('find'); find.elements.q.value = 'PHONE-00';"
+        "find.requestSubmit(); })()"
+    )
+    tab.wait_for("document.querySelectorAll('#clients-table a.client').length === 10")
+    names = tab.value("[...document.querySelectorAll('#clients-table a.client')].map(a => a.textContent)")
+    assert names == [f"phone-00{number}" for number in range(10)]
+    tab.value("document.querySelectorAll('#clients-table a.client')[4].click()")
+    tab.wait_for("document.getElementById('client-name').textContent === 'phone-004'")
+    tab.wait_for("!document.getElementById('client-body').hidden")
+    tab.wait_for("document.querySelectorAll('#client-trail .stay').length >= 3")
+    assert tab.value("document.querySelector('#wants-table .code').textContent") == "news"
+    assert "kind = 4" in tab.value("document.getElementById('wants-table').textContent")
+    before = tab.value("document.querySelectorAll('#client-trail .hop').length")
+    tab.wait_for(f"document.querySelectorAll('#client-trail .hop').length > {before}")
+    tab.value("location.hash = '#/'")
+    tab.wait_for("document.querySelectorAll('#dots .followed').length === 1")
+    assert tab.complaints() == []
+
+
+def test_the_tester_says_who_would_get_an_event(tab: Any, world: Moving) -> None:
+    """A topic and a JSON object: the clients whose filter it passes; what is no JSON is said in words."""
+    go(tab, "#/tester")
+    fill = (
+        "(() => {{ const form = document.getElementById('tester-form'); form.elements.topic.value = 'news';"
+        "form.elements.event.value = {!r}; form.requestSubmit(); }})()"
+    )
+    tab.value(fill.format('{"kind": 2}'))
+    tab.wait_for("document.querySelectorAll('#tester-table a.client').length > 0")
+    names = set(tab.value("[...document.querySelectorAll('#tester-table a.client')].map(a => a.textContent)"))
+    assert names <= {"phone-002", "phone-007", "phone-012", "phone-017"}
+    assert "would get this" in tab.value("document.getElementById('tester-summary').textContent")
+    tab.value(fill.format('{"kind": 77}'))
+    tab.wait_for("document.getElementById('tester-summary').textContent === 'Nobody would get this.'")
+    heard = len(tab.complaints())
+    tab.value(fill.format("{kind: 2}"))
+    tab.wait_for("document.getElementById('tester-error').textContent.includes('no JSON')")
+    assert all("400" in said for said in tab.complaints()[heard:]), (
+        "the browser itself logs a refused request"
+    )
+    del tab.events[:]
+
+
+def test_charts_have_axes_and_can_be_read_by_keys(tab: Any, world: Moving) -> None:
+    """Clock times below, values at the side, the hour on demand; arrow keys read one moment."""
+    tab.resize(1400, 900)
+    go(tab, "#/")
+    chart = "document.getElementById('chart-rate')"
+    tab.wait_for(f"{chart}.querySelector('polyline')?.points.numberOfItems > 5")
+    ticks = tab.value(f"[...{chart}.querySelectorAll('.tick')].map(t => t.textContent)")
+    assert "0" in ticks
+    assert any(":" in tick for tick in ticks), ticks
+    tab.value(f"{chart}.focus()")
+    tab.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft", code="ArrowLeft")
+    tab.wait_for("document.querySelector('#now-rate .when') !== null")
+    tab.value("document.activeElement.blur(); document.querySelector('[data-range=\"3600\"]').click()")
+    tab.wait_for(f"{chart}.querySelector('polyline')?.points.numberOfItems >= 1")
+    assert tab.value("document.querySelector('[data-range=\"3600\"]').getAttribute('aria-pressed')") == "true"
+    tab.value(
+        "(() => { const of = document.getElementById('of-broker'); of.value = 'B2';"
+        "of.dispatchEvent(new Event('change')); })()"
+    )
+    tab.wait_for(f"{chart}.querySelector('polyline') !== null")
+    tab.value("document.querySelector('[data-range=\"180\"]').click()")
+    assert tab.complaints() == []
+
+
+def test_explanations_come_with_the_focus_and_go_with_escape(tab: Any, world: Moving) -> None:
+    """What has an explanation can be reached by keys, and is described to screen readers by it."""
+    go(tab, "#/")
+    tab.value("document.querySelector('.tile').focus()")
+    tab.wait_for("!document.getElementById('hint').hidden")
+    assert "connected" in tab.value("document.getElementById('hint').textContent")
+    assert tab.value("document.querySelector('.tile').getAttribute('aria-describedby')") == "hint"
+    tab.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape")
+    tab.wait_for("document.getElementById('hint').hidden")
+    unnamed = tab.value(
+        "[...document.querySelectorAll('button, input, select, textarea')].filter(e =>"
+        "!(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
+    )
+    assert unnamed == []
+
+
+def test_hostile_names_are_text(tab: Any, world: Moving) -> None:
+    """A client whose name is markup, and hides what follows, is shown as text and runs nothing."""
+    name = "<img src=x onerror='window.hit=1'>\u202e\u0007evil"
+    with world.client(name, 1, topic="<b>news</b>/#"):
+        go(tab, "#/clients?q=" + quote("<img"))
+        tab.wait_for("document.querySelectorAll('#clients-table a.client').length === 1")
+        text = tab.value("document.querySelector('#clients-table a.client').textContent")
+        assert text == "<img src=x onerror='window.hit=1'>··evil"
+        tab.value("document.querySelector('#clients-table a.client').click()")
+        tab.wait_for("document.getElementById('wants-table').textContent.includes('<b>news</b>/#')")
+        go(tab, "#/filters?q=b")
+        tab.wait_for("document.getElementById('filters-table').textContent.includes('<b>news</b>/#')")
+        go(tab, "#/")
+        tab.wait_for(
+            "[...document.querySelectorAll('#dots title')].some(t => t.textContent.startsWith('<img'))"
+        )
+        assert tab.value("document.querySelectorAll('main img, main b:not([id])').length") == 0
+        assert tab.value("window.hit === undefined")
+    assert tab.complaints() == []
+
+
 def test_a_broker_that_falls_silent_is_shown(tab: Any, world: Moving) -> None:
     """A broker that stops is marked, its link is down, and the others go on."""
-    tab.wait_for(LIVE)
+    go(tab, "#/")
     world.stop_broker(3)
     tab.wait_for("document.querySelectorAll('#links .link.down').length === 1")
     tab.wait_for("document.querySelectorAll('#nodes .node.silent').length === 1")
