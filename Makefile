@@ -2,19 +2,25 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup check test test-slow fuzz soak demo bench sumo ns3 clean
+.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak demo bench sumo ns3 clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup:  ## make .venv and see to Java 17+
+setup:  ## make .venv with everything, and see to Java 17+
 	@scripts/setup
 
-check: setup  ## ruff, mypy --strict, import directions
+setup-broker:  ## make .venv with what clients and brokers need (some 70 MB)
+	@scripts/setup broker
+
+setup-demo:
+	@scripts/setup demo
+
+check: setup  ## ruff, mypy --strict, import directions, wheel and source archive
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest tests/test_imports.py
+	$(BIN)/python -m pytest tests/test_imports.py tests/test_package.py
 
 test: setup  ## the test suite
 	$(BIN)/python -m pytest -n 2
@@ -30,7 +36,7 @@ fuzz: setup  ## a million mutated filters through the parser, and a million muta
 soak: setup  ## kill -9 every broker of six in turn for five minutes, and look for every acknowledged event
 	$(BIN)/python scripts/kill_brokers.py $(SOAK)
 
-demo: setup  ## see the system at work
+demo: setup-demo  ## see the system at work
 	$(BIN)/sojourn demo
 
 bench: setup  ## every benchmark, as tables

@@ -103,7 +103,7 @@ def _build(folder: Path) -> Path:
     # -w: what it would warn of is how `compare_ns3.cc` comes by AODV's tables, and ns-3's own headers.
     command = ["g++", "-O2", "-w", "-std=c++20", f"-I{root / 'include'}", str(PROGRAM), "-o", str(program)]
     command += [f"-L{libraries}", *linked, f"-Wl,-rpath,{libraries}", "-Wl,--allow-shlib-undefined"]
-    subprocess.run(command, check=True)  # noqa: S603  our own program
+    subprocess.run(command, check=True)
     return program
 
 
@@ -180,7 +180,7 @@ def _ns3(command: list[str], name: str) -> dict[str, Any]:
     """Run the ns-3 program; its numbers with a name behind each."""
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile("w+") as output:
-        child = subprocess.Popen(command, stdout=output)  # noqa: S603
+        child = subprocess.Popen(command, stdout=output)
         peak_mb = _watch(child)
         seconds = time.perf_counter() - started
         if child.returncode != 0:

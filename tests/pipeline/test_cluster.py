@@ -15,7 +15,7 @@ import pandas as pd
 import pyspark
 import pytest
 
-from sojourn.pipeline.session import find_java
+from sojourn.pipeline.java import find_java
 from tests.pipeline.random_traces import audit_by_hand, random_trace
 
 pytestmark = pytest.mark.timeout(900)  # seconds alone, minutes on a machine that others use too

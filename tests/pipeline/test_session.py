@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sojourn.interest.render import SPARK_SETTINGS
-from sojourn.pipeline.session import SparkStartError, find_java, package_zip, spark_session
+from sojourn.pipeline.java import SparkStartError, find_java
+from sojourn.pipeline.session import package_zip, spark_session
 
 
 def _fake_java(home: Path, version: str) -> Path:

@@ -32,12 +32,12 @@ COMMANDS = {
     "demo": Command(
         "sojourn.cli.demo:demo",
         "Let phones move between six live brokers, and audit what each of them got.",
-        "studies",
+        "demo",
     ),
     "tour": Command(
         "sojourn.cli.tour:tour",
         "Show the system at work: matching by content, a large index, and moving publishers.",
-        "studies",
+        "demo",
     ),
     "init": Command(
         "sojourn.cli.init:init",
@@ -52,6 +52,10 @@ COMMANDS = {
         "Publish an event, and return when the broker has promised to keep it (QoS 1 and 2).",
     ),
     "sub": Command("sojourn.cli.sub:sub", "Print the events that match a filter, until Ctrl-C."),
+    "doctor": Command(
+        "sojourn.cli.doctor:doctor",
+        "Look at what Sojourn needs on this machine: Python, Java, ports, kernels, extras and the clock.",
+    ),
     "password": Command(
         "sojourn.cli.password:password",
         "Ask for a password and print what belongs into a [[users]] table.",

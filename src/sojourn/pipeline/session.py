@@ -16,7 +16,6 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -29,10 +28,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import sojourn
-from sojourn.errors import SojournError
 from sojourn.interest.render import SPARK_SETTINGS
+from sojourn.pipeline.java import SparkStartError, find_java
 
-JAVA_MAJOR_MIN = 17
 HEAP_GIB_MIN, HEAP_GIB_MAX = 1.0, 8.0
 HEAP_SHARE = 0.25
 """Of the machine's memory; the Python workers, who hold the filter index, need their part too."""
@@ -54,12 +52,6 @@ TASK_FAILURES_MAX = 4
 
 _CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """These write to standard error what an exception says anyway."""
-
-_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
-
-
-class SparkStartError(SojournError):
-    """Spark cannot start here."""
 
 
 def spark_session(
@@ -106,26 +98,6 @@ def spark_session(
 def is_local(master: str) -> bool:
     """Whether a master is this very process."""
     return master == "local" or master.startswith("local[")
-
-
-def find_java() -> Path:
-    """Return the home of a Java that runs Spark: JAVA_HOME's, the path's, or the one found at set-up."""
-    candidates = []
-    if os.environ.get("JAVA_HOME"):
-        candidates.append(Path(os.environ["JAVA_HOME"]) / "bin" / "java")
-    on_path = shutil.which("java")
-    if on_path:
-        candidates.append(Path(on_path))
-    noted = Path(sys.prefix) / ".java-home"
-    if noted.is_file():
-        candidates.append(Path(noted.read_text().strip()) / "bin" / "java")
-    for java in candidates:
-        if (_java_major(java) or 0) >= JAVA_MAJOR_MIN:
-            return java.resolve().parent.parent
-    raise SparkStartError(
-        f"Spark needs Java {JAVA_MAJOR_MIN} or later: install a runtime (on Debian: apt-get install "
-        "openjdk-17-jre-headless) or set JAVA_HOME to one."
-    )
 
 
 def package_zip() -> Path:
@@ -225,22 +197,6 @@ def _remote_session(settings: Mapping[str, str]) -> SparkSession:
     _apply(spark, {**SQL_SETTINGS, **settings})
     spark.addArtifact(str(package_zip()), pyfile=True)
     return spark
-
-
-# -------------------------------------------------------------------------- Java
-
-
-def _java_major(java: Path) -> int | None:
-    try:
-        asked = subprocess.run(  # noqa: S603  a Java named by the user or the set-up
-            [str(java), "-version"], capture_output=True, text=True, timeout=30, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = _VERSION.search(asked.stderr + asked.stdout)
-    if not found:
-        return None
-    return int(found[2] or 0) if found[1] == "1" else int(found[1])
 
 
 @contextmanager
