@@ -7,6 +7,7 @@ import math
 import random
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import mqtt5
@@ -20,6 +21,7 @@ from sojourn.broker.settings import MobilityConfig, RoutingConfig
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.mqtt import conventions
 from sojourn.mqtt.core import Core
+from sojourn.mqtt.effects import Knock
 
 START_S = 1_700_000_000.0
 ROUNDS_MAX = 10_000
@@ -148,7 +150,7 @@ class Desk:
         """Do what the broker asks for, and hand out what was written."""
         broker, now = self.broker, self.hall.now
         while broker.knocks:
-            broker.handle(facts.ClientAdmitted(broker.knocks.pop(0).number), now)
+            broker.handle(self.hall.admitted(broker.knocks.pop(0)), now)
         turn = broker.turn(now)
         self.store.written += turn.entries
         for peer, data in turn.peer_writes:
@@ -166,11 +168,18 @@ class Desk:
             self.carry_out()
 
 
+def anybody(knock: Knock) -> facts.ClientAdmitted:
+    """Let a client in without a look at its name."""
+    return facts.ClientAdmitted(knock.number)
+
+
 class Hall:
     """Brokers, the links between them, and the time."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, admitted: Callable[[Knock], facts.ClientAdmitted] = anybody) -> None:
         self.config = config
+        self.admitted = admitted
+        """What becomes of a client that knocks, at every broker."""
         self.now = START_S
         self.desks = [Desk(self, broker.name) for broker in config.brokers]
         self.by_name = {desk.name: desk for desk in self.desks}

@@ -16,8 +16,8 @@ from sojourn.broker.channel import Channel
 from sojourn.broker.hello import ChannelError
 from sojourn.live.client.client import Client
 from sojourn.live.client.link import ClientError
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits
 from tests.live.raw_client import BrokerProcess, running_broker
 

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from mqtt5 import ConnectPacket, PublishPacket, QoS
 
+from sojourn.live.brokers.doors import doors_of
 from sojourn.live.brokers.server import Server
 from sojourn.live.brokers.websocket import FRAME_BYTES, Gate
 from sojourn.live.client.client import Client
@@ -288,11 +289,15 @@ def test_websockets_over_tls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["listen_tls", "listen_ws", "listen_wss"])
 def test_nobody_is_anonymous_where_others_can_come_in(key: str) -> None:
-    """One way in that is not on loopback is enough to ask everybody for a name."""
+    """A way in that is not on loopback asks everybody for a name, whatever the others do."""
     config = single_broker(Address("127.0.0.1", 0))
     assert config.brokers[0].is_on_loopback
     (broker,) = config.brokers
-    assert not msgspec.structs.replace(broker, **{key: "0.0.0.0:0"}).is_on_loopback
+    open_to_all = msgspec.structs.replace(broker, **{key: "0.0.0.0:0"})
+    assert not open_to_all.is_on_loopback
+    doors = doors_of(msgspec.structs.replace(config, brokers=[open_to_all]), broker.name)
+    assert not doors[key].anonymous
+    assert all(door.anonymous for other, door in doors.items() if other != key)
 
 
 # Readers that stall ------------------------------------------------------------------------------------

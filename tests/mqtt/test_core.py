@@ -20,10 +20,10 @@ from mqtt5 import (
 )
 
 from sojourn.interest import Filter, TopicPattern
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Turn
-from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import new_message
 from sojourn.mqtt.session import NEVER, Permissions

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from mqtt5 import Will
 
-from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.session_state import SessionState
 from tests.mqtt.world import Client, World
 

@@ -9,9 +9,9 @@ import mqtt5
 from mqtt5 import ConnAckPacket, ConnectPacket, PublishPacket, QoS, SubAckPacket, SubscribePacket, TopicFilter
 
 from sojourn.broker.state_codec import dump_state, load_state
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import State
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.packets import REFUSED_3_1_1
 

@@ -10,10 +10,12 @@ The questions and answers between brokers are the finder's (`mobility/finding.py
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
+from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.links import Links
@@ -22,10 +24,12 @@ from sojourn.broker.settings import Settings
 from sojourn.mobility.finding import Finder, Result
 from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.content import property_values
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.handshake import is_over
 from sojourn.mqtt.packets import decode
+from sojourn.mqtt.rights import FOREIGN, is_owner
 from sojourn.mqtt.session_state import SessionState
 
 DOWN_S = 3.0
@@ -56,20 +60,31 @@ class Arrivals:
         marks = read_marks(property_values(packet.user_properties, conventions.MARKS))
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.links.numbers.get(named[0]) if named else None
-        waiting = Waiting(number, admission, epoch, previous, marks)
-        self.finder.out_of_reach = self._missing(now)
         session = self.core.state.sessions.get(client_id)
-        is_over = session is not None and (packet.clean_start or not session.expiry)
-        if is_over:
+        if session is not None and not is_over(session, now) and not is_owner(admission, session):
+            self.core.refuse(number, ConnectCode.NOT_AUTHORIZED, FOREIGN)
+            return
+        waiting = Waiting(
+            number,
+            admission,
+            epoch,
+            previous,
+            marks,
+            is_clean=packet.clean_start,
+            owned_s=None if session is None else session.owned_s,
+        )
+        self.finder.out_of_reach = self._missing(now)
+        ends_now = session is not None and (packet.clean_start or not session.expiry)
+        if ends_now:
             # It ends under its own epoch: cleared, or with its connection, which this one takes over.
             self.core.end_session(client_id, now)
             self.clients.report(now)
         if client_id in self.core.state.sessions:
             self._enter(client, waiting, self.links.number, None, now)
-        elif not packet.client_id or not self.clients.follows or (is_over and not packet.clean_start):
+        elif not packet.client_id or not self.clients.follows or (ends_now and not packet.clean_start):
             self._enter(client, waiting, None, None, now)
-        elif packet.clean_start:
-            # Wherever there is a session, it ends; nobody waits for that.
+        elif packet.clean_start and (session is not None or not admission.among_others):
+            # Wherever there is a session, it ends; nobody waits for that, as it is the same owner's.
             self.finder.claim(client, epoch, now)
             self._enter(client, waiting, None, None, now)
         else:
@@ -90,19 +105,14 @@ class Arrivals:
                 self._adopt(client, waiting.epoch, previous, state, now)
             return
         before = self.clients.roamers.get(client)
-        self._expect(
-            client, waiting, previous, now, resumes=state is not None or previous == self.links.number
-        )
+        resumes = (state is not None or previous == self.links.number) and not waiting.is_clean
+        self._expect(client, waiting, previous, now, resumes=resumes)
         admission = waiting.admission
         if state is not None:
-            admission = Admission(
-                username=admission.username,
-                attributes=admission.attributes,
-                may_state=admission.may_state,
-                permissions=admission.permissions,
-                state=state,
-            )
+            admission = replace(admission, state=state)
         is_in = self.core.admit(waiting.connection, admission, now)
+        if is_in:
+            self._note_owned(client, waiting)
         self.clients.report(now)
         if is_in:
             return
@@ -148,6 +158,8 @@ class Arrivals:
         if isinstance(message, Find):
             self._on_find(message, sender, now)
         elif message.destination == self.links.number:
+            if message.refused is not None:
+                self._refused(message, now)
             held_epoch, present = self._held(message.client)
             self.finder.answered(message, held_epoch, now, present=present)
         else:
@@ -160,8 +172,80 @@ class Arrivals:
         elif message.destination != self.links.number:
             self.links.forward(message, now)
             return
+        if self._keeps_from(message, now):
+            return
         held_epoch, present = self._held(message.client)
         self.finder.asked(message, held_epoch, now, present=present)
+
+    def _keeps_from(self, message: Find, now: float) -> bool:
+        """Whether a session is somebody else's than the asker's, and stays here; the asker is told.
+
+        Two owners can only have sessions of one client identifier after parts of the network were out of each
+        other's reach. Then the one stays that there was first.
+        """
+        client_id = self.clients.names.client_name(message.client)
+        session = self.core.state.sessions.get(client_id)
+        if session is None or None in (message.owner, session.owner) or message.owner == session.owner:
+            return False
+        if is_over(session, now):
+            return False
+        own, other = (session.owned_s, self.links.number), (message.since_s, message.sender)
+        if message.since_s is not None and other < own:
+            self._dismiss(client_id, now)
+            return False
+        self.finder.sends.append(
+            Found(
+                destination=message.sender,
+                sender=self.links.number,
+                client=message.client,
+                epoch=message.epoch,
+                held_epoch=0,
+                held_at=self.links.number,
+                present=False,
+                holds=False,
+                waits_for=(),
+                holder=self.links.number,
+                state=None,
+                refused=message.owner,
+            )
+        )
+        return True
+
+    def _refused(self, message: Found, now: float) -> None:
+        """Another broker has a session of this client that is somebody else's, and keeps it."""
+        waiting = self.waiting.get(message.client)
+        client_id = self.clients.names.client_name(message.client)
+        session = self.core.state.sessions.get(client_id)
+        if waiting is not None and waiting.admission.owner == message.refused:
+            del self.waiting[message.client]
+            self.finder.abandon(message.client)
+            self.core.refuse(waiting.connection, ConnectCode.NOT_AUTHORIZED, FOREIGN)
+        elif session is not None and session.owner == message.refused:
+            self._dismiss(client_id, now)
+
+    def _dismiss(self, client_id: str, now: float) -> None:
+        """End a session that somebody else has at another broker, and had before."""
+        self.core.dismiss(client_id, Reason.NOT_AUTHORIZED, FOREIGN, now)
+        self.core.end_session(client_id, now)
+        self.clients.report(now)
+
+    def _note_owned(self, client: int, waiting: Waiting) -> None:
+        """Note since when a session is its owner's that ended its own, here or elsewhere, and began anew."""
+        session = self.core.state.sessions.get(self.clients.names.client_name(client))
+        if session is not None and waiting.owned_s is not None:
+            session.owned_s = min(session.owned_s, waiting.owned_s)
+
+    def _signed(self, message: Find | Found) -> Find | Found:
+        """Return a question of this broker with whom it is for."""
+        if not isinstance(message, Find) or message.sender != self.links.number:
+            return message
+        waiting = self.waiting.get(message.client)
+        if waiting is not None:
+            return replace(message, owner=waiting.admission.owner)
+        session = self.core.state.sessions.get(self.clients.names.client_name(message.client))
+        if session is None:
+            return message
+        return replace(message, owner=session.owner, since_s=session.owned_s)
 
     def _held(self, client: int) -> tuple[int | None, bool]:
         """The epoch of a client's session here, None without one, and whether the client is connected."""
@@ -179,7 +263,7 @@ class Arrivals:
             for give in gives:
                 self._give(give.client, give.epoch, give.to, now)
             sends, finder.sends = finder.sends, []
-            for message in sends:
+            for message in map(self._signed, sends):
                 if message.destination == EVERYBODY:
                     self.links.flood(message, None, now)
                 else:
@@ -222,14 +306,18 @@ class Arrivals:
             text = "The same client is connected to another broker."
             self.core.refuse(waiting.connection, ConnectCode.SERVER_BUSY, text)
             return
-        if result.unreachable:
+        if result.unreachable and waiting.is_clean:
+            self.finder.claim(result.client, result.epoch, now)
+        elif result.unreachable:
             names = ", ".join(self.links.names_of[broker] for broker in sorted(result.unreachable))
             text = f"Your session may be at {names}, out of reach at present; try again."
             self.core.refuse(waiting.connection, ConnectCode.SERVER_UNAVAILABLE, text)
             return
         self.given_up += bool(result.given_up)
-        waiting = waiting._replace(epoch=result.epoch)
-        self._enter(result.client, waiting, result.holder if state is not None else None, state, now)
+        owned_s = state.owned_s if state is not None and waiting.is_clean else waiting.owned_s
+        waiting = waiting._replace(epoch=result.epoch, owned_s=owned_s)
+        previous = result.holder if state is not None and not waiting.is_clean else None
+        self._enter(result.client, waiting, previous, state, now)
 
     def _found_late(self, result: Result, state: SessionState | None, now: float) -> None:
         """Something came of a search that nobody waits for any more."""

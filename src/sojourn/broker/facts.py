@@ -24,7 +24,7 @@ import msgspec
 from sojourn.broker.settings import Settings
 from sojourn.interest import Filter, TopicPattern
 from sojourn.interest.values import Scalar
-from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.session import Permissions
 
 
@@ -94,6 +94,9 @@ class ClientAdmitted(Remembered, frozen=True, array_like=True, tag=7):
     subscribe: list[str] | None = None
     publish_if: str | None = None
     subscribe_if: str | None = None
+    owner: str | None = None
+    among_others: bool = False
+    until_s: float | None = None
 
     @classmethod
     def of(cls, connection: int, admission: Admission) -> ClientAdmitted:
@@ -108,6 +111,9 @@ class ClientAdmitted(Remembered, frozen=True, array_like=True, tag=7):
             _texts(given.subscribe),
             None if given.publish_if is None else str(given.publish_if),
             None if given.subscribe_if is None else str(given.subscribe_if),
+            admission.owner,
+            admission.among_others,
+            admission.until_s,
         )
 
     def admission(self) -> Admission:
@@ -123,6 +129,9 @@ class ClientAdmitted(Remembered, frozen=True, array_like=True, tag=7):
             attributes=self.attributes,
             may_state=self.may_state,
             permissions=permissions if any(part is not None for part in permissions) else None,
+            owner=self.owner,
+            among_others=self.among_others,
+            until_s=self.until_s,
         )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Subscription
 from sojourn.routing.effects import CancelTimer, SetTimer
@@ -27,6 +27,10 @@ class Waiting(NamedTuple):
     epoch: int
     previous: int | None
     marks: dict[str, int] | None
+    is_clean: bool = False
+    """Whether it begins anew, and is only looked for lest somebody else has a session of that name."""
+    owned_s: float | None = None
+    """Since when the session that it ended was its owner's; None if there was none."""
 
 
 class Handoff(NamedTuple):

@@ -150,7 +150,11 @@ ROAMING = (
         rebuilt="numbers",
     ),
     Value("wave", Passing, lambda: Passing(0, set()), fields("came_from", silent=SET)),
-    Record("waiting", Waiting, fields("connection epoch previous", admission=REF, marks=NUMBERS)),
+    Record(
+        "waiting",
+        Waiting,
+        fields("connection epoch previous is_clean owned_s", admission=REF, marks=NUMBERS),
+    ),
     Value(
         "search",
         Search,

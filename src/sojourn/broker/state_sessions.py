@@ -36,13 +36,14 @@ from sojourn.broker.state_kinds import Part, Record, Table, Text, Value
 from sojourn.edge.queues import QueuePolicy
 from sojourn.interest import Filter, Policy
 from sojourn.mqtt.acknowledging import Acknowledger
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.content import subscriber_event
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.filter_book import FilterBook
-from sojourn.mqtt.handshake import Admission, Handshake
+from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.retained import Retained, Tombstone
@@ -93,7 +94,12 @@ SESSIONS = (
     Record(
         "admission",
         Admission,
-        fields("username may_state", attributes=NUMBERS, permissions=REF, state=Struct(SessionState)),
+        fields(
+            "username may_state owner among_others until_s",
+            attributes=NUMBERS,
+            permissions=REF,
+            state=Struct(SessionState),
+        ),
     ),
     Value(
         "subscription",
@@ -112,7 +118,8 @@ SESSIONS = (
         Session,
         _blank_session,
         fields(
-            "client_id started_s ended expiry expires_s held thin_at username previous filters queued_bytes "
+            "client_id started_s ended expiry expires_s held thin_at username owner owned_s previous filters "
+            "queued_bytes "
             "inflight_bytes next_id left_s last_number last_unsure will_s reminded_s",
             connection=REF,
             permissions=REF,
@@ -135,6 +142,7 @@ SESSIONS = (
         fields(
             "number peer fresh_id connect have needed deadline_s seen_s keep_alive_s blocked direct "
             "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
+            "until_s "
             "is_old",
             pieces=Pieces(),
             unreleased=SET,
@@ -183,7 +191,7 @@ CORE = (
     Part(
         Core,
         parts="state",
-        wired="effects deliverer subscriber handshake publisher acknowledger kept _unsure",
+        wired="effects deliverer subscriber handshake timekeeper publisher acknowledger kept _unsure",
     ),
     Part(
         State,
@@ -221,7 +229,7 @@ CORE = (
     Part(Subscriber, wired="shared deliverer"),
     Part(Publisher, wired="shared deliverer"),
     Part(Acknowledger, wired="shared effects deliverer"),
-    Part(Handshake, wired="shared deliverer subscriber wills"),
+    Part(Handshake, wired="shared deliverer subscriber reviewer wills"),
 )
 
 TABLE = Table.of(SESSIONS, CORE)

@@ -15,6 +15,7 @@ Whatever a peer sends is checked: it becomes a message or a `WireError`.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, ClassVar, Protocol
 
 import mqtt5
@@ -215,19 +216,30 @@ _TYPES: dict[str, Any] = {
     "everywhere": bool,
     "present": bool,
     "holds": bool,
+    "owner": str | None,
+    "since_s": float | None,
+    "refused": str | None,
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
 _MAY_BE_MISSING = (
     ("marks", int(Kind.MOVED)),
     ("subscriptions", int(Kind.ACTIVATE)),
     ("state", Found.kind),
+    ("owner", Find.kind),
+    ("since_s", Find.kind),
+    ("refused", Found.kind),
 )
 """The fields that a message of some kind may go without."""
+_ADDED = ("owner", "since_s", "refused")
+"""Fields that frames in the journals of earlier builds lack; they are last, and None then."""
 _ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
 
 
 def _frame_type(message_type: Any) -> Any:
-    fields = [(field.name, _TYPES.get(field.name, int)) for field in dataclasses.fields(message_type)]
+    fields: list[Any] = []
+    for field in dataclasses.fields(message_type):
+        default = (None,) if field.name in _ADDED else ()
+        fields.append((field.name, _TYPES.get(field.name, int), *default))
     return msgspec.defstruct(
         f"{message_type.__name__}Frame",
         fields,
@@ -316,6 +328,8 @@ class Wire:
             and not lowest <= value < self._brokers
         ):
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
+        if name == "since_s" and value is not None and not math.isfinite(value):
+            raise WireError(f"A peer sent the date {value}.")
         if name == "client":
             return names.client_number(value)
         if name == "interest":

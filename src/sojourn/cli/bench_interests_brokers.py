@@ -21,8 +21,8 @@ from sojourn.interest.filters import Filter
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.policies import Policy
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits
 from sojourn.routing.messages import Advertise, Subscribe, Unsubscribe
 from sojourn.routing.neighbours import Neighbours

@@ -64,12 +64,21 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: str
     listen: str
     """Where clients connect, as HOST:PORT."""
+    anonymous: bool | None = None
+    """Whether clients without a name are let in at `listen`; by default only if that is on loopback."""
     listen_tls: str | None = None
     """Where clients connect by TLS, as HOST:PORT; needs [tls]."""
+    anonymous_tls: bool | None = None
+    """Whether clients without a name are let in at `listen_tls`; by default only if that is on loopback."""
+    certificates: Literal["ignored", "optional", "required"] = "ignored"
+    """Whether clients prove their names at `listen_tls` by certificates of `client_authority`."""
     listen_ws: str | None = None
     """Where clients connect by WebSockets, as HOST:PORT."""
+    anonymous_ws: bool | None = None
     listen_wss: str | None = None
     """Where clients connect by WebSockets over TLS, as HOST:PORT; needs [tls]."""
+    anonymous_wss: bool | None = None
+    """As `anonymous_tls`, for `listen_wss`; `anonymous_ws` is for `listen_ws`."""
     advertised: str | None = None
     """What clients elsewhere are told to use, where that differs."""
     peers: str | None = None
@@ -108,8 +117,8 @@ class UserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Somebody who may connect."""
 
     name: str
-    password: str
-    """As `sojourn password` prints it; never the password itself."""
+    password: str | None = None
+    """As `sojourn password` prints it, never the password itself; without one only a certificate will do."""
     attributes: dict[str, str | int | float | bool] = {}
     """What access policies are asked about."""
     publish: list[str] | None = None
@@ -131,6 +140,8 @@ class TlsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whose certificates brokers accept from one another."""
     peers: bool = True
     """Whether the links between brokers are encrypted too, and both ends show a certificate."""
+    client_authority: str | None = None
+    """Whose certificates prove the names of clients, where a broker asks for them (`certificates`)."""
 
 
 class JwtConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -164,7 +175,8 @@ class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Who may connect."""
 
     anonymous: bool | None = None
-    """Clients without a name: by default only where the broker listens on loopback."""
+    """Clients without a name, wherever a broker does not say otherwise for one of its addresses; by default
+    they are let in on loopback only."""
     origins: list[str] | None = None
     """Web pages that may connect by WebSockets, as browsers name them: `https://example.org`, or `*` for all.
     By default those of the host that the broker is on."""
@@ -259,8 +271,13 @@ def at_folder(config: Config, folder: Path) -> Config:
     if trace is not None:
         trace = replace(trace, folder=placed(trace.folder))
     if tls is not None:
-        authority = None if tls.authority is None else placed(tls.authority)
-        tls = replace(tls, certificate=placed(tls.certificate), key=placed(tls.key), authority=authority)
+        tls = replace(
+            tls,
+            certificate=placed(tls.certificate),
+            key=placed(tls.key),
+            authority=None if tls.authority is None else placed(tls.authority),
+            client_authority=None if tls.client_authority is None else placed(tls.client_authority),
+        )
     if jwt is not None:
         jwt = replace(jwt, key=placed(jwt.key))
     return replace(
@@ -328,6 +345,7 @@ def _check_addresses(config: Config, broker: BrokerConfig) -> None:
     for key in ("listen_tls", "listen_wss"):
         if getattr(broker, key) is not None and config.tls is None:
             raise ConfigError(f"{key} of {broker.name} needs a [tls] table with certificate and key.")
+    _check_certificates(config, broker)
     encrypts = config.tls is not None and config.tls.peers
     if broker.peers is not None and not encrypts:
         address = parse_address(broker.peers, f"peers of {broker.name}")
@@ -336,6 +354,19 @@ def _check_addresses(config: Config, broker: BrokerConfig) -> None:
                 f"peers of {broker.name} is {broker.peers}, which others can reach: brokers know each other "
                 "by certificate there, so add a [tls] table with an authority."
             )
+
+
+def _check_certificates(config: Config, broker: BrokerConfig) -> None:
+    if broker.certificates == "ignored":
+        return
+    tls = config.tls
+    if broker.listen_tls is None or tls is None or tls.client_authority is None:
+        raise ConfigError(f"certificates of {broker.name} needs listen_tls, and a client_authority in [tls].")
+    if tls.peers and tls.authority == tls.client_authority and config.network.secret is None:
+        raise ConfigError(
+            "In [tls] the client_authority is that of the brokers too, so that a client with a broker's name "
+            "could pose as one: use two authorities, or name a `secret` in [network]."
+        )
 
 
 def _check_links(links: list[tuple[str, str]], names: list[str]) -> None:

@@ -68,8 +68,8 @@ mode = "content"
 covering = true
 
 [security]
-# Clients without a user name are let in where a broker listens on loopback only. To let them in elsewhere
-# too, say so:
+# Clients without a user name are let in where a broker listens on loopback only, each address by itself. To
+# let them in elsewhere too, say so here, or for one address at its broker below:
 # anonymous = true
 # Whether what clients say of their own attributes counts for access policies; without this line only what
 # anonymous ones say does.
@@ -96,6 +96,7 @@ covering = true
 # key = "certificates/{{broker}}.key"
 # authority = "certificates/brokers.pem"   # whose certificates brokers accept from one another
 # peers = true                             # whether the links between brokers are encrypted too
+# client_authority = "certificates/clients.pem"   # whose certificates prove names of clients
 
 # What happened, as tables that `sojourn audit FOLDER` reads.
 # [trace]
@@ -134,8 +135,12 @@ _BROKER = """
 [[brokers]]
 name = "B{number}"
 listen = "127.0.0.1:{client_port}"{peers}{page}
+# anonymous = true              # whether clients without a name come in here, on loopback by default
 # listen_tls = "127.0.0.1:{tls_port}"
+# anonymous_tls = true
+# certificates = "optional"     # clients of `listen_tls` prove their names by certificates; or "required"
 # listen_ws = "127.0.0.1:{ws_port}"    # WebSockets, for web pages; listen_wss with [tls]
+# anonymous_ws = true
 # metrics = "127.0.0.1:{metrics_port}"
 {store}"""
 

@@ -118,6 +118,10 @@ class Finder:
         if self._others:
             self._find(client, EVERYBODY, epoch)
 
+    def abandon(self, client: int) -> None:
+        """Look for a client no longer: it was sent away. What was asked is answered all the same."""
+        self._searches.pop(client, None)
+
     def _begin(self, client: int, epoch: int, now: float) -> Trail:
         """Note a new connection here."""
         trail = self._trail(client, now)

@@ -20,6 +20,11 @@ class Find:
     sender: int
     client: int
     epoch: int
+    owner: str | None = None
+    """Who is connected under it: a session of somebody else is not given. None where the sender cannot say;
+    whoever is given a session then looks whose it is."""
+    since_s: float | None = None
+    """Since when there is a session of that owner with the sender; None if the client waits for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,8 @@ class Found:
     who may have passed on what came too late for itself."""
     state: bytes | None
     """The session, which is the asker's from now on."""
+    refused: str | None = None
+    """The owner in the question, if the session here is somebody else's and stays: it may have none."""
 
 
 class Result(NamedTuple):

@@ -49,6 +49,7 @@ class Connection:
         "session",
         "state",
         "unreleased",
+        "until_s",
         "window",
     )
 
@@ -91,6 +92,8 @@ class Connection:
         """Whether reason strings are sent in every packet."""
         self.unreleased: set[int] = set()
         """Packet identifiers of QoS 2 messages that came on it and were not released yet."""
+        self.until_s: float | None = None
+        """When what its client proved its name by runs out; None for never."""
         self.numbered = False
         """Whether the client asked for the source and number of every event (`conventions.py`)."""
 

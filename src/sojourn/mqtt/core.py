@@ -32,11 +32,12 @@ from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.mqtt.acknowledging import Acknowledger
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC
 from sojourn.mqtt.delivery import Deliverer
-from sojourn.mqtt.handshake import Admission, Handshake
+from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.mqtt3 import connect_of, is_connect, packets_of, without_password
@@ -57,6 +58,7 @@ from sojourn.mqtt.session import Session
 from sojourn.mqtt.session_state import SessionState
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
+from sojourn.mqtt.timekeeping import Timekeeper
 
 PINGRESP = b"\xd0\x00"
 PLAIN_PUBACK = PUBACK << 4
@@ -88,6 +90,7 @@ class Core:
         self.deliverer = Deliverer(self.state)
         self.subscriber = Subscriber(self.state, self.deliverer)
         self.handshake = Handshake(self.state, self.deliverer, self.subscriber)
+        self.timekeeper = Timekeeper(self.state, self.handshake)
         self.publisher = Publisher(self.state, self.deliverer)
         self.acknowledger = Acknowledger(self.state, self.deliverer)
         self.kept: list[tuple[int, bytes]] | None = None
@@ -231,7 +234,7 @@ class Core:
 
     def time_passed(self, now: float, silent: Sequence[int] | None = None) -> list[int]:
         """Do what is due; return who was found silent, which is to be given when that is told again."""
-        closed = self.handshake.time_passed(now, silent)
+        closed = self.timekeeper.time_passed(now, silent)
         self._settle(now)
         return closed
 
@@ -282,6 +285,15 @@ class Core:
             said = text or "Use another server."
             self.handshake.dismiss(session.connection, reason, said, now, reference)
             self._settle(now)
+
+    def dismiss(self, client_id: str, reason: Reason, text: str, now: float) -> bool:
+        """Send a client away; its session stays. Return whether it was here."""
+        session = self.state.sessions.get(client_id)
+        if session is None or session.connection is None:
+            return False
+        self.handshake.dismiss(session.connection, reason, text, now)
+        self._settle(now)
+        return True
 
     def stop(self, reference: str | None, now: float) -> None:
         """Tell all clients that the broker stops, and where to go if there is a place."""

@@ -12,7 +12,7 @@ brokers have for clients on the move, and a session drops nothing of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from mqtt5 import PubRelPacket
@@ -203,6 +203,37 @@ class Deliverer:
         for _, reason in gone:
             self.shared.counters.dropped[reason] += 1
         return [(delivery.message, reason) for delivery, reason in gone]
+
+    def withhold(self, session: Session, allowed: Callable[[Message], bool], reason: str) -> None:
+        """Drop what waits for a client and is not allowed, and what would be sent it again.
+
+        What its present connection was sent already is left to be acknowledged.
+        """
+        queue = session.queue
+        kept = [one for one in queue if allowed(one.message)]
+        if len(kept) < len(queue):
+            gone = [one for one in queue if not allowed(one.message)]
+            size = sum(one.message.size for one in gone)
+            session.queued_bytes -= size
+            self.shared.queued_bytes -= size
+            queue.clear()
+            queue.extend(kept)
+            for one in gone:
+                self._drop(session, one, reason)
+        resent = session.inflight if session.connection is None else session.unsent
+        for number in list(resent):
+            delivery = session.inflight[number]
+            if delivery is not None and not allowed(delivery.message):
+                self._forget_sent(session, number, delivery, reason)
+
+    def _forget_sent(self, session: Session, number: int, delivery: Delivery, reason: str) -> int:
+        """Be done with what a client was sent on an earlier connection, and is not sent again."""
+        del session.inflight[number]
+        if number in session.unsent:
+            session.unsent.remove(number)
+        session.inflight_bytes -= delivery.message.size
+        self.shared.inflight_bytes -= delivery.message.size
+        return self._drop(session, delivery, reason)
 
     def _deliver_shared(
         self, message: Message, share: Share, fitting: list[Subscription], now: float
@@ -402,10 +433,7 @@ class Deliverer:
                 numbered=connection.numbered,
             )
         if not connection.takes(form.size):
-            del session.inflight[number]
-            session.inflight_bytes -= delivery.message.size
-            self.shared.inflight_bytes -= delivery.message.size
-            return self._drop(session, delivery, TOO_LARGE)
+            return self._forget_sent(session, number, delivery, TOO_LARGE)
         head = bytes((form.head[0] | 0x08,)) + form.head[1:]
         self.write(connection, head + PACKET_ID[number] + form.tail)
         return form.size

@@ -10,15 +10,14 @@ first, and not if the client was back before (MQTT 5, sections 3.1.2.5 and 3.1.3
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket
 from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 
-from sojourn.interest.values import Scalar
 from sojourn.mqtt import answers
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.content import (
@@ -32,7 +31,8 @@ from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
-from sojourn.mqtt.session import NEVER, Permissions, Session
+from sojourn.mqtt.rights import FOREIGN, Reviewer, is_owner, may_publish_message
+from sojourn.mqtt.session import NEVER, Session
 from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
@@ -44,20 +44,6 @@ _CONNECT_CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """What the driver found out about a client that knocked."""
-
-    username: str = ""
-    attributes: Mapping[str, Scalar] = field(default_factory=dict)
-    """Attributes of the subscriber that somebody vouches for."""
-    may_state: bool = True
-    """Whether the client's own word about further attributes counts."""
-    permissions: Permissions | None = None
-    state: SessionState | None = None
-    """The session as another broker kept it."""
-
-
 class Handshake:
     """Begins and ends connections and sessions."""
 
@@ -65,6 +51,7 @@ class Handshake:
         self.shared = shared
         self.deliverer = deliverer
         self.subscriber = subscriber
+        self.reviewer = Reviewer(subscriber, deliverer)
         self.wills: list[Message] = []
         """Wills that are due; the core publishes them."""
 
@@ -142,16 +129,20 @@ class Handshake:
         packet = decode(connection.connect)
         assert isinstance(packet, ConnectPacket)
         connection.connect = None
-        if packet.will is not None and not may_publish(admission.permissions, packet.will.topic):
-            self.refuse(connection, ConnectCode.NOT_AUTHORIZED, "You may not publish your will's topic.")
-            return
         client_id = packet.client_id or connection.fresh_id
+        refusal = self._refusal(client_id, packet, admission, now)
+        if refusal is not None:
+            self.refuse(connection, ConnectCode.NOT_AUTHORIZED, refusal)
+            return
         session, is_old = self._find(client_id, packet, admission.state, now)
         if session is None:
             text = f"There are {self.shared.limits.sessions_max} sessions already; try again later."
             self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, text)
             return
         self._settle_connection(connection, packet)
+        if admission.until_s is not None:
+            connection.until_s = admission.until_s
+            self.shared.remind(admission.until_s, Due.RIGHTS, connection.number)
         self._settle_session(session, packet, admission, now)
         session.connection, connection.session = connection, session
         connection.state = Phase.OPEN
@@ -162,18 +153,31 @@ class Handshake:
             self.deliverer.thin(session, now, is_back=True)
         self.deliverer.resend(session, now)
 
+    def _refusal(self, client_id: str, packet: ConnectPacket, admission: Admission, now: float) -> str | None:
+        """Why a client may not have what it asks for, whoever it proved to be; None if it may."""
+        if packet.will is not None:
+            will = read_will(packet.will, client_id, now)
+            if not may_publish_message(admission.permissions, will.message):
+                return "You may not publish your will."
+        session = self.shared.sessions.get(client_id)
+        if session is not None and not is_over(session, now) and not is_owner(admission, session):
+            return FOREIGN
+        if admission.state is not None and not is_owner(admission, admission.state):
+            return FOREIGN
+        return None
+
     def _find(
         self, client_id: str, packet: ConnectPacket, state: SessionState | None, now: float
     ) -> tuple[Session | None, bool]:
         shared = self.shared
         session = shared.sessions.get(client_id)
+        owned_s = now
         if session is not None:
+            owned_s = now if is_over(session, now) else session.owned_s
             if session.connection is not None:
                 text = "The same client connected again."
                 self.dismiss(session.connection, Reason.SESSION_TAKEN_OVER, text, now)
-            if not session.ended and (
-                packet.clean_start or (session.expires_s is not None and session.expires_s <= now)
-            ):
+            if not session.ended and (packet.clean_start or is_over(session, now)):
                 self.end(session, now)
             if not session.ended:
                 self._discard(state, now)
@@ -181,6 +185,7 @@ class Handshake:
         if len(shared.sessions) >= shared.limits.sessions_max:
             return None, False
         session = shared.sessions[client_id] = Session(client_id, now)
+        session.owned_s = owned_s
         if state is not None and not packet.clean_start:
             fill_session(session, state, self.subscriber, now)
             return session, True
@@ -200,7 +205,7 @@ class Handshake:
         if session.will is not None:
             left_s = state.will_left_s
             session.will_s = now + min(session.will.delay_s if left_s is None else left_s, session.expiry)
-        self._remind(session)
+        self.remind(session)
         return session
 
     def _discard(self, state: SessionState | None, now: float) -> None:
@@ -220,7 +225,7 @@ class Handshake:
             until_s = now + min(session.will.delay_s, session.expiry)
             left_s = (until_s if session.will_s is None else session.will_s) - now
             if left_s <= 0:
-                self._publish_will(session)
+                self.publish_will(session)
         state = session_state(session, now, left_s if session.will is not None else None)
         session.will = session.will_s = None
         return state
@@ -245,7 +250,11 @@ class Handshake:
         session.expires_s = session.will_s = None
         session.will = read_will(packet.will, session.client_id, now) if packet.will is not None else None
         session.username = admission.username
-        session.permissions = admission.permissions
+        if admission.owner is not None:
+            session.owner = admission.owner
+        before, session.permissions = session.permissions, admission.permissions
+        if session.subscriptions and (before, admission.permissions, admission.state) != (None, None, None):
+            self.reviewer.review(session)
         stated = stated_attributes(packet.user_properties) if admission.may_state else {}
         session.stated = (
             {"client": session.client_id, "user": admission.username} | stated | dict(admission.attributes)
@@ -363,14 +372,14 @@ class Handshake:
             return
         if session.expiry != NEVER:
             session.expires_s = now + session.expiry
-            self._remind(session)
+            self.remind(session)
         if session.will is not None:
             delay = min(session.will.delay_s, session.expiry)
             if delay == 0:
-                self._publish_will(session)
+                self.publish_will(session)
             elif not keeps_will:
                 session.will_s = now + delay
-                self._remind(session)
+                self.remind(session)
         if self.shared.effects.collects:
             self.shared.effects.changes.append(Change(Turn.LEFT, session))
 
@@ -387,7 +396,7 @@ class Handshake:
         """Forget a session; its will is due now if it has not been published."""
         assert session.connection is None, "a session ends after its connection"
         if session.will is not None:
-            self._publish_will(session)
+            self.publish_will(session)
         for subscription in list(session.subscriptions.values()):
             self.subscriber.remove(subscription)
         self.shared.queued_bytes -= session.queued_bytes
@@ -403,74 +412,13 @@ class Handshake:
         if self.shared.effects.collects:
             self.shared.effects.changes.append(Change(Turn.ENDED, session))
 
-    def _publish_will(self, session: Session) -> None:
+    def publish_will(self, session: Session) -> None:
+        """Have a will published that is due."""
         assert session.will is not None
         self.wills.append(session.will.message)
         session.will = session.will_s = None
 
-    # Time --------------------------------------------------------------------------------------------
-
-    def time_passed(self, now: float, silent: Sequence[int] | None = None) -> list[int]:
-        """Close silent connections, end sessions and publish wills whose time has come.
-
-        Return the connections that were closed for their silence. When that is told again they are given:
-        pings and events of QoS 0 are told nobody, so that everybody seems silent then.
-        """
-        shared = self.shared
-        due = shared.due(now)
-        overdue = [whom for about, whom in due if about is Due.KEEP_ALIVE and isinstance(whom, int)]
-        closing = [number for number in overdue if self._is_silent(number, now)] if silent is None else silent
-        for number in closing:
-            self._close_for_silence(number, now)
-        for about, whom in due:
-            if about is Due.CONNECT and isinstance(whom, int):
-                self._look_at_newcomer(whom, now)
-            elif isinstance(whom, str):
-                session = shared.sessions.get(whom)
-                if session is not None:
-                    self._look_at_session(session, now)
-        return list(closing)
-
-    def _look_at_newcomer(self, number: int, now: float) -> None:
-        connection = self.shared.connections.get(number)
-        if (
-            connection is not None
-            and connection.state in (Phase.NEW, Phase.KNOCKING)
-            and connection.deadline_s <= now
-        ):
-            self.shared.counters.refused["no CONNECT in time"] += 1
-            self.close_silently(connection)
-
-    def _is_silent(self, number: int, now: float) -> bool:
-        """Whether nothing came of a client for too long; if not, it is looked at again in time."""
-        connection = self.shared.connections.get(number)
-        if connection is None or connection.state is not Phase.OPEN:
-            return False
-        until = connection.seen_s + 1.5 * connection.keep_alive_s
-        if until > now:
-            self.shared.remind(until, Due.KEEP_ALIVE, number)
-        return until <= now
-
-    def _close_for_silence(self, number: int, now: float) -> None:
-        connection = self.shared.connections.get(number)
-        if connection is not None and connection.state is Phase.OPEN:
-            text = "Nothing came for 1.5 times the keep-alive."
-            self.dismiss(connection, Reason.KEEP_ALIVE_TIMEOUT, text, now)
-
-    def _look_at_session(self, session: Session, now: float) -> None:
-        if session.reminded_s is not None and session.reminded_s <= now:
-            session.reminded_s = None
-        if session.connection is not None:
-            return
-        # A will is due before the session that ends at the same moment.
-        if (session.will_s or math.inf) <= now:
-            self._publish_will(session)
-        if (session.expires_s or math.inf) <= now:
-            self.end(session, now)
-        else:
-            self._remind(session)
-
-    def _remind(self, session: Session) -> None:
+    def remind(self, session: Session) -> None:
         """Note when to look at a session; one note is enough, however often its client comes and goes."""
         moment_s = min(session.expires_s or math.inf, session.will_s or math.inf)
         if moment_s < (session.reminded_s or math.inf):
@@ -478,7 +426,6 @@ class Handshake:
             self.shared.remind(moment_s, Due.SESSION, session.client_id)
 
 
-def may_publish(permissions: Permissions | None, topic: str) -> bool:
-    """Whether a client may publish to a topic."""
-    allowed = permissions.publish if permissions is not None else None
-    return allowed is None or any(pattern.matches(topic) for pattern in allowed)
+def is_over(session: Session, now: float) -> bool:
+    """Whether a session's time has run out, although nobody has looked since."""
+    return session.expires_s is not None and session.expires_s <= now

@@ -26,9 +26,9 @@ from sojourn.mqtt.content import (
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC, NUMBER, POLICY
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
-from sojourn.mqtt.handshake import may_publish
 from sojourn.mqtt.message import PLAIN, Message, Properties, write_publish
 from sojourn.mqtt.packets import PACKET_ID, PacketError, is_reserved, malformed, protocol_error
+from sojourn.mqtt.rights import may_publish
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import State
 from sojourn.mqtt.topic_tree import Route

@@ -81,6 +81,24 @@ class Subscription:
         self.policy = policy
         """What it wants of the events that its client missed; None for all."""
 
+    def with_condition(self, condition: Filter | None) -> Subscription:
+        """Return the same subscription with another condition, as entered by other rights."""
+        return Subscription(
+            self.session,
+            self.text,
+            qos=self.qos,
+            share=self.share,
+            pattern=self.pattern,
+            no_local=self.no_local,
+            retain_as_published=self.retain_as_published,
+            retain_handling=self.retain_handling,
+            identifier=self.identifiers[0] if self.identifiers else None,
+            filter_text=self.filter_text,
+            condition=condition,
+            since_s=self.since_s,
+            policy=self.policy,
+        )
+
 
 class Will(NamedTuple):
     """What is published when a client is gone without a word."""
@@ -121,6 +139,8 @@ class Session:
         "last_unsure",
         "left_s",
         "next_id",
+        "owned_s",
+        "owner",
         "permissions",
         "previous",
         "queue",
@@ -137,7 +157,7 @@ class Session:
         "will_s",
     )
 
-    def __init__(self, client_id: str, started_s: float) -> None:
+    def __init__(self, client_id: str, started_s: float) -> None:  # noqa: PLR0915  (one a field)
         self.client_id = client_id
         self.started_s = started_s
         self.connection: Connection | None = None
@@ -152,6 +172,11 @@ class Session:
         self.thin_at = 0
         """How many messages may wait before they are thinned by subscriptions' policies; 0 without any."""
         self.username = ""
+        self.owner: str | None = None
+        """Whose it is: a name that was proved, or nobody in particular (`rights.py`); None where that was not
+        known when it was stored."""
+        self.owned_s = started_s
+        """Since when it is that owner's, here or at other brokers."""
         self.permissions: Permissions | None = None
         """What the client may publish and subscribe to; None for everything."""
         self.attributes = Event({})

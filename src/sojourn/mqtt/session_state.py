@@ -95,6 +95,8 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     will_left_s: float | None = None
     """What is left of the will's delay."""
     last_unsure: int = 0
+    owner: str | None = None
+    owned_s: float = 0.0
 
 
 def message_state(message: Message, now: float) -> MessageState:
@@ -170,6 +172,8 @@ def session_state(session: Session, now: float, will_left_s: float | None) -> Se
         WillState(message_state(will.message, now), will.delay_s) if will is not None else None,
         will_left_s,
         session.last_unsure,
+        session.owner,
+        session.owned_s,
     )
 
 
@@ -200,6 +204,8 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
     """Give a new session everything that plain data says."""
     session.expiry = state.expiry
     session.username = state.username
+    session.owner = state.owner
+    session.owned_s = state.owned_s or now
     session.stated = state.attributes
     session.attributes = subscriber_event(state.attributes)
     session.advertisements = state.advertisements

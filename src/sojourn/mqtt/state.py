@@ -26,6 +26,8 @@ class Due(IntEnum):
     KEEP_ALIVE = 1
     SESSION = 2
     """A session's end or its will."""
+    RIGHTS = 3
+    """What a client proved its name by runs out."""
 
 
 class Counters:

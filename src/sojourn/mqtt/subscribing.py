@@ -19,6 +19,7 @@ from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, SubAckDue, Turn
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
+from sojourn.mqtt.rights import may_subscribe, narrowed
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State
 from sojourn.mqtt.topic_tree import SHARE
@@ -160,12 +161,7 @@ class Subscriber:
         except ContentError as error:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         self._check_room(session, text, condition)
-        permissions = session.permissions
-        if (
-            permissions is not None
-            and permissions.subscribe is not None
-            and not any(allowed.contains(levels) for allowed in permissions.subscribe)
-        ):
+        if not may_subscribe(session.permissions, levels):
             raise _RefusedError(SubCode.NOT_AUTHORIZED, f"You may not subscribe to {text[:80]!r}.")
         return Subscription(
             session,
@@ -210,10 +206,7 @@ class Subscriber:
                 SubCode.QUOTA_EXCEEDED, f"A filter has at most {self.shared.limits.filter_bytes_max} bytes."
             )
         try:
-            condition = parse_filter(text) if text is not None else None
-            allowed = session.permissions.subscribe_if if session.permissions is not None else None
-            if allowed is not None:
-                condition = parse_filter(f"({allowed}) AND ({condition})") if condition else allowed
+            condition = narrowed(parse_filter(text) if text is not None else None, session.permissions)
         except ContentError as error:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         return text, condition

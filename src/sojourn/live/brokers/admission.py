@@ -10,14 +10,17 @@ import base64
 import hashlib
 import hmac
 import secrets
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import mqtt5
 
 from sojourn.errors import SojournError
 from sojourn.interest import Filter, TopicPattern
+from sojourn.live.brokers.doors import Certificate, Guest, doors_of
 from sojourn.live.config import Config, ConfigError, UserConfig
-from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.admission import Admission
+from sojourn.mqtt.rights import ANONYMOUS
 from sojourn.mqtt.session import Permissions
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 _PREFIX = "scrypt"
 _COST, _BLOCK, _LANES, _SALT_BYTES = 1 << 14, 8, 1, 16
 PASSWORD_BYTES_MAX = 1_024
+
+
+NOT_AUTHORIZED = mqtt5.ConnAckReasonCode.NOT_AUTHORIZED
 
 
 class Refusal(NamedTuple):
@@ -40,50 +46,123 @@ class Question(NamedTuple):
 
     user: UserConfig
     password: bytes
+    guest: Guest
+
+
+class Entry(NamedTuple):
+    """How a client that was let in proved who it is; looked at again when the configuration changes."""
+
+    guest: Guest
+    by: Literal["password", "token", "certificate", "nothing"]
+    name: str = ""
+    against: str = ""
+    """What the proof was compared with: a user's hash, or which key signs tokens."""
+
+
+class Welcome(NamedTuple):
+    """A client is let in."""
+
+    admission: Admission
+    entry: Entry
 
 
 class Doorkeeper:
-    """Decides about clients that knock."""
+    """Decides about clients that knock, by the rules of the door that each came by."""
 
-    def __init__(self, config: Config, *, on_loopback: bool) -> None:
+    def __init__(self, config: Config, broker: str) -> None:
         self._users = {user.name: user for user in config.users}
         self._permissions = {user.name: permissions_of(user) for user in config.users}
-        wanted = config.security.anonymous
-        self._anonymous = wanted if wanted is not None else on_loopback
+        self._doors = doors_of(config, broker)
         self._states = config.security.clients_state_attributes
         self._tokens: Tokens | None = None
         if config.security.jwt is not None:
             from sojourn.live.brokers.tokens import Tokens  # noqa: PLC0415 - cryptography takes a while to load
 
             self._tokens = Tokens(config.security.jwt)
+        certifies = any(one.certificates != "ignored" for one in config.brokers)
+        self._knows_names = bool(self._users or self._tokens or certifies)
 
-    def ask(self, packet: mqtt5.ConnectPacket) -> Admission | Refusal | Question:
+    def ask(self, packet: mqtt5.ConnectPacket, guest: Guest) -> Welcome | Refusal | Question:
         """Decide, or say which password is to be checked first."""
         name, password = packet.username, packet.password
         user = self._users.get(name) if name is not None else None
+        if guest.certificate is not None:
+            if name not in (None, guest.certificate.name):
+                return wrong()
+            return self._by_certificate(guest, guest.certificate)
         if user is not None and password is not None and len(password) <= PASSWORD_BYTES_MAX:
-            return Question(user, password)
+            return Question(user, password, guest) if user.password is not None else wrong()
         if self._tokens is not None and user is None and password is not None:
-            return self._tokens.ask(name, password)
-        if self._anonymous and user is None and (not self._users or name is None):
+            return self._by_token(self._tokens, name, password, guest)
+        if self._doors[guest.door].anonymous and user is None and (not self._users or name is None):
             # Without users a name is only a name; with users a wrong one is a mistake to tell.
-            return Admission(username=name or "", may_state=self._states is not False)
+            return self._by_nothing(name or "", guest)
         if name is None:
-            return Refusal(
-                mqtt5.ConnAckReasonCode.NOT_AUTHORIZED, "Clients without a user name are not let in here."
-            )
+            return Refusal(NOT_AUTHORIZED, "Clients without a user name are not let in here.")
         return wrong()
 
-    def answer(self, user: UserConfig, *, fits: bool) -> Admission | Refusal:
-        """Decide about a user whose password was compared."""
-        if not fits:
+    def answer(self, question: Question, *, fits: bool) -> Welcome | Refusal:
+        """Decide about a user whose password was compared; meanwhile it may have got another one."""
+        user = self._users.get(question.user.name)
+        if not fits or user is None or user.password != question.user.password:
             return wrong()
+        entry = Entry(question.guest, "password", user.name, user.password or "")
+        return Welcome(self._of(user), entry)
+
+    def _by_certificate(self, guest: Guest, certificate: Certificate) -> Welcome | Refusal:
+        name = certificate.name
+        user = self._users.get(name)
+        if not name or self._doors[guest.door].certificates == "ignored":
+            return Refusal(NOT_AUTHORIZED, "Your certificate proves no name here.")
+        if user is None and self._users:
+            return Refusal(NOT_AUTHORIZED, "The name of your certificate is not among the users.")
+        known = user if user is not None else UserConfig(name=name)
+        admission = replace(self._of(known), until_s=certificate.until_s)
+        return Welcome(admission, Entry(guest, "certificate", name))
+
+    def _by_token(self, tokens: Tokens, name: str | None, token: bytes, guest: Guest) -> Welcome | Refusal:
+        found = tokens.ask(name, token)
+        if isinstance(found, Refusal):
+            return found
+        admission = replace(found, owner=found.username, among_others=True)
+        return Welcome(admission, Entry(guest, "token", found.username, tokens.fingerprint))
+
+    def _by_nothing(self, name: str, guest: Guest) -> Welcome:
+        admission = Admission(
+            username=name,
+            may_state=self._states is not False,
+            owner=ANONYMOUS,
+            among_others=self._knows_names,
+        )
+        return Welcome(admission, Entry(guest, "nothing"))
+
+    def _of(self, user: UserConfig) -> Admission:
         return Admission(
             username=user.name,
             attributes=user.attributes,
             may_state=self._states is True,
-            permissions=self._permissions[user.name],
+            permissions=self._permissions.get(user.name),
+            owner=user.name,
+            among_others=True,
         )
+
+    def still(self, entry: Entry) -> Refusal | None:
+        """Why a client that was let in before would not be let in now; None if it would."""
+        guest, by, name, against = entry
+        door = self._doors.get(guest.door)
+        user = self._users.get(name)
+        if by == "token":
+            holds = self._tokens is not None and self._tokens.fingerprint == against
+        elif by == "password":
+            holds = user is not None and user.password == against
+        elif by == "certificate":
+            certificates = door.certificates if door is not None else "ignored"
+            holds = certificates != "ignored" and (user is not None or not self._users)
+        else:
+            holds = door is not None and door.anonymous
+        if holds:
+            return None
+        return Refusal(NOT_AUTHORIZED, "What you came in by is not valid any more; connect again.")
 
 
 def wrong() -> Refusal:

@@ -10,6 +10,7 @@ import socket
 import termios
 from collections.abc import Callable
 
+from sojourn.live.brokers.doors import Guest, certificate_of
 from sojourn.live.brokers.node import LINGER_S, Node
 
 TURN_BYTES = 131_072
@@ -34,10 +35,12 @@ def _is_sending(transport: asyncio.Transport) -> bool:
 class ClientConnection(asyncio.Protocol):
     """Tells the node what came and went, and writes what it is given."""
 
-    __slots__ = ("_closing", "_held", "_node", "_number", "_paused", "_transport", "write")
+    __slots__ = ("_closing", "_door", "_held", "_node", "_number", "_paused", "_transport", "write")
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, door: str = "listen") -> None:
         self._node = node
+        self._door = door
+        """By which of the broker's addresses it came."""
         self._number = 0
         self._transport: asyncio.Transport | None = None
         self.write: Callable[[bytes], None] = _ignore
@@ -60,7 +63,8 @@ class ClientConnection(asyncio.Protocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(high=node.config.limits.output_bytes_max)
         peer = transport.get_extra_info("peername")
-        self._number = node.opened(self, str(peer[0]) if isinstance(peer, tuple) else "")
+        guest = Guest(self._door, certificate_of(transport.get_extra_info("peercert")))
+        self._number = node.opened(self, str(peer[0]) if isinstance(peer, tuple) else "", guest)
 
     def _writer(self, transport: asyncio.Transport) -> Callable[[bytes], None]:
         """What MQTT's bytes are written with; other ways to carry them have their own."""

@@ -25,7 +25,8 @@ from sojourn.broker.effects import Note, Turn
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, book_of, true_address
-from sojourn.live.brokers.admission import Doorkeeper, Question, Refusal, password_fits
+from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal, Welcome, password_fits
+from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.warming import Warmer
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_for
@@ -35,7 +36,6 @@ from sojourn.live.store.keeper import Keeper, NoRoomError
 from sojourn.live.tracing import Tracer
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
-from sojourn.mqtt.handshake import Admission
 
 if TYPE_CHECKING:
     from sojourn.broker.network import Network
@@ -66,7 +66,11 @@ class Node:
         """Where the other brokers listen."""
         self.place = config.broker(name)
         self.loop = loop
-        self.doorkeeper = Doorkeeper(config, on_loopback=self.place.is_on_loopback)
+        self.doorkeeper = Doorkeeper(config, name)
+        self.guests: dict[int, Guest] = {}
+        """By connection: how it came."""
+        self.entries: dict[int, Entry] = {}
+        """By connection that was let in: what it proved its name by."""
         proof = proof_for(config, name)
         self.connections: dict[int, ClientConnection] = {}
         self.files_room: int | None = None
@@ -147,11 +151,12 @@ class Node:
             return False
         return count < self.config.limits.connections_max + ACCEPT_MARGIN
 
-    def opened(self, client: ClientConnection, peer: str) -> int:
+    def opened(self, client: ClientConnection, peer: str, guest: Guest) -> int:
         """Take a new connection, and number it."""
         self._last_number += 1
         number = self._last_number
         self.connections[number] = client
+        self.guests[number] = guest
         self.tell(facts.ClientOpened(number, peer, f"auto-{secrets.token_hex(12)}"))
         return number
 
@@ -170,6 +175,8 @@ class Node:
     def lost(self, number: int) -> None:
         """Note that a connection is gone."""
         del self.connections[number]
+        del self.guests[number]
+        self.entries.pop(number, None)
         if self._emptied is not None and not self.connections:
             self._emptied.set()
         self.tell(facts.ClientLost(number))
@@ -313,18 +320,28 @@ class Node:
     # Admission ---------------------------------------------------------------------------------------
 
     def _answer(self, knock: Knock, now: float) -> None:
-        decision = self.doorkeeper.ask(knock.packet)
+        guest = self.guests.get(knock.number)
+        if guest is None:
+            return  # it has gone
+        decision = self.doorkeeper.ask(knock.packet, guest)
         if isinstance(decision, Question):
             self._begin(self._check(knock.number, decision))
         else:
-            self.broker.handle(_decided(knock.number, decision), now)
+            self.broker.handle(self._decided(knock.number, decision), now)
 
     async def _check(self, number: int, question: Question) -> None:
         async with self._checks:
             fits = await self.loop.run_in_executor(
-                None, password_fits, question.user.password, question.password
+                None, password_fits, question.user.password or "", question.password
             )
-        self.tell(_decided(number, self.doorkeeper.answer(question.user, fits=fits)))
+        self.tell(self._decided(number, self.doorkeeper.answer(question, fits=fits)))
+
+    def _decided(self, number: int, decision: Welcome | Refusal) -> facts.Fact:
+        if isinstance(decision, Refusal):
+            return facts.ClientRefused(number, int(decision.code), decision.text)
+        if number in self.connections:
+            self.entries[number] = decision.entry
+        return facts.ClientAdmitted.of(number, decision.admission)
 
     # The end -----------------------------------------------------------------------------------------
 
@@ -351,9 +368,3 @@ class Node:
         if self._tracer is not None:
             is_first = self.place.name == self.config.brokers[0].name
             self._tracer.close(self.now(), ends_run=is_first)
-
-
-def _decided(number: int, decision: Admission | Refusal) -> facts.Fact:
-    if isinstance(decision, Refusal):
-        return facts.ClientRefused(number, int(decision.code), decision.text)
-    return facts.ClientAdmitted.of(number, decision)

@@ -21,7 +21,7 @@ from sojourn.live.addresses import AddressBook, Listening, bind, book_of, true_a
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import Address, Config, parse_address
-from sojourn.live.links.tls import for_clients
+from sojourn.live.links.tls import for_clients, for_guests
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report
 
@@ -67,12 +67,15 @@ class Server:
         if node.warmer.is_due:
             await node.warmer.warm()
         tls = None if self.config.tls is None else for_clients(self.config.tls, self.name)
-        plain, web = partial(ClientConnection, node), self._web(node)
-        address = await self._listen(plain, place.listen, before.clients or None)
+        guests = (
+            None if self.config.tls is None else for_guests(self.config.tls, self.name, place.certificates)
+        )
+        address = await self._listen(partial(ClientConnection, node), place.listen, before.clients or None)
         assert address is not None
-        encrypted = await self._listen(plain, place.listen_tls, before.tls, tls)
-        ws = await self._listen(web, place.listen_ws, before.ws)
-        wss = await self._listen(web, place.listen_wss, before.wss, tls)
+        plain = partial(ClientConnection, node, "listen_tls")
+        encrypted = await self._listen(plain, place.listen_tls, before.tls, guests)
+        ws = await self._listen(self._web(node, "listen_ws"), place.listen_ws, before.ws)
+        wss = await self._listen(self._web(node, "listen_wss"), place.listen_wss, before.wss, tls)
         peers: Address | None = None
         if node.links is not None:
             wanted = None if place.peers is None else parse_address(place.peers, "peers")
@@ -123,15 +126,15 @@ class Server:
         self._page_servers.append(server)
         return address, None
 
-    def _web(self, node: Node) -> Callable[[], ClientConnection]:
+    def _web(self, node: Node, door: str) -> Callable[[], ClientConnection]:
         """What takes clients by WebSockets."""
         place = node.place
         if place.listen_ws is None and place.listen_wss is None:
-            return partial(ClientConnection, node)  # nobody comes that way, so nothing is loaded for it
+            return partial(ClientConnection, node, door)  # nobody comes that way, so nothing is loaded for it
         from sojourn.live.brokers.websocket import Gate, WebSocketConnection  # noqa: PLC0415
 
         gate = Gate(self.config.security.origins, on_loopback=place.is_on_loopback)
-        return partial(WebSocketConnection, node, gate)
+        return partial(WebSocketConnection, node, gate, door)
 
     async def _listen(
         self,

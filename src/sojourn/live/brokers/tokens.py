@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import jwt
@@ -10,7 +11,7 @@ import msgspec
 
 from sojourn.live.brokers.admission import Refusal, permissions_of, wrong
 from sojourn.live.config import ConfigError, JwtConfig, UserConfig
-from sojourn.mqtt.handshake import Admission
+from sojourn.mqtt.admission import Admission
 
 
 class Tokens:
@@ -24,6 +25,9 @@ class Tokens:
             raise ConfigError(
                 f"The key {config.key} of [security.jwt] cannot be read: {error.strerror}."
             ) from None
+        rules = repr((self._key, config.algorithm, config.audience, config.issuer))
+        self.fingerprint = hashlib.sha256(rules.encode()).hexdigest()
+        """Another one where tokens are judged by another key or other rules."""
 
     def ask(self, name: str | None, token: bytes) -> Admission | Refusal:
         """Decide about a client that brings a token."""
@@ -47,13 +51,13 @@ class Tokens:
                 permissions=permissions_of(
                     UserConfig(
                         name=user.sub,
-                        password="",
                         publish=user.publish,
                         subscribe=user.subscribe,
                         publish_if=user.publish_if,
                         subscribe_if=user.subscribe_if,
                     )
                 ),
+                until_s=float(claims["exp"]),
             )
         except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError) as error:
             return Refusal(

@@ -90,8 +90,8 @@ class WebSocketConnection(ClientConnection):
 
     __slots__ = ("_gate", "_is_open", "_wire")
 
-    def __init__(self, node: Node, gate: Gate) -> None:
-        super().__init__(node)
+    def __init__(self, node: Node, gate: Gate, door: str = "listen_ws") -> None:
+        super().__init__(node, door)
         self._gate = gate
         self._wire = WSConnection(ConnectionType.SERVER)
         self._is_open = False

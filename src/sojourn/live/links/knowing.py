@@ -11,15 +11,17 @@ from sojourn.live.links.tls import for_callers, for_calling
 def proof_for(config: Config, name: str) -> Proof:
     """Return what the broker of a name proves itself by, or refuse a configuration that has nothing."""
     network = config.network
+    if not config.neighbours(name):
+        return Proof(network.name)
     tls = config.tls if config.tls is not None and config.tls.peers else None
-    if network.secret is None and tls is None and config.neighbours(name):
+    if network.secret is None and tls is None:
         raise PeerError(
             f"{name} has neighbours and no way to know them: name a `secret` in [network], which "
             "`sojourn secret` writes, or add a [tls] table with an authority."
         )
     return Proof(
         network.name,
-        read_secret(network.secret) if network.secret is not None and config.neighbours(name) else None,
+        read_secret(network.secret) if network.secret is not None else None,
         for_callers(tls, name) if tls is not None else None,
         for_calling(tls, name) if tls is not None else None,
     )

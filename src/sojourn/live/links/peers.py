@@ -32,6 +32,7 @@ from sojourn.broker.proof import NONCE_BYTES, Proving
 from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
+from sojourn.live.links.tls import common_name
 from sojourn.live.seldom import Seldom
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
@@ -383,11 +384,7 @@ class _Connection(asyncio.Protocol):
         assert self._transport is not None
         if self._transport.get_extra_info("sslcontext") is None:
             return None
-        certificate = self._transport.get_extra_info("peercert") or {}
-        for (key, value), *_ in certificate.get("subject", ()):
-            if key == "commonName":
-                return str(value)
-        return ""
+        return common_name(self._transport.get_extra_info("peercert") or {})
 
     def _look_later(self) -> None:
         self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)

@@ -8,7 +8,9 @@ they know each other.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sojourn.errors import SojournError
 from sojourn.live.config import TlsConfig
@@ -23,6 +25,15 @@ def for_clients(tls: TlsConfig, broker: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load(context, tls, broker)
+    return context
+
+
+def for_guests(tls: TlsConfig, broker: str, certificates: str) -> ssl.SSLContext:
+    """The context of a broker towards clients that may or must prove their names by certificates."""
+    context = for_clients(tls, broker)
+    if certificates != "ignored":
+        context.verify_mode = ssl.CERT_REQUIRED if certificates == "required" else ssl.CERT_OPTIONAL
+        _load_authority(context, tls.client_authority, "client_authority")
     return context
 
 
@@ -57,7 +68,19 @@ def _load(context: ssl.SSLContext, tls: TlsConfig, broker: str) -> None:
 def _trust(context: ssl.SSLContext, tls: TlsConfig) -> None:
     if tls.authority is None:
         raise TlsError("Brokers know each other by certificate: name the `authority` file in [tls].")
+    _load_authority(context, tls.authority, "authority")
+
+
+def _load_authority(context: ssl.SSLContext, path: str | None, key: str) -> None:
     try:
-        context.load_verify_locations(tls.authority)
-    except (ssl.SSLError, OSError) as error:
-        raise TlsError(f"The authority {tls.authority} of [tls] cannot be read: {error}.") from None
+        context.load_verify_locations(path)
+    except (ssl.SSLError, OSError, TypeError) as error:
+        raise TlsError(f"The {key} {path} of [tls] cannot be read: {error}.") from None
+
+
+def common_name(certificate: Mapping[str, Any]) -> str:
+    """The common name in what `getpeercert` gives; empty if there is none, or more than one."""
+    names = [
+        str(value) for part in certificate.get("subject", ()) for key, value in part if key == "commonName"
+    ]
+    return names[0] if len(names) == 1 else ""

@@ -1,0 +1,88 @@
+"""What time brings: silent connections are closed, sessions end, wills and rights fall due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mqtt5 import DisconnectReasonCode as Reason
+
+from sojourn.mqtt.connection import State as Phase
+from sojourn.mqtt.handshake import Handshake
+from sojourn.mqtt.session import Session
+from sojourn.mqtt.state import Due, State
+
+
+class Timekeeper:
+    """Looks at what is due."""
+
+    def __init__(self, shared: State, handshake: Handshake) -> None:
+        self._shared, self._handshake = shared, handshake
+
+    def time_passed(self, now: float, silent: Sequence[int] | None = None) -> list[int]:
+        """Close silent connections, end sessions and publish wills whose time has come.
+
+        Return the connections that were closed for their silence. When that is told again they are given:
+        pings and events of QoS 0 are told nobody, so that everybody seems silent then.
+        """
+        shared = self._shared
+        due = shared.due(now)
+        overdue = [whom for about, whom in due if about is Due.KEEP_ALIVE and isinstance(whom, int)]
+        closing = [number for number in overdue if self._is_silent(number, now)] if silent is None else silent
+        for number in closing:
+            self._close_for_silence(number, now)
+        for about, whom in due:
+            if about is Due.CONNECT and isinstance(whom, int):
+                self._look_at_newcomer(whom, now)
+            elif about is Due.RIGHTS and isinstance(whom, int):
+                self._look_at_rights(whom, now)
+            elif isinstance(whom, str):
+                session = shared.sessions.get(whom)
+                if session is not None:
+                    self._look_at_session(session, now)
+        return list(closing)
+
+    def _look_at_newcomer(self, number: int, now: float) -> None:
+        connection = self._shared.connections.get(number)
+        if (
+            connection is not None
+            and connection.state in (Phase.NEW, Phase.KNOCKING)
+            and connection.deadline_s <= now
+        ):
+            self._shared.counters.refused["no CONNECT in time"] += 1
+            self._handshake.close_silently(connection)
+
+    def _look_at_rights(self, number: int, now: float) -> None:
+        connection = self._shared.connections.get(number)
+        if connection is not None and connection.until_s is not None and connection.until_s <= now:
+            text = "What you proved your name by has run out; connect with a fresh one."
+            self._handshake.dismiss(connection, Reason.MAX_CONNECT_TIME, text, now)
+
+    def _is_silent(self, number: int, now: float) -> bool:
+        """Whether nothing came of a client for too long; if not, it is looked at again in time."""
+        connection = self._shared.connections.get(number)
+        if connection is None or connection.state is not Phase.OPEN:
+            return False
+        until = connection.seen_s + 1.5 * connection.keep_alive_s
+        if until > now:
+            self._shared.remind(until, Due.KEEP_ALIVE, number)
+        return until <= now
+
+    def _close_for_silence(self, number: int, now: float) -> None:
+        connection = self._shared.connections.get(number)
+        if connection is not None and connection.state is Phase.OPEN:
+            text = "Nothing came for 1.5 times the keep-alive."
+            self._handshake.dismiss(connection, Reason.KEEP_ALIVE_TIMEOUT, text, now)
+
+    def _look_at_session(self, session: Session, now: float) -> None:
+        if session.reminded_s is not None and session.reminded_s <= now:
+            session.reminded_s = None
+        if session.connection is not None:
+            return
+        # A will is due before the session that ends at the same moment.
+        if (session.will_s or math.inf) <= now:
+            self._handshake.publish_will(session)
+        if (session.expires_s or math.inf) <= now:
+            self._handshake.end(session, now)
+        else:
+            self._handshake.remind(session)

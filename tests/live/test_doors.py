@@ -1,0 +1,184 @@
+"""Who comes in is decided at each address by itself; certificates and tokens are names for a time."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from pathlib import Path
+
+import jwt
+import pytest
+
+from sojourn.live.brokers.admission import hash_password
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.client import Client
+from sojourn.live.client.link import ClientError, RefusedError
+from sojourn.live.config import Config, ConfigError, read_config
+from tests.live.test_security import SECRET, Authority
+
+TLS = """
+[tls]
+certificate = "{folder}/{{broker}}.pem"
+key = "{folder}/{{broker}}.key"
+client_authority = "{folder}/clients.pem"
+[[brokers]]
+name = "B1"
+listen = "127.0.0.1:0"
+"""
+
+
+def a_user(name: str, **more: str) -> str:
+    """A piece of configuration."""
+    return "[[users]]\n" + "".join(
+        f"{key} = {value}\n" for key, value in {"name": f'"{name}"', **more}.items()
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates of a broker and of two clients, by two authorities."""
+    path = tmp_path_factory.mktemp("certificates")
+    Authority(path).issue("B1")
+    clients = Authority(path, "clients")
+    for name in ("ann", "eve"):
+        clients.issue(name)
+    Authority(path, "strangers").issue("mallory")
+    return path
+
+
+def context(folder: Path, name: str | None = None) -> ssl.SSLContext:
+    """What a client trusts, and what it shows."""
+    made = ssl.create_default_context(cafile=folder / "authority.pem")
+    if name is not None:
+        made.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
+    return made
+
+
+def test_an_open_address_lets_nobody_in_because_another_one_is_on_loopback(folder: Path) -> None:
+    """Beside `listen` on loopback, `listen_tls` that others can reach asks everybody for a name."""
+    text = TLS.format(folder=folder) + 'listen_tls = "0.0.0.0:0"\n'
+    config = read_config(text + a_user("ann", password=f'"{hash_password(SECRET)}"', subscribe="[]"))
+
+    async def scenario() -> None:
+        server = Server(config, "B1")
+        address = await server.start()
+        assert server.listening is not None
+        there = f"mqtts://localhost:{str(server.listening.tls).rpartition(':')[2]}"
+        with pytest.raises(RefusedError, match="without a user name are not let in"):
+            await Client(there, tls=context(folder)).connect()
+        async with (
+            Client(f"mqtt://{address}"),
+            Client(there, tls=context(folder), username="ann", password=SECRET),
+        ):
+            pass
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+@pytest.mark.parametrize(
+    ("keys", "plain", "encrypted"),
+    [
+        ("", True, True),
+        ("anonymous = false\n", False, True),
+        ("anonymous_tls = false\n", True, False),
+        ("anonymous = false\nanonymous_tls = true\n", False, True),
+    ],
+)
+def test_each_address_says_for_itself_who_comes_in(
+    keys: str, folder: Path, *, plain: bool, encrypted: bool
+) -> None:
+    """On loopback both are open unless they say otherwise."""
+    config = read_config(TLS.format(folder=folder) + 'listen_tls = "127.0.0.1:0"\n' + keys)
+
+    async def scenario() -> None:
+        server = Server(config, "B1")
+        address = await server.start()
+        assert server.listening is not None
+        there = f"mqtts://localhost:{str(server.listening.tls).rpartition(':')[2]}"
+        clients = (Client(f"mqtt://{address}"), plain), (Client(there, tls=context(folder)), encrypted)
+        for client, is_open in clients:
+            if is_open:
+                async with client:
+                    pass
+            else:
+                with pytest.raises(RefusedError):
+                    await client.connect()
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def certified(folder: Path, more: str = "") -> Config:
+    """A broker that takes certificates for names."""
+    return read_config(
+        TLS.format(folder=folder) + 'listen_tls = "127.0.0.1:0"\ncertificates = "required"\n' + more
+    )
+
+
+def test_certificates_prove_names(folder: Path) -> None:
+    """The name of the certificate is the user's, with what that may do; no other name or signer will do."""
+    config = certified(folder, a_user("ann", publish='["open/#"]'))
+
+    async def scenario() -> None:
+        server = Server(config, "B1")
+        await server.start()
+        assert server.listening is not None
+        assert server.node is not None
+        there = f"mqtts://localhost:{str(server.listening.tls).rpartition(':')[2]}"
+        async with Client(there, client_id="phone", tls=context(folder, "ann")) as ann:
+            await ann.publish("open/1", b"")
+            with pytest.raises(RefusedError, match="You may not publish"):
+                await ann.publish("closed/1", b"")
+            session = server.node.core.state.sessions["phone"]
+            assert (session.owner, session.username) == ("ann", "ann")
+            assert session.connection is not None
+            assert session.connection.until_s is not None
+            assert session.connection.until_s > time.time()
+        for name, user, why in (("ann", "eve", "is wrong"), ("eve", None, "not among the users")):
+            with pytest.raises(RefusedError, match=why):
+                await Client(there, tls=context(folder, name), username=user).connect()
+        for name in ("mallory", None):
+            with pytest.raises((ssl.SSLError, OSError, ClientError)):
+                await Client(there, tls=context(folder, name)).connect()
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_client_cannot_pose_as_a_broker_by_its_certificate(folder: Path) -> None:
+    """One authority for both is refused where nothing else tells them apart."""
+    text = TLS.format(folder=folder).replace(
+        "client_authority", f'authority = "{folder}/clients.pem"\nclient_authority'
+    )
+    with pytest.raises(ConfigError, match="could pose as one"):
+        read_config(text + 'listen_tls = "127.0.0.1:0"\ncertificates = "optional"\n')
+    with pytest.raises(ConfigError, match="needs listen_tls"):
+        read_config(TLS.format(folder=folder) + 'certificates = "optional"\n')
+
+
+def test_a_token_that_runs_out_ends_its_connection(tmp_path: Path) -> None:
+    """It is checked when the client comes, and once more when its time is over."""
+    (tmp_path / "key").write_text(SECRET)
+    config = read_config(
+        f'[security]\nanonymous = false\njwt.key = "{tmp_path / "key"}"\n'
+        '[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
+    )
+
+    async def scenario() -> None:
+        server = Server(config, "B1")
+        address = await server.start()
+        assert server.node is not None
+        token = jwt.encode({"sub": "ann", "exp": int(time.time()) + 2}, SECRET, algorithm="HS256")
+        async with Client(
+            f"mqtt://{address}", client_id="phone", password=token, session_expiry_s=600
+        ) as client:
+            await client.subscribe(topic="a")
+            session = server.node.core.state.sessions["phone"]
+            async with asyncio.timeout(30):
+                while session.connection is not None:  # noqa: ASYNC110 - it has no event
+                    await asyncio.sleep(0.02)
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
