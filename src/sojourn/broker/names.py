@@ -21,6 +21,7 @@ from sojourn.mqtt.content import TEXTS_MAX, parse_advertisement, parse_filter
 from sojourn.routing.filter_interests import FilterInterests
 
 TOPICS_MAX = 50_000
+TOPIC_CHARS_MAX = 8 << 20
 """Topics of which it is remembered who wants them."""
 FEW = 2_000
 """Of so many interests those that nobody uses are forgotten at once."""
@@ -43,6 +44,8 @@ class LiveInterests(FilterInterests):
         """Every attribute besides the topic that some subscription speaks of."""
         self._by_topic: dict[str, tuple[int, ...]] = {}
         """What events match that have none of those: their topic alone decides."""
+        self._topic_chars = 0
+        """Characters of topics in there since it was last emptied for their sake."""
 
     @property
     def entered(self) -> int:
@@ -93,8 +96,10 @@ class LiveInterests(FilterInterests):
         topic = event.topic or ""
         found = self._by_topic.get(topic)
         if found is None:
-            if len(self._by_topic) >= TOPICS_MAX:
+            self._topic_chars += len(topic)
+            if len(self._by_topic) >= TOPICS_MAX or self._topic_chars > TOPIC_CHARS_MAX:
                 self._by_topic.clear()
+                self._topic_chars = len(topic)
             found = self._by_topic[topic] = super().match(event)
         return found
 

@@ -269,7 +269,7 @@ NETWORK = (
         LiveInterests,
         fields("version _ads_entered _subs_entered"),
         wired="covering subs_of ads_of ad_above sub_above ads subs _ad_numbers _sub_numbers _ads_by_path "
-        "_boxes _unions matcher anything _paths _by_topic",
+        "_boxes _unions matcher anything _paths _by_topic _topic_chars",
         save=_save_interests,
         restore=_restore_interests,
     ),

@@ -209,7 +209,7 @@ CORE = (
     Part(Counters, fields("received delivered dropped refused")),
     Part(
         TopicTree,
-        wired="_exact _root _shares _routes by_bytes",
+        wired="_exact _root _shares _routes _route_chars by_bytes",
         save=_save_tree,
         restore=_restore_tree,
     ),

@@ -30,6 +30,8 @@ from sojourn.mqtt.message import Message
 JSON_STARTS = b"{ \t\r\n"
 """The bytes that a JSON object, perhaps after blanks, begins with."""
 KNOWN_NAMES_MAX = 10_000
+KNOWN_NAME_CHARS_MAX = 64
+"""Longer names are checked each time: nobody fills memory with them."""
 TEXTS_MAX = 1_024
 Parsed = TypeVar("Parsed")
 
@@ -175,9 +177,10 @@ def _is_name(name: str) -> bool:
             known = True
         except EventError:
             known = False
-        if len(_known_names) >= KNOWN_NAMES_MAX:
-            _known_names.clear()
-        _known_names[name] = known
+        if len(name) <= KNOWN_NAME_CHARS_MAX:
+            if len(_known_names) >= KNOWN_NAMES_MAX:
+                _known_names.clear()
+            _known_names[name] = known
     return known
 
 

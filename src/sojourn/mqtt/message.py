@@ -19,6 +19,10 @@ from sojourn.mqtt import mqtt3
 from sojourn.mqtt.conventions import SEQUENCE, SOURCE
 
 QOS = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
+FORMS_MAX = 16
+"""Forms of one message that are kept, besides the one it came in."""
+FORM_BYTES_MAX = 65_536
+"""Larger forms are made anew for each who asks."""
 
 
 class Properties(NamedTuple):
@@ -145,8 +149,17 @@ class Message:
         found = self._forms.get(key)
         if found is None:
             found = self._encode(qos, expiry, retain, identifiers, alias, with_topic, numbered)
-            self._forms[key] = found
+            self._keep(self._forms, key, found)
         return found
+
+    @staticmethod
+    def _keep(forms: dict[tuple[object, ...], Form], key: tuple[object, ...], form: Form) -> None:
+        """Keep a form for others; whoever asks for ever new ones of a message fills no memory with them."""
+        if form.size > FORM_BYTES_MAX:
+            return
+        if len(forms) >= FORMS_MAX:
+            del forms[next(iter(forms))]
+        forms[key] = form
 
     def old_form(self, qos: int, *, retain: bool) -> Form:
         """Return the packet for clients of MQTT 3.1.1, encoded once for all of them."""
@@ -159,7 +172,7 @@ class Message:
             head = mqtt3.publish_head(self.topic, qos, len(payload), retain=retain)
             size = len(head) + len(payload)
             found = Form(head, payload, size + 2) if qos else Form(head + payload, b"", size)
-            self._forms[key] = found
+            self._keep(self._forms, key, found)
         return found
 
     def _cut(self) -> Form:
@@ -169,7 +182,8 @@ class Message:
             form = Form(frame[: self.id_at], frame[self.id_at + 2 :], len(frame))
         else:
             form = Form(frame, b"", len(frame))
-        self._plain = form
+        if len(frame) <= FORM_BYTES_MAX:
+            self._plain = form
         return form
 
     def _encode(

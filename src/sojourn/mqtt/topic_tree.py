@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sojourn.mqtt.session import Session, Subscription
 
 ROUTES_MAX = 50_000
+ROUTE_TOPICS_MAX = 8 << 20
+"""Characters of all topics whose routes are remembered."""
 SHARE: Final = "$share/"
 
 
@@ -98,6 +100,8 @@ class TopicTree:
         self._shares: dict[tuple[str, str], Share] = {}
         """By name of the share and topic filter."""
         self._routes: dict[str, Route] = {}
+        self._route_chars = 0
+        """Characters of topics in there since it was last emptied for their sake."""
         self.by_bytes: dict[bytes, Route] = {}
         """The routes by their topics' bytes, for whoever has no text yet; not of topics that begin with $,
         which have to be looked at more closely."""
@@ -188,9 +192,11 @@ class TopicTree:
         """Return what is to be done with messages of a topic."""
         route = self._routes.get(topic)
         if route is None:
-            if len(self._routes) >= ROUTES_MAX:
+            self._route_chars += len(topic)
+            if len(self._routes) >= ROUTES_MAX or self._route_chars > ROUTE_TOPICS_MAX:
                 self._routes.clear()
                 self.by_bytes.clear()
+                self._route_chars = len(topic)
             route = self._routes[topic] = self.find(topic)
             if not topic.startswith("$"):
                 self.by_bytes[topic.encode()] = route

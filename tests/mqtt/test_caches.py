@@ -1,0 +1,80 @@
+"""What is remembered to save work has a limit in bytes: strangers do not fill memory with it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from sojourn.broker.names import LiveInterests
+from sojourn.interest import Event, Filter
+from sojourn.mqtt import content
+from sojourn.mqtt.message import Message, new_message
+from sojourn.mqtt.topic_tree import TopicTree
+
+MEBIBYTE = 1 << 20
+
+
+@contextmanager
+def costs_at_most(size: int) -> Iterator[None]:
+    """What happens here leaves no more than so many bytes behind."""
+    tracemalloc.start()
+    try:
+        yield
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left < size
+
+
+def forms(message: Message, count: int) -> None:
+    """Ask for a message in many forms, as subscriptions with other identifiers each do."""
+    for number in range(1, count + 1):
+        form = message.form(1, 0.0, retain=True, identifiers=(number,))
+        assert form.size > len(message.payload)
+
+
+@pytest.mark.parametrize("size", [10, 1_000, MEBIBYTE])
+def test_a_message_s_forms_take_little_room(size: int) -> None:
+    """150 SUBSCRIBEs to a retained message of a mebibyte once cost as many mebibytes."""
+    message = new_message("topic", b"x" * size, qos=1, now=0.0)
+    with costs_at_most(MEBIBYTE):
+        forms(message, 150)
+        message.form(1, 0.0)
+
+
+def test_a_form_that_many_ask_for_is_made_once() -> None:
+    """As long as it is not too large, and not too many others are asked for."""
+    message = new_message("topic", b"x" * 1_000, qos=1, now=0.0)
+    first = message.form(0, 0.0)
+    assert message.form(0, 0.0) is first
+    forms(message, 100)
+    assert message.form(0, 0.0) == first
+
+
+def test_long_names_are_not_remembered() -> None:
+    """Whether they may be names of attributes is looked at again when they come again."""
+    with costs_at_most(MEBIBYTE):
+        for number in range(200):
+            content._is_name("n" * 60_000 + str(number))
+
+
+def test_routes_of_long_topics_are_forgotten() -> None:
+    """Topics may have 65,535 bytes, and routes are remembered for 50,000 of them."""
+    tree = TopicTree()
+    with costs_at_most(40 * MEBIBYTE):
+        for number in range(1_000):
+            tree.route("t" * 60_000 + str(number))
+
+
+def test_matches_of_long_topics_are_forgotten() -> None:
+    """The same between brokers."""
+    interests = LiveInterests()
+    interests.subscription(Filter.parse("topic = 'wanted'"))
+    with costs_at_most(20 * MEBIBYTE):
+        for number in range(1_000):
+            interests.match(
+                Event(source="s", sequence=number, attributes={"topic": "t" * 60_000 + str(number)})
+            )
