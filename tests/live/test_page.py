@@ -23,7 +23,16 @@ from sojourn.live.config import Address, BrokerConfig, Config, single_broker
 from sojourn.live.page.board import Board
 from sojourn.live.page.metrics import BrokerMetrics
 from sojourn.live.page.page import REQUESTS_MAX, STREAMS_MAX
-from sojourn.live.page.status import BUCKETS_S, CLIENTS_MAX, NAME_MAX, Move, Report, Tally, some_of
+from sojourn.live.page.status import (
+    BUCKETS_S,
+    CLIENTS_MAX,
+    NAME_MAX,
+    Move,
+    Report,
+    Tally,
+    read_report,
+    some_of,
+)
 from tests.live.building import ANY_PORT, address, an_address_folder, building, url
 from tests.live.moving import Moving, moving
 from tests.live.test_roaming import started, stop
@@ -347,9 +356,12 @@ def test_what_is_no_report_is_left_alone(board: Board) -> None:
     """Bytes that are no report, or far too many, or of a broker that there is none of, change nothing."""
     body = msgspec.msgpack.encode(report(1.0))
     for broker, data in [("B2", body[:-3]), ("B2", b"\xc1" * 40), ("B2", bytes(300_000)), ("B9", body)]:
-        board.read(broker, data, 1.0)
+        told = read_report(broker, data)
+        assert (told is None) == (data != body)
+        if told is not None:
+            board.take(broker, told, 1.0)
     assert all(broker["state"] == "unknown" for broker in board.state(1.0)["brokers"])
-    board.read("B2", body, 1.0)
+    board.take("B2", report(1.0), 1.0)
     assert board.state(1.0)["brokers"][1]["state"] == "up"
 
 

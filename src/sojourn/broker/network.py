@@ -38,12 +38,15 @@ from sojourn.broker.wire import (
     Reach,
     Retain,
     Status,
+    WireError,
 )
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import FIND, FOUND
 from sojourn.mqtt.core import Core
 from sojourn.routing.messages import Kind
 
+UNREADABLE = "frame that does not read"
+"""Why what a neighbour sent was let go."""
 VOLATILE = (STATUS, WAVE, ECHO, SLOW)
 """Kinds of messages that change nothing a broker remembers."""
 
@@ -72,18 +75,34 @@ class Network:
         """Take in a frame of a neighbour; return whether that is to be remembered.
 
         A volatile frame is not, unless its event is stored for somebody: what brokers hand one another, and
-        number, depends on what they have stored.
+        number, depends on what they have stored. A frame that does not read is skipped and counted: it would
+        be sent again on every connection, and nothing behind it would ever come.
         """
-        message: Any = self.links.wire.decode(body, now)
-        if message.kind == PART:
-            whole = self.links.whole(peer, message)
-            message = self.links.wire.decode(whole, now) if whole is not None else None
+        message: Any = None
+        try:
+            message = self._decode(peer, body, now)
+        except WireError as error:
+            self.clients.drops[UNREADABLE] += 1
+            self.clients.notes.append(Note("skipped", (peer, str(error))))
         if message is not None:
             self._receive(message, self.links.numbers[peer], now)
         self.links.channels[peer].took(position)
         return not position.rank or (
             isinstance(message, Carried) and message in self.clients.broker.subscribers.store
         )
+
+    def _decode(self, peer: str, body: bytes, now: float) -> Any:
+        """Return the message in a frame, or that of several once the last of them is there."""
+        message: Any = self.links.wire.decode(body, now)
+        if message.kind != PART:
+            return message
+        whole = self.links.whole(peer, message)
+        if whole is None:
+            return None
+        message = self.links.wire.decode(whole, now)
+        if message.kind == PART:
+            raise WireError("A peer sent a piece of a message within another.")
+        return message
 
     def _receive(self, message: Any, sender: int, now: float) -> None:
         kind = message.kind

@@ -20,6 +20,9 @@ class Watcher(Protocol):
     def handed_off(self, handoff: Handoff, /) -> None:
         """A client that was at another broker has all its events here."""
 
+    def forgot(self, neighbour: str, now: float, /) -> None:
+        """A neighbour has come back without its store."""
+
 
 class Tracer(Protocol):
     """Who records what happened to events and clients."""

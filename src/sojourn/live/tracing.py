@@ -9,6 +9,9 @@ whoever comes first: it leaves `RUN.json` there. A delivery is noted when the cl
 QoS 0 when it was handed to the connection. With a `sample` below 1 only that share of the events is traced,
 the same ones at every broker.
 
+A store that was lost is a drop of reason `store_lost` without a client, whose source is the broker and whose
+sequence is how many events waited there: nobody knows any more which they were.
+
 An interest is written when it is made, with no end, and again with its end when it has one: what is told last
 counts.
 """
@@ -97,6 +100,10 @@ class Tracer:
             self._writer.add(
                 "drops", client, message.source, message.sequence, self._at(now), self._broker, reason
             )
+
+    def lost_store(self, neighbour: str, events: int, now: float) -> None:
+        """A neighbour has lost its store, and with it events for clients of which nobody knows any more."""
+        self._writer.add("drops", "", neighbour, events, self._at(now), self._broker, "store_lost")
 
     def came(self, client: str, attributes: dict[str, Any], now: float) -> None:
         """A client connected."""

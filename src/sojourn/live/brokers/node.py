@@ -249,10 +249,18 @@ class Node:
         if kind in ("heard", "handed_off", "forgot"):
             if self.watcher is not None:
                 getattr(self.watcher, kind)(*what)
+        elif kind == "skipped":
+            text = "%s sent a frame that cannot be read; it was skipped, and counted: %s"
+            self._seldom.warning(("skipped", what[0]), text, *what)
         elif kind == "link":
             self._seldom.info(("link", what[0], what[1]), "link", peer=what[0], up=what[1])
         elif self._tracer is not None:
             getattr(self._tracer, kind)(*what)
+
+    def trace_lost_store(self, neighbour: str, events: int, now: float) -> None:
+        """Have the trace say that a neighbour came back without its store."""
+        if self._tracer is not None:
+            self._tracer.lost_store(neighbour, events, now)
 
     def _make_links(self, network: Network, proof: Proof) -> PeerLinks:
         """Take the broker's place among its neighbours."""

@@ -8,20 +8,17 @@ out of the sums. Of all clients that brokers name only `DOTS_MAX` are shown on t
 from __future__ import annotations
 
 import heapq
-import logging
 import math
 import zlib
 from collections import deque
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from sojourn import __version__
 from sojourn.live.config import Config
 from sojourn.live.page.history import History, Moment
-from sojourn.live.page.status import REPORT_BYTES_MAX, Move, Report
-from sojourn.live.seldom import Seldom
+from sojourn.live.page.status import Move, Report
 from sojourn.routing.overlay import Overlay
 
 FRESH_S = 4.0
@@ -31,8 +28,6 @@ MOVES_KEPT = 2_000
 MOVES_SHOWN = 60
 WINDOW_S = 60.0
 """The hand-offs that percentiles are of."""
-
-_seldom = Seldom(logging.getLogger("sojourn.board"))
 
 
 class Heard(NamedTuple):
@@ -62,18 +57,6 @@ class Board:
         self.history = History()
         """Of all brokers together."""
         self.histories = {broker.name: History() for broker in config.brokers}
-        self._decode = msgspec.msgpack.Decoder(Report).decode
-
-    def read(self, broker: str, body: bytes, now: float) -> None:
-        """Take the report of another broker, unless it is none."""
-        if len(body) > REPORT_BYTES_MAX:
-            return
-        try:
-            report = self._decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            _seldom.warning(("report", broker), "report", broker=broker, error=str(error))
-            return
-        self.take(broker, report, now)
 
     def take(self, broker: str, report: Report, now: float) -> None:
         """Keep a report; hand-offs in it that were told before are known by their count."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 import msgspec
@@ -28,8 +28,10 @@ from sojourn.live.page.status import (
     Tally,
     clients_connected,
     file_bytes,
+    held,
     link_states,
     lost_by_reason,
+    read_report,
     refused_by_reason,
     repeated,
     some_of,
@@ -60,6 +62,11 @@ class Observer:
         self.by_origin: dict[tuple[str, str, bool], int] = {}
         """Hand-offs by origin, by how they went, and whether nothing was missing."""
         self.incomplete = 0
+        self.lost_with: Counter[str] = Counter()
+        """What was lost with the stores of neighbours, by reason."""
+        neighbours = node.network.links.channels if node.network is not None else {}
+        self._reports: dict[str, Report | None] = dict.fromkeys(neighbours)
+        """By neighbour: what it last told."""
         self.started_s = node.now()
         self.listeners: list[Callable[[Report], None]] = []
         """Who is told of every report."""
@@ -107,8 +114,39 @@ class Observer:
         """Another broker told how it is doing, or asks or answers a question."""
         if is_talk(report):
             self.enquirer.heard(broker, report)
-        elif self.board is not None:
-            self.board.read(broker, report, now)
+            return
+        told = read_report(broker, report)
+        if told is None:
+            return
+        if broker in self._reports:
+            self._reports[broker] = told
+        if self.board is not None:
+            self.board.take(broker, told, now)
+
+    def forgot(self, neighbour: str, now: float) -> None:
+        """A neighbour has come back without its store: what it last told of is lost, as far as it was there.
+
+        That is what waited there a second or less before its end. Of several neighbours one counts it.
+        """
+        before = self._reports[neighbour]
+        sessions, events = (before.sessions, before.held) if before is not None else (0, 0)
+        _log.warning(
+            "%s has lost its store, and with it what only that had: %d sessions and up to %d events",
+            neighbour,
+            sessions,
+            events,
+            extra={"lost_store": neighbour, "sessions": sessions, "events": events},
+        )
+        self.node.trace_lost_store(neighbour, events, now)
+        if self._counts_for(neighbour):
+            self.lost_with[f"session lost with the store of {neighbour}"] += sessions
+            self.lost_with[f"event lost with the store of {neighbour}"] += events
+
+    def _counts_for(self, neighbour: str) -> bool:
+        """Whether this is the first of all brokers that are linked with a neighbour."""
+        assert self.node.network is not None, "somebody has a neighbour"
+        links = self.node.network.links
+        return links.number == min(links.overlay.neighbours[links.numbers[neighbour]])
 
     def trail(self, client: str) -> list[Move]:
         """The hand-offs of a client to this broker in the last hour, as far as they are remembered."""
@@ -142,6 +180,7 @@ class Observer:
         A hand-off that was incomplete counts as one event, although more may have been lost with it.
         """
         found = lost_by_reason(self.node)
+        found |= {reason: count for reason, count in self.lost_with.items() if count}
         return found | {INCOMPLETE: self.incomplete} if self.incomplete else found
 
     # The report ------------------------------------------------------------------------------------------
@@ -185,6 +224,8 @@ class Observer:
             store=store_state(node),
             store_bytes=file_bytes(node.place.store),
             refusing=state.refusing,
+            memory=state.origin,
+            held=held(node),
             moves=[move for move in self._moves if move.at_s > now - TOLD_FOR_S],
             present=some_of(node, names),
         )

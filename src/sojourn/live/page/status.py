@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import logging
 import zlib
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from sojourn.live.seldom import Seldom
 
 if TYPE_CHECKING:
     from sojourn.live.brokers.node import Node
@@ -33,6 +36,9 @@ REPORT_BYTES_MAX = 256 << 10
 
 BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """The upper ends of the classes that hand-off latencies are counted in; one class lies above them."""
+
+
+_seldom = Seldom(logging.getLogger("sojourn.report"))
 
 
 class LinkState(msgspec.Struct, frozen=True):
@@ -96,9 +102,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Events that a neighbour which had forgotten it sent a second time; they were let go."""
     unconfirmed: int = 0
     """SUBACKs that were given although not every broker in reach had confirmed the subscription."""
+    memory: str = ""
+    """What the broker's memory is called: another name after its store was deleted."""
+    held: int = 0
+    """Events that wait at this broker and perhaps nowhere else: stored for clients, or for neighbours."""
     moves: list[Move] = []
     present: list[tuple[str, float]] = []
     """Clients connected and since when, as far as they are known by time; at most `CLIENTS_MAX`."""
+
+
+_decode = msgspec.msgpack.Decoder(Report).decode
 
 
 class Tally:
@@ -171,6 +184,26 @@ def stored(node: Node) -> tuple[int, int]:
         return 0, 0
     store = node.network.clients.broker.subscribers.store
     return store.bytes, store.events
+
+
+def held(node: Node) -> int:
+    """Events and frames that would be lost with this broker's store."""
+    waiting = sum(len(session.queue) for session in node.core.state.sessions.values())
+    if node.network is None:
+        return waiting
+    frames = sum(channel.waiting for channel in node.network.links.channels.values())
+    return waiting + stored(node)[1] + frames
+
+
+def read_report(broker: str, body: bytes) -> Report | None:
+    """Return the report of another broker, unless it is none."""
+    if len(body) > REPORT_BYTES_MAX:
+        return None
+    try:
+        return _decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        _seldom.warning(("report", broker), "report", broker=broker, error=str(error))
+        return None
 
 
 def store_state(node: Node) -> str:

@@ -1,0 +1,68 @@
+"""A neighbour without its store is told of: in the log, on the page, in the metrics and in the trace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.client import Client
+from sojourn.live.config import TraceConfig
+from sojourn.live.page.metrics import BrokerMetrics
+from tests.live.building import building, url
+from tests.live.test_roaming import started, stop
+from tests.live.test_tracing import rows
+
+PATIENCE_S = 60.0
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Wait for something to become true."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():  # noqa: ASYNC110 - brokers tell nobody here
+            await asyncio.sleep(0.02)
+
+
+def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A session with three events waits at B5, which comes back without anything; one neighbour counts it."""
+    trace = TraceConfig(folder=str(tmp_path), run="test")
+    config = msgspec.structs.replace(building(), trace=trace)
+
+    async def scenario() -> tuple[dict[str, int], str]:
+        servers = await started(config)
+        reader = Client(url(config, 4), client_id="reader", session_expiry_s=600)
+        await reader.connect()
+        await reader.subscribe(topic="news")
+        await reader.close()
+        async with Client(url(config, 0), client_id="source") as source:
+            for number in range(3):
+                await source.publish("news", {"n": number})
+        near = servers[2]
+        assert near.observer is not None
+        observer = near.observer
+        await until(lambda: (told := observer._reports["B5"]) and (told.sessions, told.held) == (1, 3))
+        await servers[4].stop()
+        servers[4] = Server(config, "B5")
+        await servers[4].start()
+        await until(lambda: observer.lost_with)
+        found, metrics = observer.lost(), BrokerMetrics(observer).text().decode()
+        others = [one.observer.lost() for one in servers if one is not near and one.observer is not None]
+        assert not any("lost with the store" in reason for lost in others for reason in lost)
+        await stop(servers)
+        return found, metrics
+
+    with caplog.at_level(logging.WARNING):
+        found, metrics = asyncio.run(scenario())
+    assert found["session lost with the store of B5"] == 1
+    assert found["event lost with the store of B5"] == 3
+    assert (
+        "B5 has lost its store, and with it what only that had: 1 sessions and up to 3 events" in caplog.text
+    )
+    assert 'sojourn_dropped_total{reason="event lost with the store of B5"} 3.0' in metrics
+    lost = [row for row in rows(tmp_path, "drops") if row["reason"] == "store_lost"]
+    assert [(row["broker"], row["source"], row["sequence"]) for row in lost] == [("B3", "B5", 3)]
