@@ -171,6 +171,15 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     folder has one beside it."""
 
 
+class GuestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What clients without a user of the configuration may do; each key means what it means for a user."""
+
+    publish: list[str] | None = None
+    subscribe: list[str] | None = None
+    publish_if: str | None = None
+    subscribe_if: str | None = None
+
+
 class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who may connect."""
 
@@ -182,6 +191,8 @@ class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     By default those of the host that the broker is on."""
     clients_state_attributes: bool | None = None
     """Whether a client's own word about its attributes counts: by default only for anonymous ones."""
+    guests: GuestConfig | None = None
+    """What anonymous clients may do; none allows all."""
     jwt: JwtConfig | None = None
 
 

@@ -77,6 +77,11 @@ covering = true
 # Web pages that may connect (see `listen_ws` below); without this line those of the broker's own host.
 # origins = ["https://example.org"]
 
+# What clients without a user name may do; a topic or topic filter outside is refused as not authorised.
+# [security.guests]
+# publish = ["public/#"]
+# subscribe = ["public/#"]
+
 # Tokens as passwords: their claims say who the bearer is and what it may do.
 # [security.jwt]
 # key = "jwt.key"

@@ -18,7 +18,7 @@ import mqtt5
 from sojourn.errors import SojournError
 from sojourn.interest import Filter, TopicPattern
 from sojourn.live.brokers.doors import Certificate, Guest, doors_of
-from sojourn.live.config import Config, ConfigError, UserConfig
+from sojourn.live.config import Config, ConfigError, GuestConfig, UserConfig
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.rights import ANONYMOUS
 from sojourn.mqtt.session import Permissions
@@ -73,6 +73,8 @@ class Doorkeeper:
         self._users = {user.name: user for user in config.users}
         self._permissions = {user.name: permissions_of(user) for user in config.users}
         self._doors = doors_of(config, broker)
+        guests = config.security.guests
+        self._guests = None if guests is None else permissions_of(guests)
         self._states = config.security.clients_state_attributes
         self._tokens: Tokens | None = None
         if config.security.jwt is not None:
@@ -131,6 +133,7 @@ class Doorkeeper:
         admission = Admission(
             username=name,
             may_state=self._states is not False,
+            permissions=self._guests,
             owner=ANONYMOUS,
             among_others=self._knows_names,
         )
@@ -172,8 +175,8 @@ def wrong() -> Refusal:
     )
 
 
-def permissions_of(user: UserConfig) -> Permissions | None:
-    """Return what a user may do; None if that is everything."""
+def permissions_of(user: UserConfig | GuestConfig) -> Permissions | None:
+    """Return what somebody may do; None if that is everything."""
     try:
         permissions = Permissions(
             _patterns(user.publish),
@@ -182,7 +185,8 @@ def permissions_of(user: UserConfig) -> Permissions | None:
             Filter.parse(user.subscribe_if) if user.subscribe_if is not None else None,
         )
     except SojournError as error:
-        raise ConfigError(f"The permissions of user {user.name!r} cannot be read: {error}") from None
+        whose = f"user {user.name!r}" if isinstance(user, UserConfig) else "[security.guests]"
+        raise ConfigError(f"The permissions of {whose} cannot be read: {error}") from None
     return permissions if any(part is not None for part in permissions) else None
 
 

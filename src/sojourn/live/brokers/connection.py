@@ -16,6 +16,9 @@ from sojourn.live.brokers.node import LINGER_S, Node
 TURN_BYTES = 131_072
 """What one client may send in a loop turn before the others are looked at."""
 
+QUIET_S = 0.05
+"""For how long nothing comes of a client that is being closed before it counts as having stopped."""
+
 
 def _ignore(_data: object) -> None:
     """Write nothing, as there is nobody to read it."""
@@ -24,7 +27,7 @@ def _ignore(_data: object) -> None:
 def _is_sending(transport: asyncio.Transport) -> bool:
     """Whether a client sent something that was not read yet."""
     sock = transport.get_extra_info("socket")
-    if sock is None or transport.is_closing() or not transport.can_write_eof():
+    if sock is None or transport.is_closing():
         return False
     try:
         return any(fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4)))
@@ -35,7 +38,17 @@ def _is_sending(transport: asyncio.Transport) -> bool:
 class ClientConnection(asyncio.Protocol):
     """Tells the node what came and went, and writes what it is given."""
 
-    __slots__ = ("_closing", "_door", "_held", "_node", "_number", "_paused", "_transport", "write")
+    __slots__ = (
+        "_closing",
+        "_door",
+        "_held",
+        "_is_noisy",
+        "_node",
+        "_number",
+        "_paused",
+        "_transport",
+        "write",
+    )
 
     def __init__(self, node: Node, door: str = "listen") -> None:
         self._node = node
@@ -45,6 +58,8 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.write: Callable[[bytes], None] = _ignore
         self._closing = False
+        self._is_noisy = False
+        """Whether the client sent something since it was last looked, although it is being closed."""
         self._paused = False
         """Whether the client does not read, so that nothing is read of it either."""
         self._held = False
@@ -82,6 +97,8 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.pause_reading()
                 self._node.loop.call_soon(self._go_on)
             self._came(data)
+        else:
+            self._is_noisy = True
 
     def _go_on(self) -> None:
         """Read again, unless the client does not read itself."""
@@ -143,19 +160,32 @@ class ClientConnection(asyncio.Protocol):
         self._go_on()
 
     def close(self) -> None:
-        """Close after what was written has been read, or soon."""
+        """Close after what was written has been read, or soon.
+
+        Not at once: a client that is still sending would reset the connection, and might never read why it
+        is closed. It is told that nothing more comes, where TLS does not forbid that, and what it sends is
+        let pass until it has closed, or has been quiet for a moment.
+        """
         transport = self._transport
         if transport is not None and not self._closing:
             self._closing = True
-            if _is_sending(transport):
-                # To close now would reset the connection, and the client might never read why. It is told
-                # that nothing more comes, and what it sends is let pass until it closes.
-                with contextlib.suppress(OSError):  # it may just have gone itself
-                    transport.write_eof()
+            with contextlib.suppress(OSError, RuntimeError):  # it may just have gone itself
                 transport.resume_reading()
-            else:
-                transport.close()
+                if transport.can_write_eof():
+                    transport.write_eof()
+            self._node.loop.call_later(QUIET_S, self._close_when_quiet)
             self._node.loop.call_later(LINGER_S, transport.abort)
+
+    def _close_when_quiet(self) -> None:
+        """Let pass what a client sends, and close once it has stopped; it is not waited for without end."""
+        transport = self._transport
+        if transport is None:
+            return
+        if self._is_noisy or _is_sending(transport):
+            self._is_noisy = False
+            self._node.loop.call_later(QUIET_S, self._close_when_quiet)
+        else:
+            transport.close()
 
     def abort(self) -> None:
         """Close at once."""
