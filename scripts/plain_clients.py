@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -36,6 +37,23 @@ class Event(NamedTuple):
 
     publisher: str
     number: int
+
+
+class Acknowledged(NamedTuple):
+    """When an event was acknowledged, and by which broker."""
+
+    at_s: float
+    broker: str
+
+
+class SessionLoss(NamedTuple):
+    """A session that should have been there and was not; times as of `time.time`."""
+
+    client: str
+    found_s: float
+    """When the client was told that its session is new."""
+    places: frozenset[str]
+    """Where the session may have been: where the client last was, and where it has tried to be since."""
 
 
 class Trouble(Exception):  # noqa: N818 - an everyday word for an everyday thing
@@ -95,7 +113,9 @@ class Client:
         self.name = name
         self.draw = random.Random(seed)  # noqa: S311 - no secret
         self.refused: Counter[int] = Counter()
-        self.sessions_lost = 0
+        self.losses: list[SessionLoss] = []
+        """Sessions that a broker did not know although they had not expired."""
+        self._tried: set[str] = set()
         self._places = places
         self._tells = tells
         self._here = ""
@@ -108,6 +128,7 @@ class Client:
 
     async def connect(self, place: Place) -> tuple[Wire, bool]:
         """Connect; return the connection, and whether the session goes on."""
+        self._tried.add(place.name)
         wire = await Wire.open(place)
         said = [("sojourn-previous", self._here)] if self._tells and self._here else []
         wire.send(
@@ -128,9 +149,10 @@ class Client:
             self.refused[int(getattr(answer, "reason_code", NO))] += 1
             wire.close(abrupt=True)
             raise Trouble("refused")
-        self._here = place.name
         if self._had_session and not answer.session_present:
-            self.sessions_lost += 1
+            self.losses.append(SessionLoss(self.name, time.time(), frozenset(self._tried | {self._here})))
+        self._here = place.name
+        self._tried = {place.name}
         self._had_session = True
         return wire, bool(answer.session_present)
 
@@ -150,6 +172,8 @@ class Subscriber(Client):
         """Events that came again and were said to."""
         self.disordered: list[Event] = []
         self.moves = 0
+        self.renewed: list[float] = []
+        """When its subscription was confirmed, each time that it had to be made."""
         self.ready = asyncio.Event()
         self._last: dict[str, int] = {}
         self._half: set[int] = set()
@@ -185,6 +209,7 @@ class Subscriber(Client):
     def _take(self, wire: Wire, packet: Any) -> None:
         if isinstance(packet, mqtt5.SubAckPacket):
             if int(packet.reason_codes[0]) < NO:
+                self.renewed.append(time.time())
                 self.ready.set()
         elif isinstance(packet, mqtt5.PubRelPacket):
             self._half.discard(packet.packet_id)
@@ -228,7 +253,8 @@ class Publisher(Client):
         self.qos = qos
         self.home = home
         """The broker it stays at; None for one that moves."""
-        self.acknowledged: set[Event] = set()
+        self.acknowledged: dict[Event, Acknowledged] = {}
+        """When and where each event was first acknowledged."""
         self.repeated: set[Event] = set()
         """Events that it had to send more than once, so that they may come twice."""
         self.denied = 0
@@ -289,7 +315,11 @@ class Publisher(Client):
         if code >= NO:
             self.denied += 1
         else:
-            self.acknowledged.add(event)
+            self._note_acknowledged()
+
+    def _note_acknowledged(self) -> None:
+        event = Event(self.name, self._number)
+        self.acknowledged.setdefault(event, Acknowledged(time.time(), self._here))
 
     async def _answer(self, wire: Wire) -> int:
         while True:
@@ -301,7 +331,7 @@ class Publisher(Client):
                     return int(packet.reason_code)
                 self._received = True
                 # The broker has it from now on, also if the rest of the exchange takes another connection.
-                self.acknowledged.add(Event(self.name, self._number))
+                self._note_acknowledged()
                 wire.send(mqtt5.PubRelPacket(1))
             elif isinstance(packet, mqtt5.PubCompPacket):
                 return 0

@@ -75,6 +75,8 @@ class Node:
         self.connections: dict[int, ClientConnection] = {}
         self.files_room: int | None = None
         """How many connections of clients the limit on open files leaves room for, if that is known."""
+        self.link_since: dict[str, float] = {}
+        """By neighbour: when the link to it last came up or went down."""
         self.failure: SojournError | None = None
         """Why the broker cannot go on; it takes in and does nothing any more."""
         self.on_failure: Callable[[], None] = lambda: None
@@ -253,6 +255,7 @@ class Node:
             text = "%s sent a frame that cannot be read; it was skipped, and counted: %s"
             self._seldom.warning(("skipped", what[0]), text, *what)
         elif kind == "link":
+            self.link_since[what[0]] = what[2]
             self._seldom.info(("link", what[0], what[1]), "link", peer=what[0], up=what[1])
         elif self._tracer is not None:
             getattr(self._tracer, kind)(*what)

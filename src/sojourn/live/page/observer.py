@@ -130,12 +130,13 @@ class Observer:
         """
         before = self._reports[neighbour]
         sessions, events = (before.sessions, before.held) if before is not None else (0, 0)
+        memory = self.node.network.reconciling.memories[neighbour] if self.node.network is not None else ""
         _log.warning(
             "%s has lost its store, and with it what only that had: %d sessions and up to %d events",
             neighbour,
             sessions,
             events,
-            extra={"lost_store": neighbour, "sessions": sessions, "events": events},
+            extra={"lost_store": neighbour, "sessions": sessions, "events": events, "memory": memory},
         )
         self.node.trace_lost_store(neighbour, events, now)
         if self._counts_for(neighbour):

@@ -51,6 +51,8 @@ class LinkState(msgspec.Struct, frozen=True):
     """Events of QoS 0 that did not fit into its queue."""
     down_s: float = 0.0
     """For how long there has been no connection; 0 while there is one."""
+    since_s: float = 0.0
+    """Since when it has been up, or down, in this life of the broker; 0 if it was never up."""
     resets: int = 0
     """How often one of both had forgotten something, and all was told anew."""
 
@@ -172,6 +174,7 @@ def link_states(node: Node) -> dict[str, LinkState]:
             queue_frames=channel.waiting,
             refused=channel.refused,
             down_s=round(max(0.0, now - network.links.down_since.get(peer, now)), 1),
+            since_s=node.link_since.get(peer, 0.0),
             resets=network.reconciling.resets[peer],
         )
         for peer, channel in network.links.channels.items()

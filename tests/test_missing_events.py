@@ -1,0 +1,49 @@
+"""Missing deliveries are explained by deleted stores, and by nothing else."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+from missing_events import MOMENT_S, UNEXPLAINED, Death, Missed, explain
+from plain_clients import Acknowledged, Event, SessionLoss, Subscriber
+
+DELETED = Death("B2", 100.0, 10.0, 0.3, 1.0, 1.2, "deleted")
+
+
+def reader() -> Subscriber:
+    """A subscriber that subscribed anew at 105 s."""
+    found = Subscriber("reader", 1, list, "seed", tells=False)
+    found.renewed = [1.0, 105.0]
+    return found
+
+
+def missed(at_s: float, broker: str) -> Missed:
+    """An event that a broker acknowledged at a moment, and that the subscriber lacks."""
+    return Missed(reader(), Event("writer", 1), Acknowledged(at_s, broker))
+
+
+LOSS = SessionLoss("reader", 103.0, frozenset({"B2", "B3"}))
+
+
+def test_what_a_lost_session_missed_is_explained_until_it_subscribed_anew() -> None:
+    """Its client was told that it is new; events that came before or after that are not explained by it."""
+    for at_s, is_explained in ((50.0, False), (99.0, True), (103.0, True), (104.9, True), (105.1, False)):
+        found = explain([missed(at_s, "B1")], [LOSS], [DELETED])
+        assert (found[UNEXPLAINED] == 0) is is_explained
+
+
+def test_a_session_that_was_lost_though_no_store_was_deleted_explains_nothing() -> None:
+    """Neither does the end of a broker that the session cannot have been at."""
+    kept = DELETED._replace(store="kept")
+    elsewhere = LOSS._replace(places=frozenset({"B3"}))
+    assert explain([missed(103.0, "B1")], [LOSS], [kept])[UNEXPLAINED] == 1
+    assert explain([missed(103.0, "B1")], [elsewhere], [DELETED])[UNEXPLAINED] == 1
+
+
+def test_an_event_that_only_the_dead_broker_had_is_explained() -> None:
+    """It was acknowledged a moment before, there or elsewhere; not long before, and not after."""
+    for broker in ("B2", "B1"):
+        assert explain([missed(99.9, broker)], [], [DELETED])[UNEXPLAINED] == 0
+        assert explain([missed(99.9 - MOMENT_S, broker)], [], [DELETED])[UNEXPLAINED] == 1
+        assert explain([missed(100.1, broker)], [], [DELETED])[UNEXPLAINED] == 1
