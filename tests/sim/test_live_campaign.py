@@ -30,6 +30,7 @@ def _found(seed: int, failure: str | None = None, hand_offs: int = 10) -> Found:
         kind="lost" if failure else "",
         trace="",
         digest="",
+        ended_s=10.0,
         counts=Counter({"hand-offs": hand_offs}),
         excused=Counter({"event": 1}),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -154,16 +155,8 @@ def _check(broken_by: str | None, twice: bool, spec: Spec) -> Found:  # noqa: FB
         again = check(spec)
     if again.digest == found.digest:
         return found
-    return Found(
-        spec=spec,
-        script=found.script,
-        failure="The same seed wrote other bytes the second time.",
-        kind="other bytes",
-        trace="",
-        digest=again.digest,
-        counts=found.counts,
-        excused=found.excused,
-    )
+    text = "The same seed wrote other bytes the second time."
+    return replace(again, failure=text, kind="other bytes")
 
 
 def _run(broken_by: str | None, script: Script) -> Found:

@@ -26,6 +26,8 @@ class Found:
     trace: str
     """Where a broker failed by itself, if it did."""
     digest: str
+    ended_s: float
+    """When the world came to its end, or to its failure."""
     counts: Counter[str]
     excused: Counter[str]
 
@@ -61,6 +63,7 @@ def run(script: Script) -> Found:
         kind=kind,
         trace=trace,
         digest=world.digest.hexdigest(),
+        ended_s=world.now,
         counts=world.counts,
         excused=world.oracle.excused,
     )

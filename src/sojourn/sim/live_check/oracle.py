@@ -128,6 +128,9 @@ class Diary:
         self.session: Session | None = None
         self._left_s: float | None = None
         """When its last connection was gone; None while there is one."""
+        self._asked_s = 0.0
+        """When it last sent a CONNECT. A session may be as old as that: its broker may welcome the client and
+        lose its memory before the client hears of the welcome."""
         self._wiped = False
         """Whether it gave its session up in a CONNECT since the last welcome."""
         self._cleaned_s: float | None = None
@@ -149,6 +152,7 @@ class Diary:
 
     def connects(self, broker: int, *, clean: bool) -> None:
         """Note a CONNECT."""
+        self._asked_s = self.now
         if self.session is not None:
             self.session.visit(self.now, broker, self._oracle.world.log.brokers_between)
         self._wiped = self._wiped or clean
@@ -171,7 +175,8 @@ class Diary:
             )
         is_doubtful = present and before is not None and why is not None
         if not present or before is None or is_doubtful:
-            self.session = Session(self.now, is_doubtful=is_doubtful)
+            self.session = Session(self._asked_s, is_doubtful=is_doubtful)
+            self.session.visit(self._asked_s, broker, None)
             if before is not None and why is not None:
                 self._oracle.excused[f"session: {why}"] += 1
         assert self.session is not None
