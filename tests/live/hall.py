@@ -164,7 +164,7 @@ class Desk:
             visitor = self.visitors.get(number)
             if visitor is not None:
                 visitor.take(written.get(number, b""), is_over=number in turn.closes)
-        if broker.to_pump:
+        if broker.has_work:
             self.carry_out()
 
 

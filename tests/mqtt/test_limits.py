@@ -162,10 +162,10 @@ def test_incomplete_packets_have_a_limit_together() -> None:
     assert [client.closed for client in clients] == [False, False, True, True]
     for client in clients[2:]:
         client.lose()
-    assert world.core.state.input_bytes == 2 * (len(packet) - 1)
+    assert world.core.state.input.bytes == 2 * (len(packet) - 1)
     clients[0].send(packet[-1:])
     clients[1].lose()
-    assert world.core.state.input_bytes == 0
+    assert world.core.state.input.bytes == 0
     assert world.core.state.counters.received == 1
 
 

@@ -4,10 +4,10 @@ A driver tells a broker these, each with the time:
 
 | about | facts |
 | --- | --- |
-| clients | `ClientOpened`, `ClientSent`, `ClientBlocked`, `ClientDrained`, `ClientLost` |
+| clients | `ClientOpened`, `ClientSent`, `ClientBlocked`, `ClientDrained`, `ClientLost`, `ClientDismissed` |
 | admission | `ClientAdmitted`, `ClientRefused`: the answers to `LiveBroker.knocks` |
 | neighbours | `PeerConnected`, `PeerSent`, `PeerLost` |
-| itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade` |
+| itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade`, `ReadyForMore` |
 
 A journal does not hold bytes as they came but what was made of them: `PacketsTaken`, `FrameTaken`,
 `PeerGreeted`, `PeerMet`, `LinkReset`, `LinkChanged`, `FramesAcknowledged`, `Overflowed`. A broker that is
@@ -143,6 +143,14 @@ class ClientRefused(Remembered, frozen=True, array_like=True, tag=8):
     text: str
 
 
+class ClientDismissed(Remembered, frozen=True, array_like=True, tag=9):
+    """A client's connection was closed with this reason code, for something that no journal holds."""
+
+    connection: int
+    code: int
+    text: str
+
+
 # Neighbours ------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +258,10 @@ class StatusMade(NamedTuple):
     report: bytes
 
 
+class ReadyForMore(NamedTuple):
+    """There is time for a slice of what waits its turn."""
+
+
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One line of a journal."""
 
@@ -265,6 +277,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         | Overflowed
         | ClientAdmitted
         | ClientRefused
+        | ClientDismissed
         | PeerGreeted
         | LinkReset
         | LinkChanged
@@ -279,7 +292,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     )
 
 
-Fact = Remembered | ClientSent | PeerConnected | PeerSent | PeerLost | StatusMade
+Fact = Remembered | ClientSent | PeerConnected | PeerSent | PeerLost | StatusMade | ReadyForMore
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode

@@ -4,6 +4,7 @@
     broker.handle(fact, now)                        # as often as something happens
     broker.knocks                                   # clients to be let in or refused, by further facts
     turn = broker.turn(now)                         # once a loop turn: what to do, in order
+    broker.has_slices                               # something waits its turn: tell it `ReadyForMore`
     broker.next_moment()                            # when to say `TimePassed` at the latest
 
 The same with neighbours and without, with a store and without. A broker that `remembers` notes every fact
@@ -32,6 +33,7 @@ from sojourn.broker.hello import ChannelError
 from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.settings import Settings
+from sojourn.broker.slices import FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.broker.transplanting import is_another_network, transplant
@@ -39,6 +41,7 @@ from sojourn.errors import SojournError
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
+from sojourn.mqtt.input import next_slice
 
 
 class LiveBroker:
@@ -64,6 +67,8 @@ class LiveBroker:
         self.now_s = 0.0
         """The time of the last fact."""
         self._quencher: Quencher | None = None
+        self._slices = Slices(self.core)
+        self.core.gate.open()
         self._turn = Turn()
         self.to_pump: list[int] = []
         """Connections for which a turn left something to the next one, which should come soon."""
@@ -95,6 +100,9 @@ class LiveBroker:
         network = self.network
         if self.to_pump:
             self._pump(now)
+        if self._slices.has_work:
+            self.handle(facts.ReadyForMore(), now)
+        self.core.gate.open()
         if network is not None and network.has_unsettled:
             for answer in network.settle(now):
                 self.core.answer(answer.connection, answer.packet)
@@ -102,9 +110,8 @@ class LiveBroker:
             self._quench()
         turn, self._turn = self._turn, Turn()
         self._collect_writes(turn)
+        self._hold_and_release(turn)
         if network is not None:
-            turn.holds, network.pressure.holds = network.pressure.holds, []
-            turn.releases, network.pressure.releases = network.pressure.releases, []
             turn.notes, network.clients.notes = network.clients.notes, []
             self._end_links_turn(network, turn, now)
         return turn
@@ -120,6 +127,25 @@ class LiveBroker:
             data = channel.outgoing()
             if data:
                 turn.peer_writes.append((peer, data))
+
+    def _hold_and_release(self, turn: Turn) -> None:
+        """Say which clients are not to be read from for now."""
+        pressure = self.network.pressure if self.network is not None else None
+        holds, releases = (pressure.holds, pressure.releases) if pressure is not None else ([], [])
+        if holds or releases or self._slices.has_held or self.core.effects.waiting:
+            turn.holds, turn.releases = self._slices.settle(holds, releases)
+        if pressure is not None:
+            pressure.holds, pressure.releases = [], []
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether something waits its turn, to be taken in (`ReadyForMore`) while there is time."""
+        return self._slices.has_work
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a turn left something to the next one, which should come soon."""
+        return bool(self.to_pump) or self._slices.has_work
 
     def next_moment(self) -> float | None:
         """When `TimePassed` is to be said at the latest."""
@@ -178,6 +204,7 @@ class LiveBroker:
             self.network.restarted(fact.life, now)
         for number in list(self.core.state.connections):
             self.core.lost(number, now)
+        self._slices.restarted()
         self.core.state.refusing = None
         self._note(fact, now)
         if fact.settings != self.settings:
@@ -220,11 +247,27 @@ class LiveBroker:
         self.core.lost(fact.connection, now)
         if self.network is not None:
             self.network.pressure.lost(fact.connection)
+        self._slices.lost(fact.connection)
         self._note(fact, now)
 
     def _on_overflowed(self, fact: facts.Overflowed, now: float) -> None:
         self.core.overflowed(fact.connection, now)
         self._note(fact, now)
+
+    def _on_dismissed(self, fact: facts.ClientDismissed, now: float) -> None:
+        self.core.close_for(fact.connection, fact.code, fact.text, now)
+        self._note(fact, now)
+
+    def _on_ready(self, _fact: facts.ReadyForMore, now: float) -> None:
+        """Take a slice of what waits."""
+        if self._slices.frames_wait:
+            self._take_waiting_frames(now)
+        connection = self.core.take_turn(now)
+        if connection is not None:
+            before = self.core.state.counters.delivered
+            self._on_sent(facts.ClientSent(connection.number, b""), now)
+            self._report(now)
+            connection.slice = next_slice(connection.slice, self.core.state.counters.delivered - before)
 
     def _on_admitted(self, fact: facts.ClientAdmitted, now: float) -> None:
         self._note(fact, now)
@@ -273,16 +316,23 @@ class LiveBroker:
             if not self._meet(peer, data, now):
                 return
             data = b""
+        left = FRAMES_A_SLICE
         for position, body in channel.arrived(data):
-            if not network.pressure.hold_frame(peer, (position, body)):
+            if not network.pressure.hold_frame(peer, (position, body), is_turn=left > 0):
+                left -= 1
                 self._take_frame(peer, position, body, now)
-        self._take_waiting_frames(now)
+        self._take_waiting_frames(now, left)
 
-    def _take_waiting_frames(self, now: float) -> None:
-        """Go on with frames that waited for room."""
-        while (found := self._network.pressure.next_frame()) is not None:
+    def _take_waiting_frames(self, now: float, most: int = FRAMES_A_SLICE) -> None:
+        """Go on with frames that waited for room, or for their turn."""
+        pressure = self._network.pressure
+        for _ in range(most):
+            found = pressure.next_frame()
+            if found is None:
+                break
             waited, (position, body) = found
             self._take_frame(waited, position, body, now)
+        self._slices.frames_wait = pressure.has_frames
 
     def _meet(self, peer: str, data: bytes, now: float) -> bool:
         """Read a neighbour's hello; return whether both go on where they were."""
@@ -388,9 +438,12 @@ class LiveBroker:
     def _follow_up(self, now: float) -> None:
         """Do what the session core leaves to its driver, and would do at once if nobody took notes."""
         effects = self.core.effects
-        while effects.unread or effects.overflowing:
+        while effects.unread or effects.overflowing or effects.dismissals:
             if effects.unread:
                 self._on_sent(facts.ClientSent(effects.unread.pop(0), b""), now)
+            elif effects.dismissals:
+                number = next(iter(effects.dismissals))
+                self._on_dismissed(facts.ClientDismissed(number, *effects.dismissals.pop(number)), now)
             else:
                 number = next(iter(effects.overflowing))
                 del effects.overflowing[number]
@@ -419,6 +472,8 @@ class LiveBroker:
         effects.knocks.clear()
         effects.unread.clear()
         effects.overflowing.clear()
+        effects.dismissals.clear()
+        effects.waiting.clear()
         effects.sources.clear()
         effects.subacks.clear()
         self.core.take_kept()
@@ -464,6 +519,8 @@ class LiveBroker:
         facts.ClientDrained: _on_drained,
         facts.ClientLost: _on_lost,
         facts.Overflowed: _on_overflowed,
+        facts.ClientDismissed: _on_dismissed,
+        facts.ReadyForMore: _on_ready,
         facts.ClientAdmitted: _on_admitted,
         facts.ClientRefused: _on_refused,
         facts.PeerConnected: _on_peer_connected,

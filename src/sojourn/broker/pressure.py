@@ -57,22 +57,28 @@ class Pressure:
         others = (channel for name, channel in self._links.channels.items() if name != peer)
         return self._core.state.refusing is None and not any(channel.overfull for channel in others)
 
-    def hold_frame(self, peer: str, frame: Frame) -> bool:
-        """Hold a frame back if it must wait; say whether it must."""
-        if peer in self._frames or not self._is_open_for(peer):
+    def hold_frame(self, peer: str, frame: Frame, *, is_turn: bool = True) -> bool:
+        """Hold a frame back if it must wait, for room or because it is not its turn; say whether it must."""
+        if not is_turn or peer in self._frames or not self._is_open_for(peer):
             self._frames.setdefault(peer, deque()).append(frame)
             return True
         return False
 
     def next_frame(self) -> tuple[str, Frame] | None:
-        """A frame that need not wait any longer, or None."""
+        """A frame that need not wait any longer, of each neighbour in turn, or None."""
         for peer, frames in self._frames.items():
             if self._is_open_for(peer):
                 frame = frames.popleft()
-                if not frames:
-                    del self._frames[peer]
+                del self._frames[peer]
+                if frames:
+                    self._frames[peer] = frames
                 return peer, frame
         return None
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether there is a frame that need not wait any longer."""
+        return any(self._is_open_for(peer) for peer in self._frames)
 
     def forget(self, peer: str) -> None:
         """A connection broke: what it brought and was not taken in comes again."""

@@ -43,7 +43,9 @@ from sojourn.mqtt.content import subscriber_event
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.filter_book import FilterBook
+from sojourn.mqtt.gate import Gate
 from sojourn.mqtt.handshake import Handshake
+from sojourn.mqtt.input import Input
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.retained import Retained, Tombstone
@@ -142,8 +144,8 @@ SESSIONS = (
         fields(
             "number peer fresh_id connect have needed deadline_s seen_s keep_alive_s blocked direct "
             "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
-            "until_s "
-            "is_old",
+            "parts_left part_codes part_codes_beyond part_reasons offset waits reminded slice "
+            "tokens tokens_s is_old translated until_s",
             pieces=Pieces(),
             unreleased=SET,
             state=Choice(Phase),
@@ -159,6 +161,7 @@ SESSIONS = (
 
 def _count_filters(state: State) -> None:
     """Enter the filters of all subscriptions in the book, so that equal ones are one object again."""
+    state.subscriptions = sum(len(session.subscriptions) for session in state.sessions.values())
     for session in state.sessions.values():
         for subscription in session.subscriptions.values():
             if subscription.filter is not None:
@@ -191,22 +194,23 @@ CORE = (
     Part(
         Core,
         parts="state",
-        wired="effects deliverer subscriber handshake timekeeper publisher acknowledger kept _unsure",
+        wired="effects deliverer subscriber handshake timekeeper publisher acknowledger gate kept _unsure",
     ),
     Part(
         State,
         fields(
-            "origin queued_bytes inflight_bytes input_bytes sequence _numbered_s refusing _moments_made "
-            "_moments_max",
+            "origin queued_bytes inflight_bytes sequence _numbered_s refusing _moments_made _moments_max",
             sessions=REF_VALUES,
             connections=REF_VALUES,
             _moments=Rows(_moment),
         ),
-        parts="counters tree retained",
-        wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics",
+        parts="counters tree retained input",
+        wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
+        "subscriptions",
         finish=_count_filters,
     ),
     Part(Counters, fields("received delivered dropped refused")),
+    Part(Input, fields("bytes by_address since", ring=DEQUE)),
     Part(
         TopicTree,
         wired="_exact _root _shares _routes _route_chars by_bytes",
@@ -229,6 +233,7 @@ CORE = (
     Part(Subscriber, wired="shared deliverer"),
     Part(Publisher, wired="shared deliverer"),
     Part(Acknowledger, wired="shared effects deliverer"),
+    Part(Gate, wired="_shared slices unsliced"),
     Part(Handshake, wired="shared deliverer subscriber reviewer wills"),
 )
 

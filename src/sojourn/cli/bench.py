@@ -28,6 +28,10 @@ BENCHMARKS = {
         "sojourn.cli.bench_interests:run",
         "one more subscription at brokers that know many, beside Mosquitto",
     ),
+    "floods": (
+        "sojourn.cli.bench_floods:run",
+        "what others wait, and how long a loop is held, while a broker is flooded",
+    ),
     "audit": ("sojourn.cli.bench_audit:run", "auditing up to 50 million deliveries on Spark"),
     "live": ("sojourn.cli.bench_live:run", "a live broker beside Mosquitto: deliveries, latency, memory"),
 }
@@ -60,6 +64,10 @@ def bench(
     full: Annotated[
         bool, typer.Option("--full", help="Measure interests with 100,000 subscriptions of each kind.")
     ] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="A checkout of Sojourn whose brokers floods measures too.")
+    ] = None,
+    only: Annotated[str, typer.Option(help="A part of the name of the floods to measure.")] = "",
 ) -> None:
     """Measure how fast the system is on this machine, beside peers in the same run.
 
@@ -74,22 +82,22 @@ def bench(
         raise UnknownBenchmarkError(f"--size is for audit alone, not {name!r}; leave it out.")
     if full and name != "interests":
         raise UnknownBenchmarkError(f"--full is for interests alone, not {name!r}; leave it out.")
+    if (against is not None or only) and name != "floods":
+        raise UnknownBenchmarkError(f"--against and --only are for floods alone, not {name!r}.")
+    given: dict[str, Any] = {"sizes": size} if size else {}
+    given |= {"full": True} if full else {}
+    given |= {"against": against, "only": only} if name == "floods" else {}
     for each in names:
-        rows = _measure(each, out, size or [], full=full)
+        rows = _measure(each, given | ({"path": out} if each == "calibrate" else {}))
         if as_json:
             typer.echo(json.dumps({"benchmark": each, "rows": rows}))
         else:
             _show(each, rows)
 
 
-def _measure(name: str, out: Path, sizes: list[int], *, full: bool) -> list[dict[str, Any]]:
+def _measure(name: str, given: dict[str, Any]) -> list[dict[str, Any]]:
     module, function = BENCHMARKS[name][0].split(":")
     run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
-    given: dict[str, Any] = {"path": out} if name == "calibrate" else {}
-    if sizes:
-        given["sizes"] = sizes
-    if full:
-        given["full"] = full
     if not sys.stderr.isatty():
         return run(progress=lambda _: None, **given)
     with Console(stderr=True).status(f"bench {name}: {BENCHMARKS[name][1]}") as status:

@@ -15,9 +15,10 @@ from operator import and_, or_
 from sojourn.errors import SojournError
 from sojourn.interest import syntax
 from sojourn.interest.comparisons import anything, complement
-from sojourn.interest.events import Event
+from sojourn.interest.events import TOPIC, Event
 from sojourn.interest.render import constraint_text, join_texts, spark_text
-from sojourn.interest.topicsets import TopicsTooComplexError
+from sojourn.interest.topics import TopicPattern
+from sojourn.interest.topicsets import TopicSet, TopicsTooComplexError
 from sojourn.interest.values import ValueSet
 
 CONJUNCTIONS_MAX = 64
@@ -114,6 +115,11 @@ class Filter:
             raise FilterTooComplexError(str(error)) from None
 
     @classmethod
+    def of_topic(cls, pattern: TopicPattern) -> Filter:
+        """Make the filter `topic LIKE` a pattern, without the way through a text."""
+        return cls((Conjunction(((TOPIC, ValueSet(strings=TopicSet.of(pattern))),)),))
+
+    @classmethod
     def union(cls, conjunctions: Iterable[Conjunction]) -> Filter:
         """Make the filter that any of the conjunctions satisfies, simplified."""
         return cls(simplify(conjunctions))
@@ -148,7 +154,7 @@ def conjunction_of(constraints: dict[str, ValueSet]) -> Conjunction | None:
         allowed = constraints[path]
         if not allowed:
             return None
-        if complement(path, allowed):
+        if not allowed.missing or complement(path, allowed):  # what may be missing is all that can be all
             kept.append((path, allowed))
     if not is_consistent(dict(kept)):
         return None

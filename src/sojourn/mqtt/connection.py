@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from sojourn.mqtt.session import Session
 
 
+SLICE_FIRST = 16
+"""Packets that a new client is read at once before others have their turn."""
+
+
 class State(IntEnum):
     """How far a connection has got."""
 
@@ -40,20 +44,33 @@ class Connection:
         "needed",
         "number",
         "numbered",
+        "offset",
         "output",
         "packet_bytes_max",
+        "part_codes",
+        "part_codes_beyond",
+        "part_reasons",
+        "parts_left",
         "peer",
         "pieces",
         "problem_information",
+        "reminded",
         "seen_s",
         "session",
+        "slice",
         "state",
+        "tokens",
+        "tokens_s",
+        "translated",
         "unreleased",
         "until_s",
+        "waits",
         "window",
     )
 
-    def __init__(self, number: int, peer: str, fresh_id: str, deadline_s: float) -> None:
+    def __init__(  # noqa: PLR0915  (there is much to know of a connection, and one place for it)
+        self, number: int, peer: str, fresh_id: str, deadline_s: float
+    ) -> None:
         self.number = number
         self.peer = peer
         self.fresh_id = fresh_id
@@ -68,8 +85,28 @@ class Connection:
         """What is to be written; the driver takes it once a loop turn."""
         self.pieces: list[bytes] = []
         """What came of a packet that is not complete."""
+        self.offset = 0
+        """How many of the first bytes of `pieces` were read already."""
         self.have = 0
-        """Bytes in `pieces`."""
+        """Bytes in `pieces`, without those."""
+        self.translated = 0
+        """How many of them are packets of MQTT 3.1.1 that were turned into those of 5 already."""
+        self.waits = False
+        """Whether they wait their turn (`input.py`); if not, they are part of a packet."""
+        self.reminded = False
+        """Whether it is looked at again for a packet that has not come whole."""
+        self.slice = SLICE_FIRST
+        """How many packets of the client are read before it is others' turn."""
+        self.parts_left = 0
+        """Parts of a long packet that are still to be read before it is answered (`cutting.py`)."""
+        self.part_codes: list[int] = []
+        """What it is answered for the parts that were."""
+        self.part_codes_beyond: list[int] = []
+        """What it is answered for the rest, which is not read."""
+        self.part_reasons: list[str] = []
+        self.tokens = 0.0
+        """How many events it may publish at once (`rates.py`), as of `tokens_s`."""
+        self.tokens_s = 0.0
         self.needed = 0
         """Bytes that are needed before it is worth looking again."""
         self.deadline_s = deadline_s

@@ -13,6 +13,7 @@ Texts are parsed once and kept, within limits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
@@ -21,7 +22,7 @@ import msgspec
 from mqtt5 import ConnectPacket
 
 from sojourn.errors import SojournError
-from sojourn.interest import Advertisement, Event, Filter, FilterSyntaxError, Policy
+from sojourn.interest import Advertisement, Event, Filter, FilterSyntaxError, Policy, TopicPattern
 from sojourn.interest.events import ATTRIBUTES_MAX, NESTING_MAX, EventError, check_name, check_scalar
 from sojourn.interest.values import Scalar
 from sojourn.mqtt.conventions import ADVERTISE, ATTRIBUTE_PREFIX, POLICY, value_of
@@ -33,6 +34,9 @@ KNOWN_NAMES_MAX = 10_000
 KNOWN_NAME_CHARS_MAX = 64
 """Longer names are checked each time: nobody fills memory with them."""
 TEXTS_MAX = 1_024
+PLAIN_MAX = 512
+_PLAIN = re.compile(r"[A-Za-z0-9_/+#$.:-]+")
+"""Topic filters that need no quotes or escapes, and are not long."""
 Parsed = TypeVar("Parsed")
 
 _read_json = msgspec.json.Decoder().decode
@@ -65,6 +69,8 @@ def parse_advertisement(text: str) -> Advertisement:
 @lru_cache(maxsize=TEXTS_MAX)
 def interest_of(topic_filter: str, condition: Filter | None) -> Filter:
     """Return what a subscription wants as one filter over topic and attributes, or raise a `ContentError`."""
+    if condition is None and _is_plain(topic_filter):
+        return Filter.of_topic(TopicPattern.parse(topic_filter))
     if "+" in topic_filter or "#" in topic_filter:
         comparison, topic = "LIKE", topic_filter.replace("\\", r"\\").replace("%", r"\%")
     else:
@@ -74,6 +80,16 @@ def interest_of(topic_filter: str, condition: Filter | None) -> Filter:
         f"topic {comparison} '{literal}'" + (f" AND ({condition})" if condition is not None else ""),
         Filter.parse,
     )
+
+
+def is_tellable(topic_filter: str, condition: Filter | None) -> bool:
+    """Whether it is clear without further ado that other brokers can read what a subscription wants."""
+    return condition is None and _is_plain(topic_filter)
+
+
+def _is_plain(topic_filter: str) -> bool:
+    """Whether a topic filter means itself within a text, as nearly all do."""
+    return len(topic_filter) <= PLAIN_MAX and _PLAIN.fullmatch(topic_filter) is not None
 
 
 @lru_cache(maxsize=TEXTS_MAX)

@@ -36,15 +36,19 @@ from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC
+from sojourn.mqtt.cutting import CUT_BYTES_MIN, cut
 from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.gate import OTHER_COST, SUBSCRIBE_COST, UNLIMITED, Gate
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.mqtt3 import connect_of, is_connect, packets_of, without_password
+from sojourn.mqtt.mqtt3 import Came, connect_of, is_connect, packets_of, without_password
 from sojourn.mqtt.packets import (
     CONNECT,
     PUBACK,
     PUBLISH,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
     PacketError,
     VersionError,
     decode,
@@ -65,6 +69,7 @@ PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
 PLAIN_PUBLISH = 0x30
 """The first byte of a PUBLISH of QoS 0 that is not retained."""
+SUBSCRIBES = (SUBSCRIBE, UNSUBSCRIBE)
 FORGETTABLE = (PLAIN_PUBLISH, 0xC0)  # QoS 0 and not retained, and PINGREQ: nobody is promised anything
 
 
@@ -93,6 +98,7 @@ class Core:
         self.timekeeper = Timekeeper(self.state, self.handshake)
         self.publisher = Publisher(self.state, self.deliverer)
         self.acknowledger = Acknowledger(self.state, self.deliverer)
+        self.gate = Gate(self.state)
         self.kept: list[tuple[int, bytes]] | None = None
         """Packets that were taken in and matter after a restart, each with the number of the last message
         before it; no bytes at all say that the client broke the protocol, perhaps in a packet that is not
@@ -121,23 +127,34 @@ class Core:
         if connection is None or connection.state is Phase.CLOSED:
             return
         connection.seen_s = now
-        if connection.pieces:
-            self.state.put_by(connection, data)
-            if connection.have < connection.needed or connection.state is Phase.KNOCKING:
-                self._check_room(connection, now)
-                self._settle(now)
-                return
-            data = self.state.take_up(connection)
+        waiting, gate, at = self.state.input, self.gate, 0
+        if data and gate.must_wait(connection):
+            gate.line_up(connection)
+        if (data and connection.pieces) or connection.waits:
+            waiting.put_by(connection, data, now)
+        if connection.waits:
+            return
+        published = self.state.counters.received
         try:
+            if connection.pieces:
+                if connection.have < connection.needed or connection.state is Phase.KNOCKING:
+                    gate.check_room(connection)
+                    return
+                data, at = waiting.take_up(connection)
             if connection.is_old and connection.state is Phase.OPEN:
-                self._read_old(connection, data, now)
+                self._read_old(connection, data, at, now)
             else:
-                self._read(connection, data, now)
+                self._read(connection, data, now, at, gate.most(connection))
+            gate.check_rate(connection, self.state.counters.received - published, now)
         except PacketError as error:
             self._break(connection, error, now)
         except VersionError as error:
             self.handshake.refuse_version(connection, old=error.old)
         self._settle(now)
+
+    def take_turn(self, now: float) -> Connection | None:
+        """Return the connection whose turn it is to be read (`received` without further bytes)."""
+        return self.state.input.take_turn(self.state.connections, now)
 
     def received_again(self, number: int, packets: list[tuple[int, bytes]], now: float) -> None:
         """Take packets that were `kept` in an earlier life, under the numbers that messages had then."""
@@ -220,6 +237,20 @@ class Core:
             self.handshake.dismiss(connection, Reason.QUOTA_EXCEEDED, text, now)
             self._settle(now)
 
+    def close_for(self, number: int, code: int, text: str, now: float) -> None:
+        """Close a connection for a reason (`Effects.dismissals`)."""
+        connection = self.state.connections.get(number)
+        if connection is None or connection.state is Phase.CLOSED:
+            return
+        reason = Reason(code)
+        self.state.counters.refused[reason.name.lower()] += 1
+        if connection.session is None:
+            self.handshake.close_silently(connection)
+        else:
+            self.handshake.dismiss(connection, reason, text, now)
+        self.state.input.take_up(connection)
+        self._settle(now)
+
     def lost(self, number: int, now: float) -> None:
         """Note that a connection is gone, whoever closed it."""
         connection = self.state.connections.pop(number, None)
@@ -227,7 +258,7 @@ class Core:
             return
         connection.state = Phase.CLOSED
         connection.output.clear()
-        self.state.take_up(connection)
+        self.state.input.take_up(connection)
         if connection.session is not None:
             self.handshake.detach(connection.session, now)
             self._settle(now)
@@ -367,16 +398,18 @@ class Core:
 
     # Reading -----------------------------------------------------------------------------------------
 
-    def _read(self, connection: Connection, data: bytes, now: float) -> None:  # noqa: C901, PLR0912, PLR0915  (the hot loop)
-        """Take every complete packet; what is left over waits for more."""
-        at, end = 0, len(data)
+    def _read(  # noqa: C901, PLR0912, PLR0915  (the hot loop)
+        self, connection: Connection, data: bytes, now: float, at: int = 0, most: int = UNLIMITED
+    ) -> None:
+        """Take complete packets; what is left over waits for more, or for its turn if `most` were taken."""
+        end, left = len(data), most
         packet_bytes_max = self.state.limits.packet_bytes_max
         session = connection.session
         publish_plain = self.publisher.publish_plain
         on_puback = self.acknowledger.puback
         kept, routes = self.kept, self.effects.collects
         needed = 2
-        while end - at >= 2:
+        while end - at >= 2 and left > 0:
             first, length, body = data[at], data[at + 1], at + 2
             if length >= 0x80 and end - at > 2 and data[at + 2] < 0x80:
                 length, body = length & 0x7F | data[at + 2] << 7, at + 3
@@ -393,6 +426,12 @@ class Core:
                 needed = stop - at
                 break
             kind = first >> 4
+            if kind in SUBSCRIBES and stop - at > CUT_BYTES_MIN and most != UNLIMITED:
+                parts = cut(connection, data[at:stop], self.state.limits.subscriptions_max)
+                if parts is not None:
+                    data = parts + data[stop:]
+                    at, end = 0, len(data)
+                    continue
             if session is None and connection.state is not Phase.NEW:
                 needed = 0
                 break  # it waits to be admitted, or it was refused
@@ -413,33 +452,42 @@ class Core:
                 self._on_packet(connection, session, data[at:stop], now)
                 if connection.state is Phase.CLOSED:
                     return
+                left -= SUBSCRIBE_COST if kind in SUBSCRIBES else OTHER_COST
             at = stop
+            left -= 1
+        self.gate.unsliced -= most - left
         # Answers make room for what waits; once for all that came together is enough.
         if session is not None and (session.queue or session.unsent):
             self._go_on(session, now)
         if at < end and connection.state is not Phase.CLOSED:
-            self.state.put_by(connection, data[at:] if at else data)
-            connection.needed = needed
-            self._check_room(connection, now)
+            if left <= 0:
+                connection.needed = 0
+                self.gate.line_up(connection)
+                self.state.input.put_by(connection, data, now, at)
+            else:
+                self.gate.wait_for_more(connection, data[at:] if at else data, needed, now)
+                self.gate.check_room(connection)
 
-    def _read_old(self, connection: Connection, data: bytes, now: float) -> None:
+    def _read_old(self, connection: Connection, data: bytes, at: int, now: float) -> None:
         """Take packets of MQTT 3.1.1: those of version 5 that say the same are read, and kept."""
-        came = packets_of(data, self.state.limits.packet_bytes_max)
-        if came.taken < len(data):
-            self.state.put_by(connection, data[came.taken :])
-            connection.needed = came.needed
-        self._read(connection, came.packets, now)
-        if came.error is not None and connection.state is Phase.OPEN:
+        done, connection.translated = connection.translated, 0
+        if done:
+            came = Came(data[at : at + done], done, 0, None)
+        else:
+            came = packets_of(data[at:] if at else data, self.state.limits.packet_bytes_max)
+        rest = data[at + came.taken :]
+        self._read(connection, came.packets, now, 0, self.gate.most(connection))
+        if connection.state is not Phase.OPEN:
+            return
+        if connection.waits or (done and rest):  # what is left over has its turn, and the rest with it
+            connection.translated = connection.have
+            self.gate.line_up(connection)
+            self.state.input.put_by(connection, rest, now)
+        elif came.error is not None:
             raise came.error
-        self._check_room(connection, now)
-
-    def _check_room(self, connection: Connection, now: float) -> None:
-        """Limit what clients may send that cannot be read yet: one before it is admitted, and all of them."""
-        limits = self.state.limits
-        too_early = connection.state is Phase.KNOCKING and connection.have > limits.packet_bytes_max
-        if too_early or self.state.input_bytes > limits.input_bytes_max_all:
-            text = "There are too many incomplete packets at present; try again later."
-            self._break(connection, PacketError(Reason.QUOTA_EXCEEDED, text), now)
+        elif rest:
+            self.gate.wait_for_more(connection, rest, came.needed, now)
+            self.gate.check_room(connection)
 
     def _on_first(self, connection: Connection, frame: bytes, now: float) -> None:
         if frame[0] >> 4 != CONNECT:

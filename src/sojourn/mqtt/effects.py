@@ -58,6 +58,7 @@ class Effects:
     __slots__ = (
         "changes",
         "collects",
+        "dismissals",
         "interests",
         "knocks",
         "overflowing",
@@ -67,6 +68,7 @@ class Effects:
         "subacks",
         "touched",
         "unread",
+        "waiting",
     )
 
     def __init__(self, *, collects: bool = False) -> None:
@@ -80,9 +82,14 @@ class Effects:
         self.unread: list[int] = []
         """Connections that were let in and had sent more before that, to be read now: `received` without
         further bytes. Not read at once, so that a journal has who was let in before what it then said."""
+        self.waiting: list[int] = []
+        """Connections whose turn to be read comes later, and that are not to be read from until then."""
         self.overflowing: dict[int, None] = {}
         """Connections to be closed (`overflowed`) because more waits for them than may, and is not read.
         Not closed at once: a journal must tell of it, for it does not hold all that waited."""
+        self.dismissals: dict[int, tuple[int, str]] = {}
+        """Connections to be closed (`close_for`) with a reason code and a sentence, for something that a
+        journal does not hold: it must tell of it, too."""
         self.published: list[Message] = []
         """What local clients published, to be routed and delivered."""
         self.settled: list[tuple[Session, Message, str]] = []
@@ -100,4 +107,4 @@ class Effects:
     @property
     def leaves_more(self) -> bool:
         """Whether there is something that the driver does before the next fact."""
-        return bool(self.unread or self.overflowing or self.subacks)
+        return bool(self.unread or self.overflowing or self.dismissals or self.subacks)

@@ -9,6 +9,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Limits on clients, each with its unit in its name; the defaults suit a broker with a gigabyte."""
 
     connections_max: int = 20_000
+    connections_address_max: int = 10_000
+    """Connections of one address; many clients may share one."""
+    connects_per_s_max: int = 2_000
+    """New connections of one address in a second; for a moment twice as many."""
+    logins_waiting_max: int = 100
+    """Passwords of one address that wait to be compared."""
+    login_pause_max_s: float = 5.0
+    """The longest pause before the next password of an address for a user is compared. It begins with a
+    tenth of a second after three wrong ones, and doubles with each."""
+    publishes_per_s_max: int = 0
+    """Events that a client may publish in a second, and for a moment twice as many; 0 for any number. Who
+    sends more is disconnected. Whether there is a limit or not, clients are served in turn."""
     packet_bytes_max: int = 2 * 1_048_576
     """The largest packet a client may send; announced to it."""
     receive_max: int = 1_000
@@ -19,6 +31,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Topic aliases that a client may use, and that are used towards a client that allows them."""
     subscriptions_max: int = 1_000
     """Subscriptions of one client."""
+    subscriptions_max_all: int = 1_000_000
+    """Subscriptions of all clients of a broker."""
     filters_max: int = 200
     """Subscriptions of one client that carry a filter."""
     filter_bytes_max: int = 4_096
@@ -33,7 +47,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     queue_bytes_max_all: int = 512 * 1_048_576
     """The same for all clients together."""
     input_bytes_max_all: int = 256 * 1_048_576
-    """Bytes of packets that have not come whole yet, of all clients together."""
+    """Bytes of packets that have not come whole yet, of all clients together; the largest gives way."""
+    input_bytes_address_max: int = 64 * 1_048_576
+    """The same of all clients of one address."""
+    packet_timeout_s: int = 60
+    """How long a packet may take to come whole."""
     output_bytes_max: int = 1_048_576
     """Bytes that one connection may leave unread before messages wait in its queue."""
     retained_messages_max: int = 100_000

@@ -9,6 +9,7 @@ from enum import IntEnum
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.effects import Effects
 from sojourn.mqtt.filter_book import FilterBook
+from sojourn.mqtt.input import Input
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.retained import Retained
 from sojourn.mqtt.session import Session
@@ -28,6 +29,8 @@ class Due(IntEnum):
     """A session's end or its will."""
     RIGHTS = 3
     """What a client proved its name by runs out."""
+    PACKET = 4
+    """A packet that has not come whole."""
 
 
 class Counters:
@@ -74,12 +77,14 @@ class State:
         self.filters = FilterBook()
         self.tree = TopicTree()
         self.retained = Retained(limits.retained_messages_max, limits.retained_bytes_max)
+        self.subscriptions = 0
+        """Subscriptions of all sessions."""
         self.queued_bytes = 0
         """Bytes waiting for all clients."""
         self.inflight_bytes = 0
         """Bytes of what all clients were sent and have not acknowledged."""
-        self.input_bytes = 0
-        """Bytes of packets that have not come whole yet, of all connections."""
+        self.input = Input()
+        """What came and cannot be read yet."""
         self.sequence = 0
         """The number of the last message published here."""
         self._numbered_s = 0.0
@@ -104,20 +109,6 @@ class State:
         if further_s is None or further_s >= limit:
             return limit
         return max(1, int(further_s))  # 0 would mean that no session outlives its connection
-
-    def put_by(self, connection: Connection, data: bytes) -> None:
-        """Keep what came on a connection and cannot be read yet."""
-        connection.pieces.append(data)
-        connection.have += len(data)
-        self.input_bytes += len(data)
-
-    def take_up(self, connection: Connection) -> bytes:
-        """Return what was kept of a connection, to be read now."""
-        data = b"".join(connection.pieces)
-        connection.pieces.clear()
-        self.input_bytes -= connection.have
-        connection.have = 0
-        return data
 
     def remind(self, moment_s: float, about: Due, whom: int | str) -> None:
         """Note a moment at which to look at a connection or a session again."""

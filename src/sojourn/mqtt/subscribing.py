@@ -13,8 +13,16 @@ from mqtt5 import UnsubAckReasonCode as UnsubCode
 from sojourn.interest import Filter, TopicError, TopicPattern
 from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
-from sojourn.mqtt.content import ContentError, check_tellable, interest_of, parse_filter, property_values
+from sojourn.mqtt.content import (
+    ContentError,
+    check_tellable,
+    interest_of,
+    is_tellable,
+    parse_filter,
+    property_values,
+)
 from sojourn.mqtt.conventions import FILTER
+from sojourn.mqtt.cutting import gather
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, SubAckDue, Turn
 from sojourn.mqtt.packets import is_pattern, protocol_error
@@ -76,17 +84,25 @@ class Subscriber:
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
         codes += codes_beyond
-        reason = " ".join(reasons) if reasons else None
-        answer = answers.suback(connection, packet.packet_id, codes, reason)
-        if self.shared.effects.collects:
-            self.shared.effects.subacks.append(SubAckDue(connection.number, session.client_id, answer))
-        else:
-            self.deliverer.write(connection, answer)
+        told = gather(connection, [int(code) for code in codes], reasons)
+        if told is not None:
+            self._answer(connection, session, packet.packet_id, *told)
         for subscription, is_new in greetings:
             if not subscription.share and (
                 subscription.retain_handling == 0 or (subscription.retain_handling == 1 and is_new)
             ):
                 self._send_retained(subscription, now)
+
+    def _answer(
+        self, connection: Connection, session: Session, number: int, codes: list[int], reasons: list[str]
+    ) -> None:
+        """Answer a SUBSCRIBE, or have it answered when the subscriptions are in force."""
+        reason = " ".join(reasons[:REASONS_MAX]) if reasons else None
+        answer = answers.suback(connection, number, [SubCode(code) for code in codes], reason)
+        if self.shared.effects.collects:
+            self.shared.effects.subacks.append(SubAckDue(connection.number, session.client_id, answer))
+        else:
+            self.deliverer.write(connection, answer)
 
     def unsubscribe(self, connection: Connection, session: Session, packet: UnsubscribePacket) -> None:
         """Answer an UNSUBSCRIBE."""
@@ -101,12 +117,16 @@ class Subscriber:
                 codes.append(UnsubCode.NO_SUBSCRIPTION_EXISTED)
             else:
                 codes.append(UnsubCode.TOPIC_FILTER_INVALID)
-        self.deliverer.write(connection, answers.unsuback(connection, packet.packet_id, codes))
+        told = gather(connection, [int(code) for code in codes], [])
+        if told is not None:
+            codes = [UnsubCode(code) for code in told[0]]
+            self.deliverer.write(connection, answers.unsuback(connection, packet.packet_id, codes))
 
     def enter(self, subscription: Subscription) -> bool:
         """Enter a subscription; say whether there was none of its name."""
         session, shared = subscription.session, self.shared
         previous = session.subscriptions.get(subscription.text)
+        shared.subscriptions += previous is None
         if subscription.filter is not None:
             subscription.filter = shared.filters.add(subscription.filter)
             session.filters += 1
@@ -131,6 +151,7 @@ class Subscriber:
         """Take a subscription out."""
         session, shared = subscription.session, self.shared
         del session.subscriptions[subscription.text]
+        shared.subscriptions -= 1
         shared.tree.remove(subscription)
         if shared.effects.interests is not None:
             shared.effects.interests.append((subscription, -1))
@@ -155,7 +176,7 @@ class Subscriber:
             raise _RefusedError(SubCode.TOPIC_FILTER_INVALID, str(error)) from None
         filter_text, condition = self._condition(session, packet)
         try:
-            if self.shared.effects.collects:
+            if self.shared.effects.collects and not is_tellable(pattern, condition):
                 check_tellable(interest_of(pattern, condition))
             policy = read_policy(packet.user_properties)
         except ContentError as error:
@@ -214,6 +235,10 @@ class Subscriber:
     def _check_room(self, session: Session, text: str, condition: Filter | None) -> None:
         limits = self.shared.limits
         previous = session.subscriptions.get(text)
+        if previous is None and self.shared.subscriptions >= limits.subscriptions_max_all:
+            raise _RefusedError(
+                SubCode.QUOTA_EXCEEDED, "The broker has as many subscriptions as it may; try again later."
+            )
         if previous is None and len(session.subscriptions) >= limits.subscriptions_max:
             raise _RefusedError(
                 SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.subscriptions_max} subscriptions."

@@ -34,6 +34,8 @@ class Timekeeper:
         for about, whom in due:
             if about is Due.CONNECT and isinstance(whom, int):
                 self._look_at_newcomer(whom, now)
+            elif about is Due.PACKET and isinstance(whom, int):
+                self._look_at_packet(whom, now)
             elif about is Due.RIGHTS and isinstance(whom, int):
                 self._look_at_rights(whom, now)
             elif isinstance(whom, str):
@@ -51,6 +53,21 @@ class Timekeeper:
         ):
             self._shared.counters.refused["no CONNECT in time"] += 1
             self._handshake.close_silently(connection)
+
+    def _look_at_packet(self, number: int, now: float) -> None:
+        """Have a connection closed whose packet takes too long to come whole."""
+        shared, connection = self._shared, self._shared.connections.get(number)
+        if connection is None or connection.state is not Phase.OPEN:
+            return
+        connection.reminded = False
+        timeout_s = shared.limits.packet_timeout_s
+        until_s = shared.input.since.get(number, math.inf) + timeout_s
+        if until_s <= now and not connection.waits:
+            text = f"A packet comes whole within {timeout_s} seconds here."
+            shared.effects.dismissals[number] = int(Reason.QUOTA_EXCEEDED), text
+        elif until_s < math.inf:
+            connection.reminded = True
+            shared.remind(max(until_s, now + 1.0), Due.PACKET, number)
 
     def _look_at_rights(self, number: int, now: float) -> None:
         connection = self._shared.connections.get(number)

@@ -31,6 +31,7 @@ from sojourn.live.brokers.warming import Warmer
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_for
 from sojourn.live.links.peers import PeerLinks, Proof
+from sojourn.live.page.status import Tally
 from sojourn.live.seldom import Seldom
 from sojourn.live.store.keeper import Keeper, NoRoomError
 from sojourn.live.tracing import Tracer
@@ -50,6 +51,8 @@ CHECKS_AT_ONCE_MAX = 2
 """Passwords that are compared at the same time."""
 LOOK_S = 0.02
 """How soon after something happened it is looked whether anything is due because of it."""
+TURN_S = 0.01
+"""How long a turn takes in what waits, at the most; then others are looked at."""
 SEAL_S = 5.0
 
 _log = logging.getLogger("sojourn.node")
@@ -100,6 +103,10 @@ class Node:
         self._last_number = 0
         self._flushing = False
         self.warmer = Warmer(self.broker)
+        self._began = 0.0
+        """When the present turn began, by a clock that goes on while it lasts."""
+        self.turns = Tally()
+        """How long turns took."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
         self._checks = asyncio.Semaphore(CHECKS_AT_ONCE_MAX)
@@ -129,12 +136,12 @@ class Node:
         if self.failure is not None:
             return
         now = self._epoch_s + self.loop.time()
+        if not self._flushing:
+            self._schedule()
         broker = self.broker
         broker.handle(fact, now)
         while broker.knocks:
             self._answer(broker.knocks.pop(0), now)
-        if not self._flushing:
-            self._schedule()
 
     def has_room_for_another(self) -> bool:
         """Whether another connection may be accepted; if not, that is said now and then.
@@ -188,6 +195,7 @@ class Node:
     def _schedule(self) -> None:
         """Have the turn end once everything that came together has been told."""
         self._flushing = True
+        self._began = time.perf_counter()
         self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
@@ -197,6 +205,11 @@ class Node:
             return
         now = self._epoch_s + self.loop.time()
         broker = self.broker
+        began = self._began
+        while broker.has_slices and time.perf_counter() < began + TURN_S:
+            broker.handle(facts.ReadyForMore(), now)
+            while broker.knocks:
+                self._answer(broker.knocks.pop(0), now)
         turn = broker.turn(now)
         if self.keeper is not None and (turn.entries or self.keeper.is_gone):
             try:
@@ -207,12 +220,13 @@ class Node:
             if fact is not None:
                 self.tell(fact)
         self._carry_out(turn)
-        if broker.to_pump and not self._flushing:
+        if broker.has_work and not self._flushing:
             self._schedule()
         if self.warmer.is_due:
             self._begin(self.warmer.warm())
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
+        self.turns.add(time.perf_counter() - began)
 
     def _fail(self, error: SojournError) -> None:
         """End without a further word: what the broker has in mind is not safe, so nobody hears of it."""

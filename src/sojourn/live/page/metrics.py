@@ -23,6 +23,7 @@ from sojourn import __version__
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import (
     BUCKETS_S,
+    Tally,
     clients_connected,
     file_bytes,
     link_states,
@@ -59,6 +60,7 @@ class BrokerMetrics(Collector):
         yield from self._clients()
         yield from self._events()
         yield from self._handoffs()
+        yield from self._turns()
         yield from self._links()
         yield from self._store()
 
@@ -111,16 +113,25 @@ class BrokerMetrics(Collector):
         for (origin, how, complete), count in sorted(observer.by_origin.items()):
             counted.add_metric([origin, how, "true" if complete else "false"], count)
         yield counted
-        tally, running = observer.tally, 0
-        buckets: list[tuple[str, float]] = []
-        for end, count in zip((*map(str, BUCKETS_S), "+Inf"), tally.buckets, strict=True):
-            running += count
-            buckets.append((end, running))
-        latency = HistogramMetricFamily(
-            "sojourn_handoff_seconds", "From a client's arrival to the last event that waited elsewhere."
+        yield _histogram(
+            "sojourn_handoff_seconds",
+            "From a client's arrival to the last event that waited elsewhere.",
+            observer.tally,
         )
-        latency.add_metric([], buckets, tally.sum_s)
-        yield latency
+
+    def _turns(self) -> Iterator[Metric]:
+        turns = self._observer.node.turns
+        yield _histogram("sojourn_turn_seconds", "Turns of the loop, in which nobody else is served.", turns)
+        yield GaugeMetricFamily(
+            "sojourn_turn_longest_seconds", "The longest turn since the start.", turns.longest_s
+        )
+        waiting = self._observer.node.core.state.input
+        yield GaugeMetricFamily(
+            "sojourn_waiting_clients", "Clients with packets that wait their turn.", len(waiting.ring)
+        )
+        yield GaugeMetricFamily(
+            "sojourn_unfinished_bytes", "Bytes of packets that have not come whole.", waiting.bytes
+        )
 
     def _links(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("sojourn_link_up", "Whether a link is connected.", labels=["peer"])
@@ -162,3 +173,14 @@ class BrokerMetrics(Collector):
         yield GaugeMetricFamily(
             "sojourn_store_bytes", "The store's files on disk.", file_bytes(node.place.store)
         )
+
+
+def _histogram(name: str, about: str, tally: Tally) -> Metric:
+    running = 0
+    buckets: list[tuple[str, float]] = []
+    for end, count in zip((*map(str, BUCKETS_S), "+Inf"), tally.buckets, strict=True):
+        running += count
+        buckets.append((end, running))
+    found = HistogramMetricFamily(name, about)
+    found.add_metric([], buckets, tally.sum_s)
+    return found

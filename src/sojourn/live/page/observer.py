@@ -227,6 +227,7 @@ class Observer:
             refusing=state.refusing,
             memory=state.origin,
             held=held(node),
+            longest_turn_s=round(node.turns.longest_s, 6),
             moves=[move for move in self._moves if move.at_s > now - TOLD_FOR_S],
             present=some_of(node, names),
         )

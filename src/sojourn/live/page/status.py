@@ -108,6 +108,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What the broker's memory is called: another name after its store was deleted."""
     held: int = 0
     """Events that wait at this broker and perhaps nowhere else: stored for clients, or for neighbours."""
+    longest_turn_s: float = 0.0
+    """How long the loop was held at once, at the most, since the start."""
     moves: list[Move] = []
     present: list[tuple[str, float]] = []
     """Clients connected and since when, as far as they are known by time; at most `CLIENTS_MAX`."""
@@ -117,10 +119,11 @@ _decode = msgspec.msgpack.Decoder(Report).decode
 
 
 class Tally:
-    """Hand-offs counted by how long they took."""
+    """Hand-offs, or turns of a loop, counted by how long they took."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.longest_s = 0.0
         self.sum_s = 0.0
         self.buckets = [0] * (len(BUCKETS_S) + 1)
 
@@ -128,6 +131,7 @@ class Tally:
         """Count one."""
         self.count += 1
         self.sum_s += took_s
+        self.longest_s = max(self.longest_s, took_s)
         self.buckets[bisect.bisect_left(BUCKETS_S, took_s)] += 1
 
 

@@ -212,7 +212,7 @@ class Process:
             if place == fatal and doom is not None:
                 self._die(doom)
                 return
-        if broker.to_pump:
+        if broker.has_work:
             self._schedule()
         self._set_timer()
 

@@ -1,0 +1,69 @@
+"""Whose turn it is: the work of one client, or of one neighbour, is done behind that of the others.
+
+What came and was not taken in yet waits in two places: bytes of clients in a circle (`mqtt/input.py`), frames
+of neighbours in lines (`pressure.py`). A *slice* is what is taken of one of them at once: some packets of one
+client, some frames of neighbours. A driver has slices taken (`ReadyForMore`) for as long as a loop turn may
+last, and ends the turn. So how long a turn lasts is the driver's to say, but for the length of a slice.
+
+Clients that wait their turn are not read from until it has come. There is another reason for that (a full
+link), and a driver is told to read again when neither holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sojourn.mqtt.core import Core
+
+FRAMES_A_SLICE = 8
+
+
+class Slices:
+    """Who waits at one broker, and who is not read from."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._waiting: set[int] = set()
+        """Connections that are not read from because they wait their turn."""
+        self._pressed: set[int] = set()
+        """Connections that are not read from because a link is full."""
+        self.frames_wait = False
+        """Whether frames of neighbours wait for nothing but their turn."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything waits."""
+        return self.frames_wait or bool(self._core.state.input.ring)
+
+    @property
+    def has_held(self) -> bool:
+        """Whether somebody is not read from."""
+        return bool(self._waiting or self._pressed)
+
+    def restarted(self) -> None:
+        """No connection is left."""
+        self._waiting.clear()
+        self._pressed.clear()
+        self.frames_wait = False
+
+    def lost(self, connection: int) -> None:
+        """A client's connection is gone."""
+        self._waiting.discard(connection)
+        self._pressed.discard(connection)
+
+    def settle(self, holds: Iterable[int], releases: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Return who is not to be read from any more, and who is again, given whom a full link concerns."""
+        connections = self._core.state.connections
+        before = self._waiting | self._pressed
+        self._pressed.update(holds)
+        self._pressed.difference_update(releases)
+        lined_up = self._core.effects.waiting
+        self._waiting.update(lined_up)
+        lined_up.clear()
+        self._waiting = {
+            number
+            for number in self._waiting
+            if (connection := connections.get(number)) is not None and connection.waits
+        }
+        after = self._waiting | self._pressed
+        return sorted(after - before), sorted(number for number in before - after if number in connections)

@@ -1,0 +1,106 @@
+"""Bytes of clients that cannot be read yet: packets that have not come whole, or that wait their turn.
+
+A client may send as much as it likes at once; it is read in slices, in a circle with all others that have
+something to be read (`ring`), so that nobody waits for more than a slice of each. Those that wait their turn
+are not read any further by the driver (`Effects.waiting`), so what waits of one client is what one read of
+its socket brought.
+
+A packet that has not come whole takes room that others may need, and it takes it for as long as its client
+likes. So there is a limit in time, and two in bytes: for an address, and for all. Beyond those the largest
+packet gives way, not whoever happens to come last.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from sojourn.mqtt.connection import Connection
+
+SLICE_MAX = 256
+WORK_LOW, WORK_HIGH = 64, 256
+"""Deliveries of a slice below which the next one is longer, and above which it is shorter."""
+
+
+class Input:
+    """What came and waits, of all connections."""
+
+    __slots__ = ("by_address", "bytes", "ring", "since")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        """Of packets that have not come whole."""
+        self.by_address: dict[str, int] = {}
+        """The same by the address that they come from."""
+        self.since: dict[int, float] = {}
+        """By connection: when the packet began to come that has not come whole, the earliest first."""
+        self.ring: deque[int] = deque()
+        """Connections with something to be read, in the order in which they are."""
+
+    def put_by(self, connection: Connection, data: bytes, now: float, at: int = 0) -> None:
+        """Keep what came on a connection, from a place on, and cannot be read yet."""
+        if at:
+            assert not connection.pieces, "what was kept was read first"
+            connection.offset = at
+        connection.pieces.append(data)
+        size = len(data) - at
+        connection.have += size
+        if not connection.waits:
+            self._count(connection, size)
+            self.since.setdefault(connection.number, now)
+
+    def line_up(self, connection: Connection) -> None:
+        """Let a connection wait its turn."""
+        if not connection.waits:
+            self._count(connection, -connection.have)
+            connection.waits = True
+            self.ring.append(connection.number)
+
+    def take_turn(self, connections: dict[int, Connection], now: float) -> Connection | None:
+        """Return the connection whose turn it is to be read."""
+        while self.ring:
+            connection = connections.get(self.ring.popleft())
+            if connection is not None and connection.waits:
+                connection.waits = False
+                self._count(connection, connection.have)
+                self.since.setdefault(connection.number, now)
+                return connection
+        return None
+
+    def take_up(self, connection: Connection) -> tuple[bytes, int]:
+        """Return what was kept of a connection, and the place in it from which it is to be read now."""
+        if connection.waits:
+            connection.waits = False
+        else:
+            self._count(connection, -connection.have)
+        self.since.pop(connection.number, None)
+        pieces = connection.pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        offset, connection.offset, connection.have = connection.offset, 0, 0
+        return data, offset
+
+    def largest(self, address: str | None, among: dict[int, Connection]) -> Connection | None:
+        """Return the connection with most of an unfinished packet, of one address or of all."""
+        found = [
+            connection
+            for number in self.since
+            if (connection := among.get(number)) is not None
+            and address in (None, connection.peer)
+            and not connection.waits
+        ]
+        return max(found, key=lambda one: one.have, default=None)
+
+    def _count(self, connection: Connection, size: int) -> None:
+        self.bytes += size
+        left = self.by_address.get(connection.peer, 0) + size
+        if left:
+            self.by_address[connection.peer] = left
+        else:
+            self.by_address.pop(connection.peer, None)
+
+
+def next_slice(length: int, deliveries: int) -> int:
+    """Return how many packets of a client the next slice has, after one that led to so many deliveries."""
+    if deliveries > WORK_HIGH:
+        return max(1, min(length // 2, length * WORK_HIGH // deliveries))
+    return min(SLICE_MAX, 2 * length) if deliveries < WORK_LOW else length
