@@ -23,6 +23,8 @@ from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.settings import Settings
 from sojourn.mqtt.limits import Limits
+from tests.live.hall import Hall, line
+from tests.mqtt import old_words as old
 
 PING = b"\xc0\x00"
 PINGRESP = b"\xd0\x00"
@@ -195,8 +197,8 @@ def test_what_a_long_subscribe_has_too_much_is_refused_at_once() -> None:
 def test_a_broker_killed_within_a_long_subscribe_comes_back_as_it_was() -> None:
     """What others did between its parts happens again in the same order, from the journal."""
     hall = Alone(traces=True)
-    options = {"session_expiry_interval": 600}
-    greedy, other = hall.client("greedy", **options), hall.client("other", **options)
+    greedy = hall.client("greedy", session_expiry_interval=600)
+    other = hall.client("other", session_expiry_interval=600)
     hall.send(greedy, patterns(500))
     for turn in range(30):
         event = PublishPacket(f"d/{turn % 10}/{turn * 10}/x", b"x", qos=QoS.AT_LEAST_ONCE, packet_id=turn + 1)
@@ -320,3 +322,65 @@ def test_who_publishes_more_often_than_allowed_is_told_and_ended() -> None:
     assert isinstance(told, DisconnectPacket)
     assert int(told.reason_code) == 0x96
     assert hall.broker.core.state.counters.refused["message_rate_too_high"] == 1
+
+
+def test_clients_of_mqtt_3_1_1_are_read_in_turn_too() -> None:
+    """Events, a long SUBSCRIBE, more events, cut anywhere: all of it is taken, in order, and answered."""
+    hall = Alone()
+    number, other = 99, hall.client("other")
+    hall.tell(facts.ClientOpened(number, "here", "fresh"))
+    hall.send(number, old.connect("old", keep_alive=60))
+    hall.settle()
+    hall.came.clear()
+    wanted = [(f"d/{one}/+", 1) for one in range(300)]
+    said = (
+        old.publish("t", b"x") * 700 + old.subscribe(*wanted, number=9) + old.publish("t", b"y") * 500 + PING
+    )
+    for size in (1, 5, 5_000, 10**6):
+        hall.send(number, said[:size])
+        said = said[size:]
+        hall.send(other, PING)
+        hall.turn()
+    assert hall.came[other] == 4 * PINGRESP
+    assert hall.broker.core.state.counters.received < 1_200
+    hall.settle()
+    assert hall.broker.core.state.counters.received == 1_200
+    found = old.read(hall.came[number])
+    assert found is not None
+    assert len(hall.broker.core.state.sessions["old"].subscriptions) == 300
+    assert hall.came[number] == old.packet(0x90, b"\0\x09" + b"\1" * 300) + PINGRESP
+
+
+def test_what_is_wrong_behind_what_waits_is_found_in_its_turn() -> None:
+    """A client of MQTT 3.1.1 that breaks the protocol after many events has those taken first."""
+    hall = Alone()
+    number = 99
+    hall.tell(facts.ClientOpened(number, "here", "fresh"))
+    hall.send(number, old.connect("old"))
+    hall.settle()
+    hall.send(number, old.publish("t", b"x") * 900 + b"\xf0\x00")
+    hall.turn()
+    assert number not in hall.closed
+    hall.settle()
+    assert number in hall.closed
+    assert hall.broker.core.state.counters.received == 900
+
+
+def test_frames_of_a_neighbour_are_taken_in_slices() -> None:
+    """A thousand subscriptions that arrive at once leave a broker time for its own clients in between."""
+    hall = Hall(line(2))
+    near, far = hall.desks
+    greedy = hall.visit(0, "greedy")
+    hall.settle()
+    greedy.send(patterns(1_000))
+    data = bytes(near.peer_writes.pop("B2"))
+    broker = far.broker
+    broker.handle(facts.PeerSent("B1", data), hall.now)
+    known = len(broker.network.links.interests.subs) if broker.network is not None else 0
+    assert broker.has_slices
+    assert known < 100
+    slices = 0
+    while broker.has_slices:
+        broker.handle(facts.ReadyForMore(), hall.now)
+        slices += 1
+    assert slices > 50

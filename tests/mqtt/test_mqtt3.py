@@ -380,10 +380,10 @@ def test_a_large_packet_in_small_pieces_is_not_looked_at_again_and_again() -> No
     assert connection.needed == len(whole)
     client.send(whole[10:50_000])
     assert len(connection.pieces) == 2
-    assert world.core.state.input_bytes == 50_000
+    assert world.core.state.input.bytes == 50_000
     client.send(whole[50_000:])
     assert world.core.state.counters.received == 1
-    assert world.core.state.input_bytes == 0
+    assert world.core.state.input.bytes == 0
 
 
 def test_a_packet_that_is_too_large_closes_the_connection() -> None:

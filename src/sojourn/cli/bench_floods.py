@@ -88,8 +88,8 @@ def _network(flood: Flood, checkout: Path | None, folder: Path) -> Iterator[list
         until = time.monotonic() + START_S
         while not all(_listens(port) for port in ports[: flood.brokers]):
             if time.monotonic() > until:
-                said = " ".join(last_line(log.read_text()) for log in sorted(folder.glob("*.log")))
-                raise BenchError(f"The brokers of the benchmark do not listen: {said}")
+                logged = " ".join(last_line(log.read_text()) for log in sorted(folder.glob("*.log")))
+                raise BenchError(f"The brokers of the benchmark do not listen: {logged}")
             time.sleep(0.1)
         yield ports[: flood.brokers]
 
