@@ -11,8 +11,8 @@ from mqtt5 import ConnAckReasonCode, ConnectPacket, PublishPacket, QoS
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.interest import TopicPattern
 from sojourn.mqtt import mqtt3
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.handshake import Admission
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.packets import PacketError, decode
 from sojourn.mqtt.session import Permissions
