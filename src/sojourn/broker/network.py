@@ -30,6 +30,7 @@ from sojourn.broker.wire import (
     PART,
     REACH,
     RETAIN,
+    RETAIN_ASK,
     SLOW,
     STATUS,
     SYNC_END,
@@ -37,6 +38,7 @@ from sojourn.broker.wire import (
     Carried,
     Reach,
     Retain,
+    RetainAsk,
     Status,
     WireError,
 )
@@ -47,6 +49,8 @@ from sojourn.routing.messages import Kind
 
 UNREADABLE = "frame that does not read"
 """Why what a neighbour sent was let go."""
+RETAINED_LOOK_S = 10.0
+"""How often a broker that lacks retained values looks whether there is room for them."""
 VOLATILE = (STATUS, WAVE, ECHO, SLOW)
 """Kinds of messages that change nothing a broker remembers."""
 
@@ -65,6 +69,8 @@ class Network:
         self.forgetting = Forgetting(settings.mobility.timeout_s)
         self.confirms = settings.routing.mode == "content"
         """Whether subscriptions travel at all; where events are flooded they do not."""
+        self.retained_look_s = 0.0
+        """When it is next looked whether there is room for retained values that are lacking."""
         self.seen: dict[str, int] = {}
         """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so
         one that is not later came before: a neighbour that had forgotten it sends it twice."""
@@ -113,6 +119,8 @@ class Network:
             self.arrivals.received(message, sender, now)
         elif kind == RETAIN:
             self._on_retain(message, sender, now)
+        elif kind == RETAIN_ASK:
+            self.reconciling.tell_retained(self.links.neighbours.bit(sender), now)
         elif kind == REACH:
             self._on_reach(message, sender, now)
         elif kind == SYNC_END:
@@ -156,6 +164,13 @@ class Network:
         if news:
             self.links.flood(Retain(news), sender, now)
 
+    def _ask_for_retained(self, now: float) -> None:
+        """Ask for the retained values again that there was no room for, now and then, once there is."""
+        if self.core.state.retained.lacks and now >= self.retained_look_s:
+            self.retained_look_s = now + RETAINED_LOOK_S
+            if self.core.state.retained.wants_again(now):
+                self.links.flood(RetainAsk(), None, now)
+
     # Reports -------------------------------------------------------------------------------------------
 
     def tell_status(self, report: bytes, now: float) -> None:
@@ -196,6 +211,7 @@ class Network:
             self.confirming.next_moment(),
             self.pressure.next_moment(),
             self.forgetting.next_moment(self),
+            self.retained_look_s if self.core.state.retained.lacks else None,
         ]
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -208,6 +224,7 @@ class Network:
         clients.report(now)
         self.confirming.time_passed(now)
         self.forgetting.time_passed(self, now)
+        self._ask_for_retained(now)
 
     @property
     def has_unsettled(self) -> bool:

@@ -112,7 +112,7 @@ class Reconciling:
         for sub, to, sent in router.out_subs():
             if to == bit and sent:
                 links.send(bit, Subscribe(sub), now)
-        self._tell_retained(bit, now)
+        self.tell_retained(bit, now)
         for one, other in links.far_down:
             if not links.is_behind(number, one):
                 links.send(bit, Reach(one, other, up=False), now)
@@ -122,7 +122,8 @@ class Reconciling:
             if kind_of(body) not in _TOLD_ANEW:
                 links.channels[peer].put(body)
 
-    def _tell_retained(self, bit: int, now: float) -> None:
+    def tell_retained(self, bit: int, now: float) -> None:
+        """Tell a neighbour all retained values."""
         batch: list[Carried] = []
         size = 0
         for message in self._core.retained_values(now):

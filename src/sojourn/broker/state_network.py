@@ -219,7 +219,7 @@ def _router(cls: type) -> Part:
 NETWORK = (
     Part(
         Network,
-        fields("seen"),
+        fields("seen retained_look_s"),
         parts="links clients arrivals confirming reconciling pressure forgetting",
         wired="core confirms",
     ),

@@ -220,7 +220,7 @@ CORE = (
     Part(
         Retained,
         fields(
-            "_tombstone_bytes bytes",
+            "_tombstone_bytes bytes lacks",
             _kept=REF_VALUES,
             _expiring=Rows(lambda moment_s, topic: (moment_s, topic)),
             _tombstones=RowValues(lambda row: Tombstone(*row)),

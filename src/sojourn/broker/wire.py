@@ -30,7 +30,7 @@ from sojourn.mqtt.message import Message as MqttMessage
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH = range(34, 42)
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK = range(34, 43)
 """The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
@@ -116,6 +116,13 @@ class Reach:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class RetainAsk:
+    """Tell me all retained values again: there was no room for some of them, and now there is."""
+
+    kind: ClassVar[int] = RETAIN_ASK
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Part:
     """A piece of a message that is too large for one frame."""
 
@@ -193,6 +200,7 @@ _CLASSES: tuple[type, ...] = (
     Slow,
     Part,
     Reach,
+    RetainAsk,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,

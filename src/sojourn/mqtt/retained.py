@@ -6,6 +6,8 @@ where numbers are equal its source. An empty message leaves a *tombstone*, the k
 does one whose time ran out: an older message that comes late is then known to be old. Tombstones take no
 room from messages; they are forgotten when their date is a day ago, or earlier where there are too many.
 
+A broker that has no room for a message that others kept asks them again when it has (`wants_again`).
+
 A tree of levels is as deep as its topics. Nothing here calls itself, and a store holds it flat.
 """
 
@@ -22,6 +24,8 @@ TOMBSTONE_BYTES_MAX: Final = 32 * 1_048_576
 """Bytes of all topics and sources that tombstones name, about."""
 TOMBSTONE_S: Final = 86_400
 """How long a tombstone is kept, from the date of its key: all brokers forget it at the same time."""
+ROOM_SHARE: Final = 0.9
+"""What there was no room for is asked for again when no more than this share of the limits is used."""
 SPARE_EXPIRIES: Final = 1_000
 """Times of messages that were replaced in the meantime, which may stay in the heap."""
 
@@ -67,6 +71,8 @@ class Retained:
         """By topic without a message, the earliest first."""
         self._tombstone_bytes = 0
         self.bytes = 0
+        self.lacks = False
+        """Whether there was no room for a message that other brokers may have kept."""
 
     def rebuild(self) -> None:
         """Make the tree again of the messages that are kept."""
@@ -109,6 +115,7 @@ class Retained:
         count = self.count + (previous is None)
         size = self.bytes + message.size - (previous.size if previous is not None else 0)
         if count > self._messages_max or size > self._bytes_max:
+            self.lacks = True
             return False
         self._forget_tombstone(message.topic)
         self._kept[message.topic] = message
@@ -122,6 +129,17 @@ class Retained:
                 ]
                 heapq.heapify(self._expiring)
         return True
+
+    def wants_again(self, now: float) -> bool:
+        """Whether what there was no room for may be asked for now, as there is room; asked once."""
+        self._drop_expired(now)
+        is_time = (
+            self.lacks
+            and self.count <= ROOM_SHARE * self._messages_max
+            and self.bytes <= ROOM_SHARE * self._bytes_max
+        )
+        self.lacks = self.lacks and not is_time
+        return is_time
 
     def _place(self, message: Message) -> None:
         """Enter a message into the tree."""
