@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -126,3 +129,33 @@ def test_a_neighbour_that_comes_ends_the_pauses(monkeypatch: pytest.MonkeyPatch)
         await links.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_neighbour_that_is_there_again_is_soon_called_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its first connection may end at once, as it has forgotten everything; then pauses grow again."""
+    calls = iter([False, False, False, True, True, True, False, True])
+    pauses: list[float] = []
+
+    async def call(_self: object, _peer: str, _address: object) -> bool:
+        try:
+            return next(calls)
+        except StopIteration:
+            raise asyncio.CancelledError from None
+
+    async def wait_for(waiting: Coroutine[Any, Any, object], pause_s: float) -> None:
+        waiting.close()
+        pauses.append(pause_s)
+        raise TimeoutError
+
+    async def scenario() -> None:
+        place = PeerAddress("127.0.0.1", 1)
+        links = PeerLinks("B1", ("B2",), lambda _fact: None, PROOF, calls={"B2": place})
+        with contextlib.suppress(asyncio.CancelledError):
+            await links._keep_calling("B2", place)
+
+    monkeypatch.setattr(PeerLinks, "_call", call)
+    monkeypatch.setattr(asyncio, "wait_for", wait_for)
+    asyncio.run(scenario())
+    assert pauses == [0.05, 0.1, 0.2, 0.05, 0.1, 0.2, 0.4, 0.05]

@@ -9,7 +9,7 @@ it travel exactly once, is the broker's business (`broker/channel.py`); this fil
 
 Nobody is believed to be who it says: both ends prove it, by the secret of the network (`broker/proof.py`), by
 certificates with their names, or by both. Until then the broker is told nothing. A neighbour that is not
-connected costs nothing but the room of its queue; the pauses between calls grow to a second, and any
+connected costs nothing but the room of its queue; the pauses between calls grow to half a second, and any
 neighbour that comes ends them. Every broker reports once a second over each link: one on which nothing comes
 for `SILENCE_S` is dead, whatever TCP thinks.
 """
@@ -35,7 +35,7 @@ from sojourn.live.config import Address
 from sojourn.live.links.tls import common_name
 from sojourn.live.seldom import Seldom
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.5
 STEADY_S = 1.0
 """A connection that lasted so long was a good one: the next call follows soon."""
 CALL_S = 5.0
@@ -174,22 +174,25 @@ class PeerLinks:
         loop = asyncio.get_running_loop()
         wake = self._wakes[peer]
         pause_s = FIRST_PAUSE_S
+        was_there = False
         while True:
             began_s = loop.time()
             wake.clear()
-            await self._call(peer, configured)
-            if loop.time() - began_s > STEADY_S:
+            is_there = await self._call(peer, configured)
+            if loop.time() - began_s > STEADY_S or (is_there and not was_there):
+                # It is there again; with one that has forgotten everything the next connection is the first.
                 pause_s = FIRST_PAUSE_S
+            was_there = is_there
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), pause_s)
             pause_s = FIRST_PAUSE_S if wake.is_set() else min(2 * pause_s, LONGEST_PAUSE_S)
 
-    async def _call(self, peer: str, configured: Address) -> None:
-        """Call a neighbour once; return when the connection has ended, or cannot be made."""
+    async def _call(self, peer: str, configured: Address) -> bool:
+        """Call a neighbour once, and wait for the end; return whether the connection could be made."""
         address = self._find(peer, configured)
         if address is None:
             self._seldom.info((peer, "unknown"), "%s does not know yet where %s listens", self.broker, peer)
-            return
+            return False
         try:
             async with asyncio.timeout(CALL_S):
                 _, connection = await asyncio.get_running_loop().create_connection(
@@ -202,8 +205,9 @@ class PeerLinks:
         except (OSError, TimeoutError) as error:
             why = str(error) or "no answer"
             self._seldom.info((peer, "unreached"), "%s cannot reach %s: %s", self.broker, peer, why)
-            return
+            return False
         await connection.ended
+        return True
 
     # What connections tell -------------------------------------------------------------------------------
 
