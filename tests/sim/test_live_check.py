@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from sojourn.broker import facts
+from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.wire import Carried, Wire, WireError
+from sojourn.errors import SojournError
 from sojourn.sim.live_check.check import check, run
 from sojourn.sim.live_check.mutations import MUTATIONS, UnknownMutationError, broken
 from sojourn.sim.live_check.script import FAULTS, Spec
@@ -51,6 +57,35 @@ def test_a_failing_world_is_cut_down() -> None:
         assert short.kind == found.kind
         assert len(short.script.steps) < len(found.script.steps)
         assert run(short.script).failure == short.failure
+
+
+def test_a_frame_that_is_skipped_fails_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers skip what they cannot read, and none sends such a thing."""
+    right = Wire.decode
+
+    def wrong(self: Wire, body: bytes, now: float) -> Any:
+        message = right(self, body, now)
+        if isinstance(message, Carried) and message.message.sequence % 5 == 0:
+            raise WireError("This is no message.")
+        return message
+
+    monkeypatch.setattr(Wire, "decode", wrong)
+    found = next(one for seed in range(20) if (one := check(Spec(seed=seed, seconds=10.0))).failure)
+    assert found.kind == "skipped", found.failure
+
+
+def test_a_fact_that_is_refused_when_it_is_told_again_fails_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a broker noted it had taken in."""
+
+    def wrong(*_args: object) -> None:
+        raise SojournError("This was never said.")
+
+    monkeypatch.setitem(LiveBroker._HANDLERS, facts.FrameTaken, wrong)
+    worlds = (check(Spec(seed=seed, seconds=20.0, faults=("kill",))) for seed in range(20))
+    found = next(one for one in worlds if one.failure)
+    assert found.kind == "replay", found.failure
 
 
 def test_a_mistake_that_nobody_made_is_refused() -> None:

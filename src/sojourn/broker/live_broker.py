@@ -43,6 +43,9 @@ from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.input import next_slice
 
+FORGOTTEN = "has forgotten what was said between them"
+"""Why a connection of two brokers is closed that both know how to go on from."""
+
 
 class LiveBroker:
     """One broker: sessions, routing, moving clients and links."""
@@ -73,6 +76,8 @@ class LiveBroker:
         self.to_pump: list[int] = []
         """Connections for which a turn left something to the next one, which should come soon."""
         self._is_replaying = False
+        self.refused_again = 0
+        """How many facts of earlier lives were refused when they were told again."""
         self._sequence = 0
         """The number of the last message before the present fact."""
 
@@ -189,6 +194,7 @@ class LiveBroker:
             self.handle(entry.fact, entry.now)
         except SojournError:
             self._forget_effects()  # what is refused now was refused then
+            self.refused_again += 1
         finally:
             self._is_replaying = False
 
@@ -356,7 +362,7 @@ class LiveBroker:
 
     def _reset(self, peer: str, now: float) -> None:
         """Begin anew with a neighbour; the next connection carries it."""
-        text = f"{peer} or this broker has forgotten what was said between them: both tell it anew."
+        text = f"{peer} or this broker {FORGOTTEN}: both tell it anew."
         self._turn.peer_closes.append((peer, text))
         channel = self._network.links.channels[peer]
         self._on_link_reset(facts.LinkReset(peer, max(channel.shared, channel.kept)), now)

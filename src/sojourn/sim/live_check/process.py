@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sojourn.broker import facts
 from sojourn.broker.channel import Channel
 from sojourn.broker.effects import Turn
-from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.live_broker import FORGOTTEN, LiveBroker
 from sojourn.broker.settings import Settings
 from sojourn.sim.live_check.disk import Disk, Keeper, NoRoomError
 from sojourn.sim.live_check.oracle import FailedCheckError
@@ -93,6 +93,10 @@ class Process:
         life = f"{self.name}-{self.lives}"
         snapshot, entries = self.disk.read()
         self.broker = LiveBroker.revived(self.settings, life, self.now(), snapshot, entries)
+        if self.broker.refused_again:
+            raise self._failed(
+                "replay", f"refused {self.broker.refused_again} facts that it had noted itself"
+            )
         self._compare_frames()
         self.offset_s += max(0.0, self.broker.now_s - self.now())
         self._flushing = False
@@ -113,8 +117,12 @@ class Process:
         for peer, channel in _channels(self.broker):
             before, after = sent[peer], (channel.stream, channel.births[-1][1])
             if before != after:
-                text = f"{self.name} had queued frame {before} for {peer} and comes back with {after}"
-                raise FailedCheckError("replay", f"{self.world.now:.3f} s: {text}")
+                text = f"had queued frame {before} for {peer} and comes back with {after}"
+                raise self._failed("replay", text)
+
+    def _failed(self, kind: str, text: str) -> FailedCheckError:
+        """Return the failure of this broker: none may raise, refuse or skip what other brokers send."""
+        return FailedCheckError(kind, f"{self.world.now:.3f} s: {self.name} {text}")
 
     def doom(self, doom: Doom) -> None:
         """Let the process die at a point of its next turn, or soon."""
@@ -242,6 +250,9 @@ class Process:
         for note in turn.notes:
             if note.kind == "handed_off":
                 self.world.counts["hand-offs"] += 1
+            elif note.kind == "skipped":
+                peer, why = note.what
+                raise self._failed("skipped", f"skipped a frame of {peer}: {why}")
         return effects
 
     def _write(self, what: tuple[int, bytes]) -> None:
@@ -262,7 +273,9 @@ class Process:
         self.links[peer].write(self, data)
 
     def _close_peer(self, what: tuple[str, str]) -> None:
-        peer, _why = what
+        peer, why = what
+        if FORGOTTEN not in why:
+            raise self._failed("refused", f"closed its link to {peer}: {why}")
         self.world.counts["links closed by a broker"] += 1
         self.links[peer].close(self)
 
