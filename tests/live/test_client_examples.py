@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 import sojourn.live.client.client
+import sojourn.live.client.reading
 from sojourn import Client, ClientError
 from sojourn.live.brokers.server import Server
 from sojourn.live.config import Address, BrokerConfig, Config, single_broker
 from tests.live.building import ANY_PORT, address, an_address_folder
 
-EXAMPLES = [found for found in doctest.DocTestFinder().find(sojourn.live.client.client) if found.examples]
+MODULES = (sojourn.live.client.client, sojourn.live.client.reading)
+EXAMPLES = [found for module in MODULES for found in doctest.DocTestFinder().find(module) if found.examples]
 
 
 def two_brokers() -> Config:

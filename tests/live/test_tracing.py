@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
+import pytest
 
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config, TraceConfig
+from sojourn.live.tracing import TraceError, Tracer, agree_on_start
 from tests.live.building import building, url
 from tests.live.raw_client import Raw, running_broker, single_config
 from tests.live.test_roaming import started, stop
@@ -21,6 +24,26 @@ def rows(folder: Path, table: str) -> list[dict[str, object]]:
     for path in sorted((folder / table).rglob("*.parquet")):
         found += pq.read_table(path).to_pylist()
     return found
+
+
+def test_who_joins_a_run_never_takes_another_start(tmp_path: Path) -> None:
+    """All agree on the first; nobody ever sees a file that is not whole, also if all come at once."""
+    about = tmp_path / "run.json"
+    with ThreadPoolExecutor(16) as pool:
+        for _ in range(20):
+            found = list(pool.map(lambda second: agree_on_start(about, 1e9 + second), range(16)))
+            assert len(set(found)) == 1
+            assert found[0] >= 1e9
+            assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+            about.unlink()
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"started_s": null}'])
+def test_a_start_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
+    """Rather than taken for 1970, which made audits count nonsense."""
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(TraceError, match="does not say when the run began"):
+        Tracer.open(str(tmp_path), "run", "B1", 1e9)
 
 
 def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:

@@ -19,11 +19,14 @@ counts.
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sojourn.errors import SojournError
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.message import Message
 
@@ -31,6 +34,35 @@ if TYPE_CHECKING:
     from sojourn.trace import SegmentWriter
 
 WRITER_ROWS_MAX = 50_000
+
+
+class TraceError(SojournError):
+    """A broker cannot write its trace as the configuration says."""
+
+
+def agree_on_start(about: Path, now: float) -> float:
+    """Return when a run began: now, unless another broker has said so before.
+
+    The file appears whole or not at all, under its name only when all of it is written: who came a moment
+    later would else read an empty one.
+    """
+    about.parent.mkdir(parents=True, exist_ok=True)
+    draft = about.with_name(f".{about.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    draft.write_text(json.dumps({"started_s": now}))
+    try:
+        os.link(draft, about)  # unlike a renaming, this fails if another broker was faster
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise TraceError(f"The folder {about.parent} takes no trace ({error.strerror}).") from None
+    finally:
+        draft.unlink()
+    try:
+        return float(json.loads(about.read_text())["started_s"])
+    except (ValueError, KeyError, TypeError):
+        raise TraceError(
+            f"{about} does not say when the run began; remove it, or give the run another name."
+        ) from None
 
 
 class Tracer:
@@ -47,14 +79,7 @@ class Tracer:
     @classmethod
     def open(cls, folder: str, run: str, broker: str, now: float, sample: float = 1.0) -> Tracer:
         """Join a run, or begin it."""
-        about = Path(folder) / f"{run}.json"
-        about.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with about.open("x") as file:
-                json.dump({"started_s": now}, file)
-            started_s = now
-        except FileExistsError:
-            started_s = json.loads(about.read_text() or '{"started_s": 0}')["started_s"]
+        started_s = agree_on_start(Path(folder) / f"{run}.json", now)
         from sojourn.trace import SegmentWriter  # noqa: PLC0415 - pyarrow is large, and few brokers trace
 
         writer = SegmentWriter(folder, run, name=broker, rows_max=WRITER_ROWS_MAX)

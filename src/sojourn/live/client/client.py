@@ -11,6 +11,12 @@ across moves, lost connections and restarted brokers. The rules:
   sends the client, until `patience_s` has passed. So is one that a broker cannot serve now: a broker that is
   busy, or that cannot reach the one where the client's session is, says so.
 - At most `inbox` events wait for the application; the broker is told so and keeps the rest.
+- **Cancellation.** Every call may be cancelled, also by `asyncio.timeout`. A publish that is cancelled may
+  have been sent or not, like one whose connection broke; a subscription likewise, and asking again does no
+  harm. A `next` or `take` that is cancelled has taken no event. A `connect` or `move_to` that is cancelled
+  leaves the client without a connection: call either again.
+- **Threads.** A client belongs to the event loop that it was connected in, and is not thread-safe. From
+  another thread: `asyncio.run_coroutine_threadsafe(client.publish("news", "hello"), loop).result()`.
 """
 
 from __future__ import annotations
@@ -19,16 +25,15 @@ import asyncio
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
 import mqtt5
 
-from sojourn.interest import Advertisement, Filter
-from sojourn.live.client.answers import PACKET_IDS, Answers
-from sojourn.live.client.inbox import Inbox, Received
+from sojourn.interest import Advertisement
+from sojourn.live.client.answers import Answers
 from sojourn.live.client.link import ANSWER_S, NO, Address, ClientError, Connection, Link, RefusedError
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
@@ -37,11 +42,11 @@ from sojourn.live.client.packets import (
     hello_properties,
     may_pass,
     publish_packet,
-    queue_properties,
-    subscribe_packet,
 )
 from sojourn.live.client.patience import LONGEST_PAUSE_S, Patience, jittered, longer
 from sojourn.live.client.quench import Quench
+from sojourn.live.client.reading import Reading
+from sojourn.live.client.subscriptions import Subscriptions, Wish
 from sojourn.mqtt import conventions
 
 REDIRECTIONS_MAX = 5
@@ -53,7 +58,7 @@ ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode
 MakePacket = Callable[[UserProperties], mqtt5.PublishPacket]
 
 
-class Client:
+class Client(Reading):
     """A publisher and subscriber that moves; here in `python -m asyncio`, with two linked brokers.
 
     >>> from sojourn import Client
@@ -85,6 +90,7 @@ class Client:
         attributes: Mapping[str, Any] | None = None,
         quench: bool = False,
     ) -> None:
+        super().__init__(inbox)
         self.client_id = client_id or f"sojourn-{uuid.uuid4().hex[:12]}"
         self.address = Address.parse(url)
         self.broker = ""
@@ -95,24 +101,20 @@ class Client:
         self._patience_s = patience_s
         self._username, self._password, self._tls = username, password, tls
         self._attributes = dict(attributes or {})
-        self._inbox = Inbox(min(inbox, PACKET_IDS))
         self._link: Link | None = None
         self._connected = asyncio.Event()
         self._answers = Answers()
-        self._subscriptions: dict[str, mqtt5.SubscribePacket] = {}
+        self._subscriptions = Subscriptions()
         self._advertisements: list[str] = []
         self._outbox = Outbox()
         self.quench = Quench() if quench else None
         """What nobody wants is not sent, if the broker says what is wanted (`client_quench.py`)."""
-        self._half_received: set[int] = set()
-        """Packet ids of QoS 2 events that the broker has not released yet."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when the client has connected, and when it has lost its connection."""
         self._keeper: asyncio.Task[None] | None = None
         self._packet_bytes_max = PACKET_BYTES_MAX
         self._pause_s = 0.0
         self._closing = False
-        self._failure: Exception | None = None
 
     # Connecting and moving -----------------------------------------------------------------------------
 
@@ -132,7 +134,11 @@ class Client:
         return self._link is not None
 
     async def move_to(self, url: str) -> None:
-        """Leave this broker for another; what was not settled here is settled there."""
+        """Leave this broker for another; what was not settled here is settled there.
+
+        Where nobody is at the other address that is an `UnreachableError`, and the client is then without a
+        connection: `move_to` elsewhere, or back.
+        """
         address = Address.parse(url)
         await self._leave("moved")
         self.address = address
@@ -230,7 +236,7 @@ class Client:
         self._packet_bytes_max = connack.max_packet_size or PACKET_BYTES_MAX
         if not connack.session_present:
             self._half_received.clear()
-            for subscription in self._subscriptions.values():
+            for subscription in self._subscriptions.packets:
                 link.send(subscription)
         self._outbox.resume(link, connack.receive_max, known=connack.session_present)
         self._connected.set()
@@ -279,70 +285,48 @@ class Client:
 
     # Subscribing ---------------------------------------------------------------------------------------
 
-    async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1, **missed: Any) -> None:  # noqa: A002
+    async def subscribe(
+        self,
+        filter: str = "",  # noqa: A002 - what it is
+        *,
+        topic: str = "#",
+        qos: int = 1,
+        keep: str | None = None,
+        expiry_s: float | None = None,
+        budget_bytes: int | None = None,
+        replace: bool = False,
+    ) -> None:
         """Ask for the events that match a filter (an expression over attributes) and a topic filter.
 
-        Of those missed: `keep`="last:KEY", "highest:NAME" or "lowest:NAME", `expiry_s`, `budget_bytes`.
+        Returns when every broker in reach knows of it. Of the events that come while the client is away the
+        broker keeps all, or those that the options leave:
+
+        - `keep`: "last:KEY" keeps the latest for each value of an attribute, "highest:NAME" or "lowest:NAME"
+          the one with the highest or lowest value;
+        - `expiry_s`: those that are not older than so many seconds;
+        - `budget_bytes`: the latest that have room in so many bytes.
+
+        A second subscription to the same topic filter with another filter is refused: it would take the
+        place of the first. Say `replace=True` where that is meant.
         """
-        properties = queue_properties(**missed)
-        if filter:
-            properties.append((conventions.FILTER, str(Filter.parse(filter))))
-        packet = subscribe_packet(self._outbox.packet_id(), topic, properties, qos=qos)
+        wish = Wish(
+            filter=filter, topic=topic, qos=qos, keep=keep, expiry_s=expiry_s, budget_bytes=budget_bytes
+        )
+        if not replace:
+            wish.check_room(self._subscriptions.wish_for(topic))
+        packet = wish.packet(self._outbox.packet_id())
         answer = await self._ask(packet, "suback")
         code = int(answer.reason_codes[0])
         if code >= NO:
             raise RefusedError(
                 f"{self.address} refuses the subscription to {topic!r}", code, answer.reason_str
             )
-        self._subscriptions[topic] = packet
+        self._subscriptions.confirmed(wish, packet)
 
     async def unsubscribe(self, *, topic: str = "#") -> None:
         """Take back the subscription to a topic filter."""
         await self._ask(mqtt5.UnsubscribePacket(self._outbox.packet_id(), [topic]), "unsuback")
-        self._subscriptions.pop(topic, None)
-
-    async def __aiter__(self) -> AsyncIterator[Received]:
-        """The events, each once, until the client is closed or gives up.
-
-        >>> async with Client("mqtt://127.0.0.1:1883") as client:
-        ...     await client.subscribe(topic="news/#")
-        ...     await client.publish("news/today", "hello")
-        ...     async for event in client:
-        ...         print(event.topic, event.payload)
-        ...         break
-        news/today b'hello'
-        """
-        while (taken := await self._inbox.take()) is not None:
-            event, receipt = taken
-            yield event
-            # Acknowledged after the application is done with it: the broker keeps it until then.
-            self._acknowledge(*receipt)
-        if self._failure is not None:
-            raise self._failure
-
-    async def next(self, timeout_s: float | None = None) -> Received:
-        """The next event; `TimeoutError` if none comes in time."""
-        event, settle = await self.take(timeout_s)
-        settle()
-        return event
-
-    async def take(self, timeout_s: float | None = None) -> tuple[Received, Callable[[], None]]:
-        """The next event, and what to call when it is safe: until then the broker keeps it."""
-        async with asyncio.timeout(timeout_s):
-            taken = await self._inbox.take()
-        if taken is None:
-            raise self._failure or ClientError("The client is closed.")
-        event, receipt = taken
-        return event, lambda: self._acknowledge(*receipt)
-
-    def seen(self, marks: Mapping[str, int]) -> None:
-        """Take events up to these, by source, for seen: a restarted application goes on from there."""
-        self._inbox.marks.update(marks)
-
-    @property
-    def repeated(self) -> int:
-        """Events that came again and were not passed on."""
-        return self._inbox.repeated
+        self._subscriptions.dropped(topic)
 
     @property
     def quenched(self) -> int:
@@ -421,40 +405,21 @@ class Client:
 
     def _on_packet(self, link: Link, packet: Any) -> None:
         match packet:
+            case mqtt5.PublishPacket() if (
+                self.quench is not None and packet.topic == conventions.QUENCH_TOPIC
+            ):
+                self.quench.told(packet.payload or b"", early=link is not self._link)
             case mqtt5.PublishPacket():
                 self._on_publish(link, packet)
             case mqtt5.PubRecPacket() if int(packet.reason_code) < NO:
                 self._outbox.released.add(packet.packet_id)
                 link.send(mqtt5.PubRelPacket(packet.packet_id))
             case mqtt5.PubRelPacket():
-                self._half_received.discard(packet.packet_id)
-                link.send(mqtt5.PubCompPacket(packet.packet_id))
+                self._on_release(link, packet)
             case mqtt5.DisconnectPacket():
                 self._on_disconnect(link, packet)
             case _:
                 self._answers.hear(packet)
-
-    def _on_publish(self, link: Link, packet: mqtt5.PublishPacket) -> None:
-        if self.quench is not None and packet.topic == conventions.QUENCH_TOPIC:
-            self.quench.told(packet.payload or b"", early=link is not self._link)
-            return
-        receipt = (link, packet.qos, packet.packet_id)
-        if packet.qos == mqtt5.QoS.EXACTLY_ONCE:
-            assert packet.packet_id is not None
-            if packet.packet_id in self._half_received:
-                link.send(mqtt5.PubRecPacket(packet.packet_id))
-                return
-            self._half_received.add(packet.packet_id)
-        if not self._inbox.put(packet, receipt):
-            self._acknowledge(*receipt)
-
-    def _acknowledge(self, link: Link, qos: mqtt5.QoS, packet_id: int | None) -> None:
-        # On another connection the id means nothing: the event comes again there, and is known by its mark.
-        if link.alive and packet_id is not None:
-            if qos == mqtt5.QoS.AT_LEAST_ONCE:
-                link.send(mqtt5.PubAckPacket(packet_id))
-            elif qos == mqtt5.QoS.EXACTLY_ONCE:
-                link.send(mqtt5.PubRecPacket(packet_id))
 
     def _on_disconnect(self, link: Link, packet: mqtt5.DisconnectPacket) -> None:
         if packet.server_reference:

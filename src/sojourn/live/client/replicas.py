@@ -18,15 +18,18 @@ nothing of one another: they are brokers without links between them. The rules:
 - `publish` returns when every replica that is connected has promised to keep the event, and at least one
   has. A replica that breaks away is no longer waited for; what it had not answered it is sent again.
 - At most `inbox` events wait for the application; replicas keep the rest.
+- What `client.py` says of cancellation and threads holds here too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import ssl
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -35,8 +38,9 @@ from sojourn.live.client.client import Client
 from sojourn.live.client.inbox import REMEMBERED_PUBLISHERS, Received
 from sojourn.live.client.link import ClientError, RefusedError
 from sojourn.live.client.outbox import Outbox
-from sojourn.live.client.packets import may_pass, queue_properties
+from sojourn.live.client.packets import may_pass
 from sojourn.live.client.patience import FIRST_PAUSE_S, jittered, longer
+from sojourn.live.client.subscriptions import Wish
 
 FOR_EVER_S = 10 * 365 * 86_400.0
 REMEMBERED_NUMBERS = 20_000
@@ -91,21 +95,12 @@ class Shown:
         return True
 
 
-class Wanted(NamedTuple):
-    """A subscription."""
-
-    filter: str
-    qos: int
-    missed: Mapping[str, Any]
-    """What to keep while the client is away (`Client.subscribe`)."""
-
-
 class Replica:
     """One of the brokers, and what is known of it."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.has: dict[str, Wanted] = {}
+        self.has: dict[str, Wish] = {}
         """What was subscribed to here."""
         self.failure: Exception | None = None
         """Why it is left alone, if it is."""
@@ -115,12 +110,12 @@ class Replica:
         """Done when the present connection breaks; None while there is none."""
         self.catching_up: asyncio.Lock = asyncio.Lock()
 
-    async def catch_up(self, wanted: Mapping[str, Wanted]) -> None:
+    async def catch_up(self, wanted: Mapping[str, Wish]) -> None:
         """Subscribe to what is wanted and not asked for here yet, and take back what is not wanted."""
         async with self.catching_up:
             for topic, one in list(wanted.items()):
                 if self.has.get(topic) != one:
-                    await self.client.subscribe(one.filter, topic=topic, qos=one.qos, **one.missed)
+                    await self.client.subscribe(**asdict(one), replace=True)
                     self.has[topic] = one
             for topic in [topic for topic in self.has if topic not in wanted]:
                 await self.client.unsubscribe(topic=topic)
@@ -140,30 +135,46 @@ class Replica:
 class ReplicaClient:
     """A publisher and subscriber at several brokers at once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option of the connections, as with `Client`
         self,
         urls: Sequence[str],
         *,
         filter: str = "duplicates",  # noqa: A002 - what the paper calls it
         client_id: str | None = None,
         inbox: int = 1_000,
-        **options: Any,
+        session_expiry_s: int = 3600,
+        keep_alive_s: int = 30,
+        username: str | None = None,
+        password: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        quench: bool = False,
     ) -> None:
         if not urls:
             raise ClientError("urls is empty; name the replicas, such as mqtt://127.0.0.1:1883.")
         if inbox < 1:
             raise ClientError(f"inbox must be at least 1, not {inbox}.")
         self.client_id = client_id or f"sojourn-{uuid.uuid4().hex[:12]}"
-        self.replicas = [
-            Replica(Client(url, client_id=self.client_id, inbox=inbox, patience_s=FOR_EVER_S, **options))
-            for url in urls
-        ]
+        make = partial(
+            Client,
+            client_id=self.client_id,
+            session_expiry_s=session_expiry_s,
+            keep_alive_s=keep_alive_s,
+            patience_s=FOR_EVER_S,
+            inbox=inbox,
+            username=username,
+            password=password,
+            tls=tls,
+            attributes=attributes,
+            quench=quench,
+        )
+        self.replicas = [Replica(make(url)) for url in urls]
         self._shown = Shown(filter)
         self._limit = inbox
         self._waiting: deque[tuple[Received, Settle]] = deque()
         self._there = asyncio.Event()
         self._room = asyncio.Event()
-        self._wanted: dict[str, Wanted] = {}
+        self._wanted: dict[str, Wish] = {}
         self._numbers = Outbox()
         self._waits_for: dict[int, set[Replica]] = {}
         """By number of an event that was sent: the replicas whose answer is waited for."""
@@ -311,14 +322,32 @@ class ReplicaClient:
 
     # Subscribing ---------------------------------------------------------------------------------------
 
-    async def subscribe(self, filter: str = "", *, topic: str = "#", qos: int = 1, **missed: Any) -> None:  # noqa: A002
-        """Subscribe as a `Client` does, at every replica; those that are down learn of it when back."""
-        queue_properties(**missed)  # what cannot be asked for is refused here, and not at a replica later
-        self._wanted[topic] = Wanted(filter, qos, missed)
+    async def subscribe(
+        self,
+        filter: str = "",  # noqa: A002 - what it is
+        *,
+        topic: str = "#",
+        qos: int = 1,
+        keep: str | None = None,
+        expiry_s: float | None = None,
+        budget_bytes: int | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Subscribe as `Client.subscribe` does, everywhere; replicas that are down learn of it when back."""
+        wish = Wish(
+            filter=filter, topic=topic, qos=qos, keep=keep, expiry_s=expiry_s, budget_bytes=budget_bytes
+        )
+        wish.packet(1)  # what cannot be asked for is refused here, and not at a replica later
+        before = self._wanted.get(topic)
+        if not replace:
+            wish.check_room(before)
+        self._wanted[topic] = wish
         try:
             await self._at_all(lambda replica: replica.catch_up(self._wanted))
         except ClientError:
-            self._wanted.pop(topic, None)
+            del self._wanted[topic]
+            if before is not None:
+                self._wanted[topic] = before
             raise
 
     async def unsubscribe(self, *, topic: str = "#") -> None:
@@ -370,18 +399,32 @@ class ReplicaClient:
     # Publishing ----------------------------------------------------------------------------------------
 
     async def publish(
-        self, topic: str, payload: bytes | str | Mapping[str, Any] = b"", **options: Any
+        self,
+        topic: str,
+        payload: bytes | str | Mapping[str, Any] = b"",
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        qos: int = 1,
+        retain: bool = False,
+        policy: str = "",
+        expires_s: int | None = None,
     ) -> None:
-        """Publish an event to every replica, with the options of `Client.publish`."""
+        """Publish an event to every replica; the options are those of `Client.publish`."""
         number = self._numbers.number()
+        options = {
+            "attributes": attributes,
+            "qos": qos,
+            "retain": retain,
+            "policy": policy,
+            "expires_s": expires_s,
+            "number": number,
+        }
         heapq.heappush(self._unsent, number)
         try:
             while True:
                 replicas = await self._turn(number)
                 self._waits_for[number] = set(replicas)
-                if await _any_of(
-                    replicas, lambda one: one.client.publish(topic, payload, number=number, **options)
-                ):
+                if await _any_of(replicas, lambda one: one.client.publish(topic, payload, **options)):
                     return
         finally:
             self._waits_for.pop(number, None)

@@ -1,0 +1,95 @@
+"""The half of a client that reads: events in, each once, and their acknowledgements out.
+
+An event is acknowledged when the application is done with it, so that the broker keeps it until then: in a
+loop over the client when the next one is asked for, with `next` at once, with `take` when its caller says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import mqtt5
+
+from sojourn.live.client.answers import PACKET_IDS
+from sojourn.live.client.inbox import Inbox, Received
+from sojourn.live.client.link import ClientError, Link
+
+
+class Reading:
+    """What every client does with events that come."""
+
+    def __init__(self, inbox: int) -> None:
+        self._inbox = Inbox(min(inbox, PACKET_IDS))
+        self._half_received: set[int] = set()
+        """Packet ids of QoS 2 events that the broker has not released yet."""
+        self._failure: Exception | None = None
+        """Why there will be no connection any more, if so."""
+
+    async def __aiter__(self) -> AsyncIterator[Received]:
+        """The events, each once, until the client is closed or gives up.
+
+        >>> async with Client("mqtt://127.0.0.1:1883") as client:
+        ...     await client.subscribe(topic="news/#")
+        ...     await client.publish("news/today", "hello")
+        ...     async for event in client:
+        ...         print(event.topic, event.payload)
+        ...         break
+        news/today b'hello'
+        """
+        while (taken := await self._inbox.take()) is not None:
+            event, receipt = taken
+            yield event
+            # Acknowledged after the application is done with it: the broker keeps it until then.
+            self._acknowledge(*receipt)
+        if self._failure is not None:
+            raise self._failure
+
+    async def next(self, timeout_s: float | None = None) -> Received:
+        """The next event; `TimeoutError` if none comes in time."""
+        event, settle = await self.take(timeout_s)
+        settle()
+        return event
+
+    async def take(self, timeout_s: float | None = None) -> tuple[Received, Callable[[], None]]:
+        """The next event, and what to call when it is safe: until then the broker keeps it."""
+        async with asyncio.timeout(timeout_s):
+            taken = await self._inbox.take()
+        if taken is None:
+            raise self._failure or ClientError("The client is closed.")
+        event, receipt = taken
+        return event, lambda: self._acknowledge(*receipt)
+
+    def seen(self, marks: Mapping[str, int]) -> None:
+        """Take events up to these, by source, for seen: a restarted application goes on from there."""
+        self._inbox.marks.update(marks)
+
+    @property
+    def repeated(self) -> int:
+        """Events that came again and were not passed on."""
+        return self._inbox.repeated
+
+    # Packets -------------------------------------------------------------------------------------------
+
+    def _on_publish(self, link: Link, packet: mqtt5.PublishPacket) -> None:
+        receipt = (link, packet.qos, packet.packet_id)
+        if packet.qos == mqtt5.QoS.EXACTLY_ONCE:
+            assert packet.packet_id is not None
+            if packet.packet_id in self._half_received:
+                link.send(mqtt5.PubRecPacket(packet.packet_id))
+                return
+            self._half_received.add(packet.packet_id)
+        if not self._inbox.put(packet, receipt):
+            self._acknowledge(*receipt)
+
+    def _acknowledge(self, link: Link, qos: mqtt5.QoS, packet_id: int | None) -> None:
+        # On another connection the id means nothing: the event comes again there, and is known by its mark.
+        if link.alive and packet_id is not None:
+            if qos == mqtt5.QoS.AT_LEAST_ONCE:
+                link.send(mqtt5.PubAckPacket(packet_id))
+            elif qos == mqtt5.QoS.EXACTLY_ONCE:
+                link.send(mqtt5.PubRecPacket(packet_id))
+
+    def _on_release(self, link: Link, packet: mqtt5.PubRelPacket) -> None:
+        self._half_received.discard(packet.packet_id)
+        link.send(mqtt5.PubCompPacket(packet.packet_id))
