@@ -77,6 +77,8 @@ class Desk:
         self.store = Memory()
         self.visitors: dict[int, Visitor] = {}
         self.opened = self.lives = 0
+        self.ahead_s = 0.0
+        """By how much its clock is wrong."""
         self.broker = self.revived("life")
         self.peer_writes: dict[str, bytearray] = {}
         """What the broker wrote to each neighbour and no link has carried yet."""
@@ -100,6 +102,11 @@ class Desk:
         return self.broker.network
 
     @property
+    def now(self) -> float:
+        """What its clock says."""
+        return self.hall.now + self.ahead_s
+
+    @property
     def due_s(self) -> float:
         """When the broker wants to hear of the time."""
         moment_s = self.broker.next_moment()
@@ -107,9 +114,7 @@ class Desk:
 
     def revived(self, life: str) -> LiveBroker:
         """The broker that the store leaves."""
-        return LiveBroker.revived(
-            self.settings, life, self.hall.now, self.store.state, list(self.store.written)
-        )
+        return LiveBroker.revived(self.settings, life, self.now, self.store.state, list(self.store.written))
 
     def replayed(self) -> LiveBroker:
         """The broker as it was told all facts of the store again, before it begins another life."""
@@ -143,12 +148,12 @@ class Desk:
 
     def tell(self, fact: facts.Fact) -> None:
         """Tell the broker what happened, and do what it wants."""
-        self.broker.handle(fact, self.hall.now)
+        self.broker.handle(fact, self.now)
         self.carry_out()
 
     def carry_out(self) -> None:
         """Do what the broker asks for, and hand out what was written."""
-        broker, now = self.broker, self.hall.now
+        broker, now = self.broker, self.now
         while broker.knocks:
             broker.handle(self.hall.admitted(broker.knocks.pop(0)), now)
         turn = broker.turn(now)
@@ -261,14 +266,14 @@ class Hall:
     def tick(self) -> None:
         """Let every broker do what is due."""
         for desk in self.desks:
-            if desk.due_s <= self.now:
+            if desk.due_s <= desk.now:
                 desk.tell(facts.TimePassed())
 
     def wait(self, seconds: float) -> None:
         """Let time pass, in steps as small as the brokers ask for."""
         until = self.now + seconds
         while self.now < until:
-            moment = min(desk.due_s for desk in self.desks)
+            moment = min(desk.due_s - desk.ahead_s for desk in self.desks)
             self.now = min(until, max(moment, self.now + 1e-3))
             self.tick()
             self.settle()
