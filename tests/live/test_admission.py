@@ -166,3 +166,38 @@ def test_a_taken_port_is_told(guarded: BrokerProcess) -> None:
     done = CliRunner().invoke(app, ["serve", "--port", str(guarded.port)])
     assert isinstance(done.exception, SojournError)
     assert f"127.0.0.1:{guarded.port}" in str(done.exception)
+
+
+def test_many_wrong_passwords_do_not_keep_others_from_logging_in(guarded: BrokerProcess) -> None:
+    """Somebody else's login is answered long before all wrong ones are, and one that was right before too."""
+    assert code(guarded, username="medic", password=b"first aid") == 0
+    attackers = [Raw(guarded.port) for _ in range(90)]
+    for number, one in enumerate(attackers):
+        one.send(ConnectPacket(f"a{number}", username="medic", password=b"guess %d" % number))
+    assert code(guarded, username="sensor", password=b"beep") == 0
+    assert code(guarded, username="medic", password=b"first aid") == 0
+    waiting = 0
+    for one in attackers:
+        try:
+            one.expect_nothing(0.0)
+        except AssertionError:
+            continue
+        waiting += 1
+    assert waiting > 45, "most of the wrong ones still wait"
+    for one in attackers:
+        one.drop()
+
+
+def test_too_many_logins_of_an_address_are_told_so(tmp_path: Path) -> None:
+    """The right code, and a count of it."""
+    path = tmp_path / "users.toml"
+    limits = "[limits]\nlogins_waiting_max = 5\n"
+    path.write_text(USERS.format(medic=hash_password("first aid"), sensor=hash_password("beep")) + limits)
+    with running_broker(str(path)) as broker:
+        attackers = [Raw(broker.port) for _ in range(30)]
+        for number, one in enumerate(attackers):
+            one.send(ConnectPacket(f"a{number}", username="medic", password=b"guess %d" % number))
+        told = [int(one.expect(ConnAckPacket).reason_code) for one in attackers[-10:]]
+        assert set(told) == {0x9F}
+        for one in attackers:
+            one.drop()

@@ -112,6 +112,14 @@ covering = true
 [limits]
 # The defaults, where you may want others:
 # connections_max = 20000
+# connections_address_max = 10000 # of one address; more are refused (0x97)
+# connects_per_s_max = 2000       # of one address; faster ones are refused (0x9F)
+# logins_waiting_max = 100        # passwords of one address that wait to be compared; more are refused (0x9F)
+# login_pause_max_s = 5.0         # after wrong passwords of one address for one user
+# publishes_per_s_max = 0         # of one client, 0 for any number; who sends more is disconnected (0x96)
+# subscriptions_max_all = 1000000 # of all clients of a broker; more are refused (0x97)
+# packet_timeout_s = 60           # a packet that has not come whole by then ends its connection (0x97)
+# input_bytes_address_max = 67108864 # of packets of one address that are not whole; the largest gives way
 # packet_bytes_max = 2097152
 # subscriptions_max = 1000        # of one client
 # filters_max = 200               # of one client

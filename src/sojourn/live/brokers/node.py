@@ -20,13 +20,18 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from mqtt5 import ConnAckReasonCode
+
 from sojourn.broker import facts
+from sojourn.broker.addresses import Addresses, Refused
 from sojourn.broker.effects import Note, Turn
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.logins import Verdict
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, book_of, true_address
-from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal, Welcome, password_fits
+from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal, Welcome
 from sojourn.live.brokers.doors import Guest
+from sojourn.live.brokers.login_desk import LoginDesk
 from sojourn.live.brokers.warming import Warmer
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_for
@@ -47,8 +52,9 @@ ACCEPT_MARGIN = 100
 """Connections beyond the limit that are accepted to be told so; the rest are closed at once."""
 LINGER_S = 5.0
 """How long a connection that is closed may take to read what it was told."""
-CHECKS_AT_ONCE_MAX = 2
-"""Passwords that are compared at the same time."""
+TOO_MANY_LOGINS = Refusal(
+    ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, "Too many passwords of your address wait; try again later."
+)
 LOOK_S = 0.02
 """How soon after something happened it is looked whether anything is due because of it."""
 TURN_S = 0.01
@@ -61,7 +67,7 @@ _log = logging.getLogger("sojourn.node")
 class Node:
     """One broker of a configuration, at work."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915  (a broker's parts are put together here)
         self, config: Config, name: str, loop: asyncio.AbstractEventLoop, book: AddressBook | None = None
     ) -> None:
         self.config = config
@@ -109,7 +115,12 @@ class Node:
         """How long turns took."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
-        self._checks = asyncio.Semaphore(CHECKS_AT_ONCE_MAX)
+        self._addresses = Addresses()
+        self._peers: dict[int, str] = {}
+        """By connection: the address it comes from."""
+        self._too_many: dict[int, Refused] = {}
+        """By connection: why it is one too many of its address; it is told when it has said who it is."""
+        self._desk = LoginDesk(loop, config.limits, self._compared, self.connections.__contains__)
         self._tasks: set[asyncio.Task[None]] = set()
         self._emptied: asyncio.Event | None = None
         self._trace()
@@ -124,6 +135,11 @@ class Node:
     def network(self) -> Network | None:
         """The broker's links and moving clients, for whoever reports on them."""
         return self.broker.network
+
+    @property
+    def logins_waiting(self) -> int:
+        """Passwords that wait to be compared."""
+        return self._desk.logins.waiting
 
     def now(self) -> float:
         """Return the time in seconds since 1970; it never goes back."""
@@ -166,6 +182,10 @@ class Node:
         number = self._last_number
         self.connections[number] = client
         self.guests[number] = guest
+        self._peers[number] = peer
+        refused = self._addresses.opened(peer, self.config.limits, self.now())
+        if refused is not None:
+            self._too_many[number] = refused
         self.tell(facts.ClientOpened(number, peer, f"auto-{secrets.token_hex(12)}"))
         return number
 
@@ -186,6 +206,8 @@ class Node:
         del self.connections[number]
         del self.guests[number]
         self.entries.pop(number, None)
+        self._too_many.pop(number, None)
+        self._addresses.lost(self._peers.pop(number), self.now())
         if self._emptied is not None and not self.connections:
             self._emptied.set()
         self.tell(facts.ClientLost(number))
@@ -348,17 +370,18 @@ class Node:
         guest = self.guests.get(knock.number)
         if guest is None:
             return  # it has gone
-        decision = self.doorkeeper.ask(knock.packet, guest)
+        refused = self._too_many.pop(knock.number, None)
+        decision = Refusal(*refused) if refused else self.doorkeeper.ask(knock.packet, guest)
         if isinstance(decision, Question):
-            self._begin(self._check(knock.number, decision))
-        else:
-            self.broker.handle(self._decided(knock.number, decision), now)
-
-    async def _check(self, number: int, question: Question) -> None:
-        async with self._checks:
-            fits = await self.loop.run_in_executor(
-                None, password_fits, question.user.password or "", question.password
+            verdict = self._desk.ask(knock.number, self._peers.get(knock.number, ""), decision)
+            if verdict is Verdict.WAITS:
+                return
+            decision = (
+                self.doorkeeper.answer(decision, fits=True) if verdict is Verdict.FITS else TOO_MANY_LOGINS
             )
+        self.broker.handle(self._decided(knock.number, decision), now)
+
+    def _compared(self, number: int, question: Question, fits: bool) -> None:  # noqa: FBT001 - a callback
         self.tell(self._decided(number, self.doorkeeper.answer(question, fits=fits)))
 
     def _decided(self, number: int, decision: Welcome | Refusal) -> facts.Fact:
@@ -377,6 +400,7 @@ class Node:
         self.flush()
         if self.links is not None:
             await self.links.stop()
+        self._desk.stop()
         for task in self._tasks:
             task.cancel()
         if self.connections:

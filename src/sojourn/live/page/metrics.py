@@ -125,6 +125,8 @@ class BrokerMetrics(Collector):
         yield GaugeMetricFamily(
             "sojourn_turn_longest_seconds", "The longest turn since the start.", turns.longest_s
         )
+        logins = self._observer.node.logins_waiting
+        yield GaugeMetricFamily("sojourn_waiting_logins", "Passwords that wait to be compared.", logins)
         waiting = self._observer.node.core.state.input
         yield GaugeMetricFamily(
             "sojourn_waiting_clients", "Clients with packets that wait their turn.", len(waiting.ring)
