@@ -7,6 +7,8 @@ import pytest
 
 from sojourn.broker import links
 from sojourn.broker.clients import UNTOLD
+from sojourn.broker.requeueing import REMOVED
+from sojourn.broker.settings import Settings
 from tests.live.hall import Hall, line
 from tests.live.test_reconciling import assert_all_links_are_up, restart_empty, subscribed, visitor
 
@@ -114,3 +116,78 @@ def test_publishers_are_not_quenched_while_it_is_unknown_what_is_wanted() -> Non
     hall.settle()
     assert b"wanted" in source.got[-1]
     assert b'"TRUE"' not in source.got[-1]
+
+
+@pytest.mark.parametrize("changes", ["nothing", "timeout", "routing"])
+def test_a_session_on_its_way_arrives_though_its_old_broker_comes_back_with_other_settings(
+    changes: str,
+) -> None:
+    """It was given away, the link broke before it had left, and the file was changed meanwhile."""
+    hall = Hall(line(2))
+    roamer = subscribed(hall, 0, "roamer")
+    writer = visitor(hall, 0, "writer")
+    roamer.leave()
+    writer.publish("news", b"stored")
+    hall.settle()
+    moved = hall.visit(1, "roamer", lasts_s=50)
+    hall.carry("B2", "B1")
+    one = hall.by_name["B1"]
+    assert "roamer" not in one.core.state.sessions, "it was given away"
+    for desk in hall.desks:
+        desk.settings = changed(desk.settings, changes)
+        restart_alone(hall, desk.name, deletes=False)
+    assert moved.is_over
+    hall.relink()
+    hall.settle()
+    again = hall.visit(1, "roamer", lasts_s=50)
+    hall.settle()
+    hall.wait(1.0)
+    assert again.inbox[0].session_present
+    assert again.got == [b"stored"]
+    writer = visitor(hall, 0, "writer")
+    writer.publish("news", b"new")
+    hall.settle()
+    assert again.got == [b"stored", b"new"]
+
+
+def test_a_session_on_its_way_arrives_though_brokers_have_other_numbers() -> None:
+    """The first broker was taken out of the file: what was for it is counted, and the rest arrives."""
+    hall = Hall(line(3))
+    roamer, elsewhere = subscribed(hall, 1, "roamer"), subscribed(hall, 0, "elsewhere", "other")
+    del elsewhere
+    reader = subscribed(hall, 2, "reader", "large")
+    writer = visitor(hall, 1, "writer")
+    roamer.leave()
+    writer.publish("news", b"stored")
+    hall.settle()
+    hall.visit(2, "roamer", lasts_s=50)
+    hall.carry("B3", "B2")
+    writer.publish("large", b"x" * 1_500_000)
+    writer.publish("other", b"for nobody")
+    two, three = hall.by_name["B2"], hall.by_name["B3"]
+    assert "roamer" not in two.core.state.sessions, "it was given away"
+    for desk in (two, three):
+        desk.settings = msgspec.structs.replace(desk.settings, brokers=("B2", "B3"), links=(("B2", "B3"),))
+        restart_alone(hall, desk.name, deletes=False)
+    hall.config = msgspec.structs.replace(hall.config, links=[("B2", "B3")])
+    hall.relink()
+    hall.settle()
+    assert two.network.clients.drops[REMOVED] == 1
+    again = hall.visit(2, "roamer", lasts_s=50)
+    hall.settle()
+    assert again.inbox[0].session_present
+    assert again.got == [b"stored"]
+    hall.visit(2, "reader", lasts_s=50, got=reader.got)
+    hall.settle()
+    assert [len(one) for one in reader.got] == [1_500_000]
+
+
+def changed(settings: Settings, what: str) -> Settings:
+    """Settings with something else in them."""
+    if what == "timeout":
+        mobility = msgspec.structs.replace(settings.mobility, timeout_s=120.0)
+        return msgspec.structs.replace(settings, mobility=mobility)
+    if what == "routing":
+        routing = msgspec.structs.replace(settings.routing, covering=False)
+        return msgspec.structs.replace(settings, routing=routing)
+    return settings

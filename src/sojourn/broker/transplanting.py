@@ -2,8 +2,8 @@
 
 Sessions are the session core's and stay. Stored events, and how far each client had come, are taken out of
 the old network's mobility core and put into the new one's. Routing tables are not taken over: the links are
-new, so neighbours tell each other everything again (`reconciling.py`). Events that were queued for a
-neighbour which is still one go into the new queue; those for others cannot be saved, and are counted.
+new, so neighbours tell each other everything again (`reconciling.py`). Events and sessions that were queued
+for a neighbour go on (`requeueing.py`), and what waits for clients whose sessions have left waits on.
 """
 
 from __future__ import annotations
@@ -12,18 +12,31 @@ from typing import NamedTuple
 
 from sojourn.broker.clients import scheme_of
 from sojourn.broker.network import Network
+from sojourn.broker.requeueing import requeue
 from sojourn.broker.roamers import Roamer
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import Carried, kind_of
+from sojourn.broker.wire import Carried
+from sojourn.mobility import facts
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.session import Delivery
-from sojourn.routing.messages import Kind, Publish
+from sojourn.routing.messages import Publish
 
 
 class _Kept(NamedTuple):
     """What is stored for one client."""
 
     epoch: int
+    marks: dict[str, int]
+    events: list[Publish]
+
+
+class _Departed(NamedTuple):
+    """What is stored for a client whose session was handed on, until its new broker asks for it."""
+
+    client_id: str
+    epoch: int
+    wanted: list[str]
+    """Its subscriptions, as texts."""
     marks: dict[str, int]
     events: list[Publish]
 
@@ -49,7 +62,9 @@ def transplant(core: Core, old: Network | None, settings: Settings, life: str, n
         network.seen = old.seen
         network.clients.drops = old.clients.drops
         network.reconciling.remember(old.reconciling)
-        _requeue(old, network)
+        requeue(old, network, now)
+        for one in _departed(old):
+            _keep_for(network, one, now)
     for client_id in list(core.state.sessions):
         _settle_in(network, client_id, kept.get(client_id), now)
     return network
@@ -75,6 +90,33 @@ def _taken_out(core: Core, old: Network | None) -> dict[str, _Kept]:
     return found
 
 
+def _departed(old: Network) -> list[_Departed]:
+    """What is stored for clients without a session here: the last stay of each."""
+    subscribers, names = old.clients.broker.subscribers, old.links.names
+    found: list[_Departed] = []
+    for client in sorted({*subscribers.main, *subscribers.older} - old.clients.roamers.keys()):
+        latest = subscribers.main.get(client)
+        stays = [*subscribers.older.get(client, ()), *([latest] if latest is not None else [])]
+        stays = [one for one in stays if one.is_stay()]
+        events = [event for one in stays for event in (*one.forwarded, *one.queue)]
+        if stays and events:
+            last = stays[-1]
+            wanted = [names.subscription_text(number) for number in last.subscriptions]
+            found.append(_Departed(names.client_name(client), last.epoch, wanted, dict(last.marks), events))
+    return found
+
+
+def _keep_for(network: Network, one: _Departed, now: float) -> None:
+    """Store events on for a client whose session is on its way to another broker, or there."""
+    names = network.links.names
+    client = names.client_number(one.client_id)
+    wanted = tuple(names.subscription_number(text) for text in one.wanted)
+    arrived = facts.SubscriberArrived(client, one.epoch, wanted, None, None, stays_here=True)
+    network.clients.tell(arrived, now)
+    network.clients.tell(facts.SubscriberLost(client, one.epoch), now)
+    network.clients.broker.subscribers.restore(client, one.events, one.marks)
+
+
 def _put_into_sessions(core: Core, kept: dict[str, _Kept]) -> None:
     """Let stored events wait in the sessions themselves, where nobody else stores them."""
     for client_id, one in kept.items():
@@ -97,15 +139,3 @@ def _settle_in(network: Network, client_id: str, kept: _Kept | None, now: float)
     network.clients.lost(client, roamer, now)
     if kept is not None and kept.events:
         network.clients.broker.subscribers.restore(client, kept.events, kept.marks)
-
-
-def _requeue(old: Network, network: Network) -> None:
-    """Put events that neighbours have not acknowledged into the queues of the new links."""
-    for peer, channel in old.links.channels.items():
-        left = [body for body in channel.reset() if kind_of(body) == Kind.PUBLISH]
-        into = network.links.channels.get(peer)
-        if into is None:
-            network.clients.drops["the link was removed"] += len(left)
-            continue
-        for body in left:
-            into.put(body)
