@@ -139,9 +139,9 @@ def test_certificates_prove_names(folder: Path) -> None:
         for name, user, why in (("ann", "eve", "is wrong"), ("eve", None, "not among the users")):
             with pytest.raises(RefusedError, match=why):
                 await Client(there, tls=context(folder, name), username=user).connect()
-        for name in ("mallory", None):
+        for stranger in ("mallory", None):
             with pytest.raises((ssl.SSLError, OSError, ClientError)):
-                await Client(there, tls=context(folder, name)).connect()
+                await Client(there, tls=context(folder, stranger)).connect()
         await server.stop()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

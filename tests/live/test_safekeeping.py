@@ -11,6 +11,7 @@ from mqtt5 import ConnectPacket, PublishPacket, QoS, Will
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.store.journal import Journal, JournalError
@@ -156,7 +157,8 @@ class Wire:
     """A client's connection that hears everything, and goes when it is asked to."""
 
     def __init__(self, node: Node) -> None:
-        self.number = node.opened(self, "here")  # type: ignore[arg-type]  # as far as a node needs it
+        guest = Guest("listen")
+        self.number = node.opened(self, "here", guest)  # type: ignore[arg-type]  # as far as a node needs it
         self._node = node
 
     def write(self, _data: bytes) -> None:

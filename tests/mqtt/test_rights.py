@@ -108,7 +108,7 @@ def test_who_proved_its_name_for_a_time_is_sent_away_then() -> None:
     client.connect("client", session_expiry_interval=600)
     client.subscribe("a")
     world.wait(29)
-    assert not client.closed
+    assert not client.inbox
     world.wait(2)
     assert client.closed
     assert int(client.next(DisconnectPacket).reason_code) == RUN_OUT

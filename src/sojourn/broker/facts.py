@@ -6,6 +6,7 @@ A driver tells a broker these, each with the time:
 | --- | --- |
 | clients | `ClientOpened`, `ClientSent`, `ClientBlocked`, `ClientDrained`, `ClientLost`, `ClientDismissed` |
 | admission | `ClientAdmitted`, `ClientRefused`: the answers to `LiveBroker.knocks` |
+| rulings | `RightsChanged`, `OrderGiven` |
 | neighbours | `PeerConnected`, `PeerSent`, `PeerLost` |
 | itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade`, `ReadyForMore` |
 
@@ -17,7 +18,7 @@ with its time, as one line of a journal.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -101,38 +102,58 @@ class ClientAdmitted(Remembered, frozen=True, array_like=True, tag=7):
     @classmethod
     def of(cls, connection: int, admission: Admission) -> ClientAdmitted:
         """Return the fact that a doorkeeper let a client in."""
-        given = admission.permissions or Permissions()
         return cls(
             connection,
             admission.username,
             dict(admission.attributes),
             admission.may_state,
-            _texts(given.publish),
-            _texts(given.subscribe),
-            None if given.publish_if is None else str(given.publish_if),
-            None if given.subscribe_if is None else str(given.subscribe_if),
-            admission.owner,
-            admission.among_others,
-            admission.until_s,
+            owner=admission.owner,
+            among_others=admission.among_others,
+            until_s=admission.until_s,
+            **_as_texts(admission.permissions),
         )
 
     def admission(self) -> Admission:
         """Return what the session core is told."""
-        permissions = Permissions(
-            _patterns(self.publish),
-            _patterns(self.subscribe),
-            None if self.publish_if is None else Filter.parse(self.publish_if),
-            None if self.subscribe_if is None else Filter.parse(self.subscribe_if),
-        )
         return Admission(
             username=self.username,
             attributes=self.attributes,
             may_state=self.may_state,
-            permissions=permissions if any(part is not None for part in permissions) else None,
+            permissions=_permissions(self),
             owner=self.owner,
             among_others=self.among_others,
             until_s=self.until_s,
         )
+
+
+class RightsChanged(Remembered, frozen=True, array_like=True, tag=30):
+    """An owner of sessions may do something else than before; its permissions are given as texts."""
+
+    owner: str
+    attributes: dict[str, Scalar] = {}
+    lost: list[str] = []
+    """Names of attributes that nobody vouches for any more."""
+    publish: list[str] | None = None
+    subscribe: list[str] | None = None
+    publish_if: str | None = None
+    subscribe_if: str | None = None
+
+    @classmethod
+    def of(cls, owner: str, permissions: Permissions | None, **more: Any) -> RightsChanged:
+        """Return the fact that an owner has these permissions now."""
+        return cls(owner, **more, **_as_texts(permissions))
+
+    def admission(self) -> Admission:
+        """Return the rights as they are given to a client that comes."""
+        return Admission(username=self.owner, permissions=_permissions(self))
+
+
+class OrderGiven(Remembered, frozen=True, array_like=True, tag=32):
+    """An operator kicks or bans clients, or ends a ban, at all brokers (`ruling.py`)."""
+
+    verb: str
+    scope: str
+    whom: str
 
 
 class ClientRefused(Remembered, frozen=True, array_like=True, tag=8):
@@ -144,7 +165,7 @@ class ClientRefused(Remembered, frozen=True, array_like=True, tag=8):
 
 
 class ClientDismissed(Remembered, frozen=True, array_like=True, tag=9):
-    """A client's connection was closed with this reason code, for something that no journal holds."""
+    """A client's connection was closed with this reason code: no journal holds why, or it may not stay."""
 
     connection: int
     code: int
@@ -278,6 +299,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         | ClientAdmitted
         | ClientRefused
         | ClientDismissed
+        | RightsChanged
+        | OrderGiven
         | PeerGreeted
         | LinkReset
         | LinkChanged
@@ -306,6 +329,26 @@ def write_entry(fact: Remembered, now: float, sequence: int) -> bytes:
 def read_entry(data: bytes) -> Entry:
     """Return the fact that a line of a journal holds."""
     return _decode(data)
+
+
+def _as_texts(permissions: Permissions | None) -> dict[str, Any]:
+    given = permissions or Permissions()
+    return {
+        "publish": _texts(given.publish),
+        "subscribe": _texts(given.subscribe),
+        "publish_if": None if given.publish_if is None else str(given.publish_if),
+        "subscribe_if": None if given.subscribe_if is None else str(given.subscribe_if),
+    }
+
+
+def _permissions(fact: ClientAdmitted | RightsChanged) -> Permissions | None:
+    permissions = Permissions(
+        _patterns(fact.publish),
+        _patterns(fact.subscribe),
+        None if fact.publish_if is None else Filter.parse(fact.publish_if),
+        None if fact.subscribe_if is None else Filter.parse(fact.subscribe_if),
+    )
+    return permissions if any(part is not None for part in permissions) else None
 
 
 def _texts(patterns: tuple[TopicPattern, ...] | None) -> list[str] | None:

@@ -32,6 +32,7 @@ from sojourn.broker.effects import Note, Turn
 from sojourn.broker.hello import ChannelError
 from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
+from sojourn.broker.ruling import rule
 from sojourn.broker.settings import Settings
 from sojourn.broker.slices import FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
@@ -286,6 +287,10 @@ class LiveBroker:
         self.core.refuse(fact.connection, ConnAckReasonCode(fact.code), fact.text)
         self._note(fact, now)
 
+    def _on_ruling(self, fact: Any, now: float) -> None:
+        rule(self.core, self.network.links if self.network is not None else None, fact, now)
+        self._note(fact, now)
+
     def _note_packets(self, connection: int, now: float) -> None:
         """Note the packets that the last call took in, once it is known which events are stored."""
         if not self.core.kept:
@@ -529,6 +534,8 @@ class LiveBroker:
         facts.ReadyForMore: _on_ready,
         facts.ClientAdmitted: _on_admitted,
         facts.ClientRefused: _on_refused,
+        facts.RightsChanged: _on_ruling,
+        facts.OrderGiven: _on_ruling,
         facts.PeerConnected: _on_peer_connected,
         facts.PeerSent: _on_peer_sent,
         facts.PeerLost: _on_peer_lost,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sojourn.broker import ruling
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.channel import Position
 from sojourn.broker.clients import Clients
@@ -27,6 +28,7 @@ from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.settings import Settings
 from sojourn.broker.wire import (
     ECHO,
+    ORDER,
     PART,
     REACH,
     RETAIN,
@@ -123,6 +125,8 @@ class Network:
             self.reconciling.tell_retained(self.links.neighbours.bit(sender), now)
         elif kind == REACH:
             self._on_reach(message, sender, now)
+        elif kind == ORDER:
+            ruling.heard(self.core, self.links, message, sender, now)
         elif kind == SYNC_END:
             self.reconciling.on_end(sender, now)
         elif kind in VOLATILE:

@@ -20,6 +20,7 @@ from collections import Counter
 from sojourn.broker.clients import Clients
 from sojourn.broker.effects import Note
 from sojourn.broker.links import Links
+from sojourn.broker.ruling import tell_bans
 from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
 from sojourn.mobility import facts
 from sojourn.mqtt.core import Core
@@ -113,6 +114,7 @@ class Reconciling:
             if to == bit and sent:
                 links.send(bit, Subscribe(sub), now)
         self.tell_retained(bit, now)
+        tell_bans(self._core, links, bit, now)
         for one, other in links.far_down:
             if not links.is_behind(number, one):
                 links.send(bit, Reach(one, other, up=False), now)

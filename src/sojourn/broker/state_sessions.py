@@ -37,6 +37,7 @@ from sojourn.edge.queues import QueuePolicy
 from sojourn.interest import Filter, Policy
 from sojourn.mqtt.acknowledging import Acknowledger
 from sojourn.mqtt.admission import Admission
+from sojourn.mqtt.bans import Bans
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.content import subscriber_event
@@ -204,11 +205,12 @@ CORE = (
             connections=REF_VALUES,
             _moments=Rows(_moment),
         ),
-        parts="counters tree retained input",
+        parts="counters tree retained input bans",
         wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
         "subscriptions",
         finish=_count_filters,
     ),
+    Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),
     Part(Counters, fields("received delivered dropped refused")),
     Part(Input, fields("bytes by_address since", ring=DEQUE)),
     Part(

@@ -30,7 +30,7 @@ from sojourn.mqtt.message import Message as MqttMessage
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK = range(34, 43)
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER = range(34, 44)
 """The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
@@ -123,6 +123,18 @@ class RetainAsk:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """An operator kicks or bans clients, or ends a ban (`ruling.py`); to be passed on."""
+
+    kind: ClassVar[int] = ORDER
+    verb: str
+    scope: str
+    whom: str
+    stamp: int
+    """Of two orders about the same the one with the higher number counts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Part:
     """A piece of a message that is too large for one frame."""
 
@@ -201,6 +213,7 @@ _CLASSES: tuple[type, ...] = (
     Part,
     Reach,
     RetainAsk,
+    Order,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -227,6 +240,9 @@ _TYPES: dict[str, Any] = {
     "owner": str | None,
     "since_s": float | None,
     "refused": str | None,
+    "verb": str,
+    "scope": str,
+    "whom": str,
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
 _MAY_BE_MISSING = (
@@ -336,8 +352,8 @@ class Wire:
             and not lowest <= value < self._brokers
         ):
             raise WireError(f"A peer named broker number {value}; there are {self._brokers}.")
-        if name == "since_s" and value is not None and not math.isfinite(value):
-            raise WireError(f"A peer sent the date {value}.")
+        if name in ("stamp", "since_s"):
+            value = _checked_date(name, value)
         if name == "client":
             return names.client_number(value)
         if name == "interest":
@@ -355,6 +371,12 @@ class Wire:
                 raise WireError(f"A peer named brokers {value}; there are {self._brokers}.")
             return tuple(value)
         return value
+
+
+def _checked_date(name: str, value: Any) -> Any:
+    if value is not None and not (math.isfinite(value) and 0 <= value <= SEQUENCE_MAX):
+        raise WireError(f"A peer sent {value} as {name}.")
+    return value
 
 
 def kind_of(body: bytes) -> int:

@@ -64,6 +64,20 @@ COMMANDS = {
         "sojourn.cli.secret:secret",
         "Write a fresh secret into a file that only you can read.",
     ),
+    "reload": Command(
+        "sojourn.cli.operate:reload",
+        "Let running brokers read users, permissions, tokens and certificates anew.",
+    ),
+    "kick": Command(
+        "sojourn.cli.operate:kick",
+        "End the connection of a client, at whichever broker of the network it is; it may come back.",
+    ),
+    "ban": Command(
+        "sojourn.cli.operate:ban",
+        "Let a client, a user or an address come in no more, at any broker of the network.",
+    ),
+    "unban": Command("sojourn.cli.operate:unban", "Let somebody who was banned come in again."),
+    "bans": Command("sojourn.cli.operate:bans", "Print who is banned."),
     "store": Command(
         "sojourn.cli.store:app",
         "Look at a broker's store, mend it, or write out what is in it; the broker must not be running.",

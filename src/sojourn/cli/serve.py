@@ -89,7 +89,8 @@ def serve(  # noqa: PLR0913 - each is an option of the command
         for text in sentences(found):
             console.print(f"sojourn: {text}", soft_wrap=True, markup=False)
 
-    run_broker(settings, name, announce, StatusLines() if status else None)
+    reread = None if config is None else (lambda: placed(load_config(config), addresses))
+    run_broker(settings, name, announce, StatusLines() if status else None, reread)
 
 
 def sentences(found: Listening) -> list[str]:

@@ -183,6 +183,7 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
     folder = config.network.addresses
     addresses = None if folder is None else Path(folder)
     fleet = Fleet(path, names, logs, options=options, reports=True, addresses=addresses)
+    hung_up = signal.signal(signal.SIGHUP, lambda *_: fleet.reload())
     try:
         say(f"starting {len(names)} brokers; their logs are in {logs}")
         keeper = Keeper(fleet, say)
@@ -204,6 +205,7 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
         if not stopped.is_set():  # else they ended because they were told to
             raise
     finally:
+        signal.signal(signal.SIGHUP, hung_up)
         fleet.stop()
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -25,6 +25,8 @@ from sojourn.errors import SojournError
 from sojourn.mqtt.limits import Limits
 
 PORT_MAX = 65_535
+CONTROL = "control"
+"""The folder in which a broker of a file is spoken to, if the file names none."""
 ADDRESSES = "addresses"
 """The folder for address files that a configuration has if it needs one and names none."""
 
@@ -85,6 +87,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where other brokers connect, as HOST:PORT."""
     page: str | None = None
     """Where the page, the metrics and the health checks are served, as HOST:PORT."""
+    page_password: str | None = None
+    """What one must know to see the page, as `sojourn password` prints it; without one nobody is asked."""
     metrics: str | None = None
     """Where the metrics and the health checks are served without the page, as HOST:PORT."""
     store: str | None = None
@@ -166,6 +170,9 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     secret: str | None = None
     """The file with the secret by which neighbours prove who they are; see `links/secret.py`."""
 
+    control: str | None = None
+    """The folder where operators speak to brokers on this machine (`sojourn reload`, `kick`, `ban`); a file
+    that names none has one beside it, a configuration that is not a file has none."""
     addresses: str | None = None
     """The folder where brokers with a port of 0 say which it became. A file that has such a port and names no
     folder has one beside it."""
@@ -301,6 +308,7 @@ def at_folder(config: Config, folder: Path) -> Config:
             config.network,
             addresses=None if addresses is None else placed(addresses),
             secret=None if config.network.secret is None else placed(config.network.secret),
+            control=placed(config.network.control or CONTROL),
         ),
         trace=trace,
         tls=tls,

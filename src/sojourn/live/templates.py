@@ -60,7 +60,8 @@ give_up_s = 300
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
 
-{network}# addresses = "addresses"     # where brokers with a port of 0 say which it became
+{network}# control = "control"         # where `sojourn reload`, `kick` and `ban` speak to brokers
+# addresses = "addresses"     # where brokers with a port of 0 say which it became
 
 [routing]
 # content: events go where a subscription wants them; flooding: to every broker.

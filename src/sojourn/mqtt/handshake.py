@@ -78,6 +78,8 @@ class Handshake:
         elif len(packet.client_id.encode()) > limits.client_id_bytes_max:
             text = f"A client identifier has at most {limits.client_id_bytes_max} bytes."
             self.refuse(connection, ConnectCode.CLIENT_ID_NOT_VALID, text)
+        elif self.shared.bans.concerns(packet.client_id, (packet.username,), connection.peer):
+            self.refuse(connection, ConnectCode.BANNED, "You are banned here.")
         elif will is not None and not is_will_topic(will.topic):
             text = "The will's topic is empty, too deep or reserved, or has a wildcard."
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
@@ -130,6 +132,10 @@ class Handshake:
         assert isinstance(packet, ConnectPacket)
         connection.connect = None
         client_id = packet.client_id or connection.fresh_id
+        names = admission.username, admission.owner
+        if self.shared.bans.concerns(client_id, names, connection.peer):
+            self.refuse(connection, ConnectCode.BANNED, "You are banned here.")
+            return
         refusal = self._refusal(client_id, packet, admission, now)
         if refusal is not None:
             self.refuse(connection, ConnectCode.NOT_AUTHORIZED, refusal)

@@ -6,6 +6,7 @@ import heapq
 from collections import Counter
 from enum import IntEnum
 
+from sojourn.mqtt.bans import Bans
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.effects import Effects
 from sojourn.mqtt.filter_book import FilterBook
@@ -79,6 +80,7 @@ class State:
         self.retained = Retained(limits.retained_messages_max, limits.retained_bytes_max)
         self.subscriptions = 0
         """Subscriptions of all sessions."""
+        self.bans = Bans()
         self.queued_bytes = 0
         """Bytes waiting for all clients."""
         self.inflight_bytes = 0

@@ -13,6 +13,7 @@ second how it is doing (`sojourn serve --status`), and stops by itself when whoe
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -57,14 +58,14 @@ class Fleet:
         self._options = (*options, "--addresses", str(self._book.folder), *(["--status"] if reports else []))
         self._reports = reports
         self._unread: dict[str, bytes] = {}
-        logs.mkdir(parents=True, exist_ok=True)
+        logs.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         for name in names:
             self._spawn(name, "wb")
 
     def _spawn(self, name: str, mode: str) -> None:
         command = [sys.executable, "-m", "sojourn.cli.main", "serve", str(self._path), "--broker", name]
-        with self.log_path(name).open(mode) as log:
+        with open(self.log_path(name), mode, opener=_for_owner) as log:
             process = self.processes[name] = subprocess.Popen(  # noqa: S603 - our own command
                 [*command, *self._options],
                 stderr=log,
@@ -138,6 +139,12 @@ class Fleet:
         """The brokers that no longer run."""
         return [name for name, process in self.processes.items() if process.poll() is not None]
 
+    def reload(self) -> None:
+        """Have all read their configuration anew."""
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGHUP)
+
     def stop(self) -> None:
         """Ask all to stop, and wait; who does not is killed."""
         for process in self.processes.values():
@@ -152,6 +159,11 @@ class Fleet:
                 process.wait()
             if process.stdout is not None:
                 process.stdout.close()
+
+
+def _for_owner(path: str, flags: int) -> int:
+    """Open a file that nobody else can read: logs name clients."""
+    return os.open(path, flags, 0o600)
 
 
 def last_line(text: str) -> str:

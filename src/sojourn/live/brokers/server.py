@@ -19,16 +19,19 @@ from msgspec.structs import replace
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, Listening, bind, book_of, true_address, why_not
 from sojourn.live.brokers.connection import ClientConnection
+from sojourn.live.brokers.control import Control
 from sojourn.live.brokers.node import Node
+from sojourn.live.brokers.operating import handlers_of, reloaded
+from sojourn.live.brokers.reloading import apply, prepared
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.tls import for_clients, for_guests
+from sojourn.live.listening import BACKLOG, Listener
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report
 
 if TYPE_CHECKING:
     from sojourn.live.page.page import PageServer
 
-BACKLOG = 1_024
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 SPARE_FILES = 256
 """File descriptors besides those of clients."""
@@ -51,13 +54,17 @@ class Server:
         self.book = book if book is not None else book_of(config)
         """Where brokers say where they listen: the configuration's folder, unless another is given."""
         self.node: Node | None = None
-        self._servers: list[asyncio.Server] = []
+        self._listeners: dict[str, Listener] = {}
+        """By key of the configuration: the addresses for clients."""
         self.observer: Observer | None = None
         self.listening: Listening | None = None
         """Where it listens, with true ports."""
         self.page: Address | None = None
         """Where the page is, with its true port."""
         self._page_servers: list[PageServer] = []
+        self.reread: Callable[[], Config] | None = None
+        """Reads the configuration anew; None where it did not come from a file."""
+        self._control: Control | None = None
 
     async def start(self) -> Address:
         """Listen; return the address, which has the true port where 0 was asked for."""
@@ -70,12 +77,11 @@ class Server:
         guests = (
             None if self.config.tls is None else for_guests(self.config.tls, self.name, place.certificates)
         )
-        address = await self._listen(partial(ClientConnection, node), place.listen, before.clients or None)
+        address = await self._listen("listen", place.listen, before.clients or None)
         assert address is not None
-        plain = partial(ClientConnection, node, "listen_tls")
-        encrypted = await self._listen(plain, place.listen_tls, before.tls, guests)
-        ws = await self._listen(self._web(node, "listen_ws"), place.listen_ws, before.ws)
-        wss = await self._listen(self._web(node, "listen_wss"), place.listen_wss, before.wss, tls)
+        encrypted = await self._listen("listen_tls", place.listen_tls, before.tls, guests)
+        ws = await self._listen("listen_ws", place.listen_ws, before.ws)
+        wss = await self._listen("listen_wss", place.listen_wss, before.wss, tls)
         peers: Address | None = None
         if node.links is not None:
             wanted = None if place.peers is None else parse_address(place.peers, "peers")
@@ -90,6 +96,9 @@ class Server:
             peers=_text(peers),
         )
         await self._show(node, before)
+        if self.config.network.control is not None:
+            self._control = Control(self.config.network.control, self.name, handlers_of(node, self.reload))
+            await self._control.start()
         node.files_room = files_room()
         self.book.write(self.listening)
         return address
@@ -126,27 +135,24 @@ class Server:
         self._page_servers.append(server)
         return address, None
 
-    def _web(self, node: Node, door: str) -> Callable[[], ClientConnection]:
-        """What takes clients by WebSockets."""
-        place = node.place
-        if place.listen_ws is None and place.listen_wss is None:
-            return partial(ClientConnection, node, door)  # nobody comes that way, so nothing is loaded for it
+    def _taker(self, door: str) -> Callable[[], ClientConnection]:
+        """What takes clients at an address."""
+        assert self.node is not None
+        node, place = self.node, self.node.place
+        if door in ("listen", "listen_tls"):
+            return partial(ClientConnection, node, door)
         from sojourn.live.brokers.websocket import Gate, WebSocketConnection  # noqa: PLC0415
 
         gate = Gate(self.config.security.origins, on_loopback=place.is_on_loopback)
         return partial(WebSocketConnection, node, gate, door)
 
     async def _listen(
-        self,
-        take: Callable[[], ClientConnection],
-        place: str | None,
-        before: str | None,
-        tls: ssl.SSLContext | None = None,
+        self, door: str, place: str | None, before: str | None, tls: ssl.SSLContext | None = None
     ) -> Address | None:
         """Listen for clients, if that is wanted; return the true address."""
         if place is None:
             return None
-        wanted = parse_address(place, "listen")
+        wanted, take = parse_address(place, door), self._taker(door)
 
         async def create(host: str, port: int) -> asyncio.Server:
             return await asyncio.get_running_loop().create_server(take, host, port, backlog=BACKLOG, ssl=tls)
@@ -155,13 +161,42 @@ class Server:
             server, address = await bind(wanted, before, create)
         except OSError as error:
             raise ListenError(f"{self.name} cannot listen on {wanted}: {why_not(error)}.") from None
-        self._servers.append(server)
+        self._listeners[door] = Listener(take, server)
         return address
+
+    async def reload(self) -> str:
+        """Take in what has changed in the configuration; say what was done, and what waits for a restart."""
+        assert self.node is not None
+        if self.reread is None:
+            raise ListenError(f"{self.name} was started without a file, so there is nothing to read anew.")
+        found = prepared(self.config, self.reread(), self.name)
+        await self._renew_certificates(found.config)
+        if self.node.links is not None:
+            await self.node.links.renew(found.proof)
+        self.config = found.config
+        gone = apply(self.node, found)
+        said = f"{self.name} has read its configuration anew; {gone} clients were sent away"
+        waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
+        return said + waits
+
+    async def _renew_certificates(self, config: Config) -> None:
+        """Let clients by TLS see the certificates of today; open connections go on."""
+        if config.tls is None:
+            return
+        place = config.broker(self.name)
+        fresh = {
+            "listen_tls": for_guests(config.tls, self.name, place.certificates),
+            "listen_wss": for_clients(config.tls, self.name),
+        }
+        for door in fresh.keys() & self._listeners.keys():
+            await self._listeners[door].renew(fresh[door])
 
     async def stop(self, reference: str | None = None) -> None:
         """Accept nobody any more, and tell clients where to go."""
-        for server in self._servers:
-            server.close()
+        if self._control is not None:
+            await self._control.stop()
+        for listener in self._listeners.values():
+            listener.close()
         for page_server in self._page_servers:
             await page_server.stop()
         if self.observer is not None:
@@ -221,18 +256,43 @@ def rest_the_collector() -> None:
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
-def serve(config: Config, name: str, on_ready: OnReady, on_report: OnReport | None = None) -> None:
-    """Run a broker until SIGTERM or SIGINT; it then tells its clients where to go."""
+Reread = Callable[[], Config]
+"""Reads the configuration anew."""
+
+
+def serve(
+    config: Config,
+    name: str,
+    on_ready: OnReady,
+    on_report: OnReport | None = None,
+    reread: Reread | None = None,
+) -> None:
+    """Run a broker until SIGTERM or SIGINT; it then tells its clients where to go.
+
+    SIGHUP makes it read its configuration anew. What it writes is for its own user alone.
+    """
+    os.umask(0o077)
     allow_many_files(config.limits.connections_max + SPARE_FILES)
-    uvloop.run(_serve(config, name, on_ready, on_report))
+    uvloop.run(_serve(config, name, on_ready, on_report, reread))
 
 
-async def _serve(config: Config, name: str, on_ready: OnReady, on_report: OnReport | None) -> None:
+async def _serve(
+    config: Config, name: str, on_ready: OnReady, on_report: OnReport | None, reread: Reread | None
+) -> None:
     server = Server(config, name)
+    server.reread = reread
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    reloads: set[asyncio.Task[None]] = set()
+
+    def on_hangup() -> None:
+        task = loop.create_task(reloaded(server.reload))
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, on_hangup)
     await server.start()
     assert server.listening is not None
     assert server.node is not None

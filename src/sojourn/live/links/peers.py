@@ -33,6 +33,7 @@ from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
 from sojourn.live.links.tls import common_name
+from sojourn.live.listening import Listener
 from sojourn.live.seldom import Seldom
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.5
@@ -107,7 +108,7 @@ class PeerLinks:
         self._strangers: dict[_Connection, None] = {}
         """Connections that have not proved yet who they are, the oldest first."""
         self._callers: list[asyncio.Task[None]] = []
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._seldom = Seldom(_log)
 
     async def start(self, listen: Address | None, before: str | None = None) -> Address | None:
@@ -119,7 +120,8 @@ class PeerLinks:
         found: Address | None = None
         if listen is not None:
             try:
-                self._server, found = await bind(listen, before, self._create_server)
+                server, found = await bind(listen, before, self._create_server)
+                self._listener = Listener(self._take, server)
             except OSError as error:
                 raise PeerError(
                     f"{self.broker} cannot listen for other brokers on {listen}: {why_not(error)}."
@@ -131,15 +133,19 @@ class PeerLinks:
 
     async def _create_server(self, host: str, port: int) -> asyncio.Server:
         return await asyncio.get_running_loop().create_server(
-            lambda: _Connection(self, None), host, port, ssl=self.proof.server_tls
+            self._take, host, port, ssl=self.proof.server_tls
         )
+
+    def _take(self) -> _Connection:
+        """Take a connection of somebody who calls."""
+        return _Connection(self, None)
 
     async def stop(self) -> None:
         """End all connections; the broker keeps what was not acknowledged."""
         for caller in self._callers:
             caller.cancel()
-        if self._server is not None:
-            self._server.close()
+        if self._listener is not None:
+            self._listener.close()
         for connection in [*self._connections.values(), *self._strangers]:
             connection.finish()
         await asyncio.gather(*self._callers, return_exceptions=True)
@@ -148,10 +154,16 @@ class PeerLinks:
         """End all connections at once, and make no more."""
         for caller in self._callers:
             caller.cancel()
-        if self._server is not None:
-            self._server.close()
+        if self._listener is not None:
+            self._listener.close()
         for connection in [*self._connections.values(), *self._strangers]:
             connection.abort()
+
+    async def renew(self, proof: Proof) -> None:
+        """Prove who this is by something else from now on; links that stand go on."""
+        self.proof = proof
+        if self._listener is not None:
+            await self._listener.renew(proof.server_tls)
 
     def write(self, peer: str, data: bytes) -> None:
         """Write to a neighbour, if it is there."""

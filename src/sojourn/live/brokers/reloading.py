@@ -1,0 +1,90 @@
+"""A changed configuration in a running broker: users, permissions, tokens, certificates and secrets.
+
+What else has changed waits for a restart, and is named. A configuration that cannot be used changes nothing.
+Clients that would not be let in any more are sent away, and sessions keep to the rights of today, whether
+their clients are here or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from sojourn.broker import facts
+from sojourn.live.brokers.admission import Doorkeeper, permissions_of
+from sojourn.live.brokers.node import Node
+from sojourn.live.config import BrokerConfig, Config, UserConfig
+from sojourn.live.links.knowing import proof_for
+from sojourn.live.links.peers import Proof
+from sojourn.mqtt.rights import NOTHING
+
+RELOADED = ("users", "security", "tls")
+"""What takes effect at once; beside it the secret, and who comes in where."""
+OF_BROKERS = ("anonymous", "anonymous_tls", "anonymous_ws", "anonymous_wss", "page_password")
+
+
+class Reload(NamedTuple):
+    """A configuration that was read anew and found in order."""
+
+    config: Config
+    """What holds now: the old one, but for what takes effect at once."""
+    doorkeeper: Doorkeeper
+    proof: Proof
+    waits: list[str]
+    """What has changed and waits for a restart."""
+
+
+def prepared(old: Config, new: Config, name: str) -> Reload:
+    """Return what is to hold, or refuse the new configuration."""
+    new.broker(name)
+    brokers = [_merged(one, new) for one in old.brokers]
+    network = replace(old.network, secret=new.network.secret)
+    config = replace(
+        old, brokers=brokers, network=network, users=new.users, security=new.security, tls=new.tls
+    )
+    waits = [
+        key
+        for key in Config.__struct_fields__
+        if key not in RELOADED and getattr(config, key) != getattr(new, key)
+    ]
+    if old.security.origins != new.security.origins:
+        waits.append("origins")
+    return Reload(config, Doorkeeper(config, name), proof_for(config, name), waits)
+
+
+def _merged(one: BrokerConfig, new: Config) -> BrokerConfig:
+    found = next((other for other in new.brokers if other.name == one.name), one)
+    return replace(one, **{key: getattr(found, key) for key in OF_BROKERS})
+
+
+def apply(node: Node, reload: Reload) -> int:
+    """Let a configuration hold from now on; return how many clients were sent away."""
+    old, node.config = node.config, reload.config
+    node.place = reload.config.broker(node.place.name)
+    node.doorkeeper = reload.doorkeeper
+    for fact in changed_rights(old.users, reload.config.users):
+        node.tell(fact)
+    sent_away = 0
+    for number, entry in list(node.entries.items()):
+        refusal = reload.doorkeeper.still(entry)
+        if refusal is not None:
+            node.tell(facts.ClientDismissed(number, int(refusal.code), refusal.text))
+            sent_away += 1
+    return sent_away
+
+
+def changed_rights(old: list[UserConfig], new: list[UserConfig]) -> Iterator[facts.RightsChanged]:
+    """What users may do now who could do something else before; who is gone may do nothing."""
+    before = {user.name: user for user in old}
+    after = {user.name: user for user in new}
+    for name in before.keys() | after.keys():
+        was, now = before.get(name), after.get(name)
+        if was is not None and now is not None and msgspec.structs.replace(was, password=now.password) == now:
+            continue
+        attributes = dict(now.attributes) if now is not None else {}
+        lost = sorted(set(was.attributes if was is not None else ()) - attributes.keys())
+        permissions = NOTHING if now is None else permissions_of(now)
+        yield facts.RightsChanged.of(name, permissions, attributes=attributes, lost=lost)

@@ -1,0 +1,97 @@
+"""Who is banned: clients by identifier, users by name, addresses one by one or by network.
+
+A ban and its end have a number that grows with time, at whichever broker they were ordered: of two orders
+about the same the later one counts, so that brokers which hear them in different order agree.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import NamedTuple
+
+SCOPES = ("client", "user", "address")
+BANS_MAX = 10_000
+"""Orders that are remembered; of more, the oldest that ended a ban are forgotten, or no more are taken."""
+WHOM_MAX = 1_024
+"""Characters of what is banned."""
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Order(NamedTuple):
+    """Somebody is banned, or no longer."""
+
+    scope: str
+    whom: str
+    stamp: int
+    banned: bool
+
+
+def network_of(text: str) -> _Network | None:
+    """Return the addresses that a text means, one or many; None if it means none."""
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+    return network
+
+
+class Bans:
+    """All bans that one broker knows."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, list[int | bool]] = {}
+        """By scope and whom: the number of the last order, and whether it was a ban."""
+        self._networks: list[_Network] = []
+
+    def __iter__(self) -> Iterator[Order]:
+        for key, (stamp, banned) in self.known.items():
+            scope, _, whom = key.partition(" ")
+            yield Order(scope, whom, int(stamp), bool(banned))
+
+    def next_stamp(self, now: float) -> int:
+        """The number of an order that is later than all that are known."""
+        return max(int(now * 1e6), 1 + max((int(stamp) for stamp, _ in self.known.values()), default=0))
+
+    def take(self, order: Order) -> bool:
+        """Take in an order; return whether it was news."""
+        key = f"{order.scope} {order.whom}"
+        if order.scope not in SCOPES or not 0 < len(order.whom) <= WHOM_MAX:
+            return False
+        if key not in self.known and not self._has_room():
+            return False
+        if key in self.known and self.known[key][0] >= order.stamp:
+            return False
+        self.known[key] = [order.stamp, order.banned]
+        self.rebuild()
+        return True
+
+    def _has_room(self) -> bool:
+        if len(self.known) < BANS_MAX:
+            return True
+        ended = [(int(stamp), key) for key, (stamp, banned) in self.known.items() if not banned]
+        if ended:
+            del self.known[min(ended)[1]]
+        return bool(ended)
+
+    def rebuild(self) -> None:
+        """Read the addresses that are banned."""
+        found = (network_of(order.whom) for order in self if order.scope == "address" and order.banned)
+        self._networks = [network for network in found if network is not None]
+
+    def concerns(self, client_id: str, names: tuple[str | None, ...], address: str) -> bool:
+        """Whether a client is banned, by its identifier, one of its user names or its address."""
+        if not self.known:
+            return False
+        keys = [f"client {client_id}", *(f"user {name}" for name in names if name)]
+        if any(self.known.get(key, (0, False))[1] for key in keys):
+            return True
+        if not self._networks:
+            return False
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        mapped = getattr(found, "ipv4_mapped", None)
+        return any(one in network for one in (found, mapped) if one is not None for network in self._networks)

@@ -1,0 +1,190 @@
+"""A changed configuration takes effect in a running broker, by `sojourn reload` and by SIGHUP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sojourn.cli.main import app
+from sojourn.live.brokers.admission import hash_password
+from sojourn.live.brokers.control import ControlError, ask, socket_path
+from tests.live.raw_client import BrokerProcess, Raw, running_broker
+from tests.live.test_security import Authority
+
+NOT_AUTHORIZED, ADMINISTRATIVE, BANNED = 0x87, 0x98, 0x8A
+PASSWORD = hash_password("secret")
+OTHER = hash_password("another")
+
+
+def write(path: Path, users: str, more: str = "") -> None:
+    """Write a configuration of one broker."""
+    store = path.parent / "store"
+    path.write_text(f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\nstore = "{store}"\n{more}\n{users}')
+
+
+def ann(**more: str) -> str:
+    """A user, as a piece of configuration."""
+    keys = {"name": '"ann"', "password": f'"{PASSWORD}"', **more}
+    return "[[users]]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
+
+
+def sojourn(*arguments: str) -> str:
+    """Run a command that has to succeed."""
+    done = CliRunner().invoke(app, [*arguments])
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    return done.output
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def entered(
+    broker: BrokerProcess, name: str = "phone", password: bytes = b"secret", **options: object
+) -> Raw:
+    """Ann, connected."""
+    client = Raw(broker.port)
+    connack = client.connect(name, username="ann", password=password, **options)
+    assert int(connack.reason_code) == 0
+    return client
+
+
+def test_narrower_rights_hold_at_once(tmp_path: Path) -> None:
+    """For who is connected and for who is away: subscriptions end, and nothing more is delivered by them."""
+    path = tmp_path / "one.toml"
+    write(path, ann())
+    with running_broker(str(path)) as broker:
+        away = entered(broker, "away", session_expiry_interval=600)
+        here, publisher = entered(broker), entered(broker, "publisher")
+        for client in (away, here):
+            assert client.subscribe("open/#", "closed/#") == [2, 2]
+        away.drop()
+        write(path, ann(subscribe='["open/#"]', publish='["open/#", "closed/1"]'))
+        assert "read its configuration anew" in sojourn("reload", str(path))
+        assert publisher.publish("closed/1", b"secret", 1) == 0
+        assert publisher.publish("closed/2", b"secret", 1) == NOT_AUTHORIZED
+        publisher.publish("open/1", b"public", 1)
+        assert here.message().payload == b"public"
+        here.expect_nothing()
+        assert here.subscribe("closed/#") == [NOT_AUTHORIZED]
+        back = entered(broker, "away", clean_start=False, session_expiry_interval=600)
+        assert back.message().payload == b"public", "the rest was not kept for it"
+        back.expect_nothing()
+        for client in (here, publisher, back):
+            client.drop()
+
+
+def test_who_would_not_be_let_in_any_more_is_sent_away(tmp_path: Path) -> None:
+    """A user that is gone, a password that is another one, an address that is not open any more."""
+    path = tmp_path / "one.toml"
+    write(path, ann(), "anonymous = true")
+    with running_broker(str(path)) as broker:
+        client = entered(broker)
+        nobody = Raw(broker.port)
+        nobody.connect("nobody")
+        write(path, ann(password=f'"{OTHER}"'), "anonymous = false")
+        broker.process.send_signal(signal.SIGHUP)
+        client.expect_end(NOT_AUTHORIZED)
+        nobody.expect_end(NOT_AUTHORIZED)
+        with Raw(broker.port) as old:
+            assert int(old.connect("phone", username="ann", password=b"secret").reason_code) == 0x86
+        client = entered(broker, password=b"another")
+        write(path, "", "anonymous = false")
+        sojourn("reload", str(path))
+        client.expect_end(NOT_AUTHORIZED)
+
+
+def test_a_wrong_configuration_changes_nothing(tmp_path: Path) -> None:
+    """It is refused with its sentence; what needs a restart is named."""
+    path = tmp_path / "one.toml"
+    write(path, ann())
+    with running_broker(str(path)) as broker:
+        client = entered(broker)
+        write(path, ann(publish_if='"level <"'))
+        done = CliRunner().invoke(app, ["reload", str(path)])
+        assert isinstance(done.exception, ControlError)
+        assert "The permissions of user 'ann' cannot be read" in str(done.exception)
+        assert client.publish("a", b"", 1) == 0
+        write(path, ann(), "[limits]\nreceive_max = 7")
+        assert "limits changed too and needs a restart" in sojourn("reload", str(path))
+        client.drop()
+
+
+def test_kicks_and_bans_from_the_command_line(tmp_path: Path) -> None:
+    """They end connections at once; a ban is there after a restart and can be ended."""
+    path = tmp_path / "one.toml"
+    write(path, ann())
+    with running_broker(str(path)) as broker:
+        client = entered(broker)
+        assert "1 connection ended" in sojourn("kick", "phone", str(path))
+        client.expect_end(ADMINISTRATIVE)
+        client = entered(broker)
+        sojourn("ban", "user:ann", str(path))
+        client.expect_end(ADMINISTRATIVE)
+    with running_broker(str(path)) as broker:
+        with Raw(broker.port) as banned:
+            assert int(banned.connect("x", username="ann", password=b"secret").reason_code) == BANNED
+        assert sojourn("bans", str(path)).split() == ["user:ann"]
+        sojourn("unban", "user:ann", str(path))
+        assert sojourn("bans", str(path)) == ""
+        entered(broker).drop()
+        assert stat.S_IMODE((tmp_path / "control").stat().st_mode) == 0o700
+        assert stat.S_IMODE(socket_path(tmp_path / "control", "B1").stat().st_mode) == 0o600
+        for wrong in ({"command": "dance"}, {"command": "ban", "scope": "planet", "whom": "x"},
+                      {"command": "ban", "scope": "address", "whom": "x"}, {"command": "kick"}):  # fmt: skip
+            with pytest.raises(ControlError, match="refuses"):
+                ask(tmp_path / "control", "B1", wrong)
+    done = CliRunner().invoke(app, ["kick", "phone", str(path)])
+    assert isinstance(done.exception, ControlError)
+    assert "does not run here" in str(done.exception)
+
+
+def test_certificates_are_renewed_without_a_restart(tmp_path: Path) -> None:
+    """New connections see the new one; those that stand go on."""
+    path = tmp_path / "one.toml"
+    authority = Authority(tmp_path)
+    authority.issue("B1")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    tls = f'listen_tls = "127.0.0.1:{port}"\n[tls]\ncertificate = "B1.pem"\nkey = "B1.key"\n'
+    write(path, "", tls)
+
+    def seen() -> str:
+        return ssl.get_server_certificate(("127.0.0.1", port))
+
+    with running_broker(str(path)) as broker:
+        before = seen()
+        client = Raw(broker.port)
+        client.connect("phone")
+        authority.issue("B1")
+        sojourn("reload", str(path))
+        until(lambda: seen() != before)
+        (tmp_path / "B1.key").write_text("no key")
+        done = CliRunner().invoke(app, ["reload", str(path)])
+        assert isinstance(done.exception, ControlError)
+        assert client.publish("a", b"", 1) == 0
+        client.drop()
+
+
+def test_long_paths_have_sockets_too(tmp_path: Path) -> None:
+    """A folder far down is no reason to do without."""
+    folder = tmp_path / ("x" * 100) / ("y" * 100)
+    folder.mkdir(parents=True)
+    path = folder / "one.toml"
+    write(path, "")
+    with running_broker(str(path)):
+        assert "read its configuration anew" in sojourn("reload", str(path))
+    assert len(os.fsencode(path)) > 108
