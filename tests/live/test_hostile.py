@@ -20,14 +20,23 @@ from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.limits import Limits
 from tests.live.raw_client import BrokerProcess, running_broker
+from tests.mqtt import old_words as old
 
 MUTATIONS = 30_000
 """In the suite; `make test-slow` does a million."""
 
 
 def packets() -> list[bytes]:
-    """One good packet of every kind that a client may send."""
+    """One good packet of every kind that a client may send, of MQTT 5 and of 3.1.1."""
+    will = ("w", b"gone", 1, True)
     return [
+        old.connect("c", clean=False, keep_alive=10, will=will, username="u", password=b"p"),
+        old.publish("a/b", b"x" * 20),
+        old.publish("a/b", b"{}", 1, number=3),
+        old.publish("a", b"", 2, number=4, retain=True),
+        old.subscribe(("a/+/#", 1), ("b", 2), number=5),
+        old.unsubscribe("a/b", "c", number=6),
+        old.LEAVE,
         mqtt5.ConnectPacket(
             "c", keep_alive=10, session_expiry_interval=9, username="u", password=b"p"
         ).write(),
@@ -81,7 +90,10 @@ def feed_mutations(count: int, seed: int) -> Counter[str]:
             number += 1
             core.opened(number, "127.0.0.1", f"auto-{number}", now)
             if draw.random() < 0.8:
-                hello = mqtt5.ConnectPacket(f"c{draw.randrange(50)}", clean_start=draw.random() < 0.5).write()
+                name, clean = f"c{draw.randrange(50)}", draw.random() < 0.5
+                hello = mqtt5.ConnectPacket(name, clean_start=clean).write()
+                if draw.random() < 0.5:
+                    hello = old.connect(name, clean=clean)
                 core.received(number, hello, now)
         core.received(number, mutate(draw.choice(good), draw), now)
         while core.effects.knocks:

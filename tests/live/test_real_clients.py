@@ -143,15 +143,17 @@ def test_mosquitto_keeps_a_session(port: int) -> None:
 
 
 @pytest.mark.skipif(MOSQUITTO is None, reason="scripts/setup installs Mosquitto")
-def test_mosquitto_builds_a_bridge(port: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["mqttv50", "mqttv311"])
+def test_mosquitto_builds_a_bridge(port: int, tmp_path: Path, version: str) -> None:
     """As a broker it is our client: messages cross both ways, once, and it tells and wills its state."""
     bridge = (
         f"connection ours\naddress 127.0.0.1:{port}\n"
-        "bridge_protocol_version mqttv50\ntopic bridge/# both 2\nlocal_clientid local\nremote_clientid far\n"
+        f"bridge_protocol_version {version}\ntopic bridge/# both 2\n"
+        f"local_clientid local\nremote_clientid far-{version}\nrestart_timeout 1 1\n"
     )
     with Raw(port) as ours:
         ours.connect("near the bridge")
-        ours.subscribe("bridge/#", "$SYS/broker/connection/far/state")
+        ours.subscribe("bridge/#", f"$SYS/broker/connection/far-{version}/state")
         far = Mosquitto(tmp_path, bridge)
         try:
             assert ours.message().payload == b"1"

@@ -199,9 +199,9 @@ def test_an_identifier_may_be_missing_only_in_a_clean_start() -> None:
     [
         old.connect("c", name="MQIsdp", level=3),
         old.connect("c", level=3),
-        old.connect("c", level=0x84),
+        old.connect("c", level=0x83),
     ],
-    ids=["3.1", "level 3", "a private bridge"],
+    ids=["3.1", "level 3", "a bridge of 3.1"],
 )
 def test_other_old_versions_are_refused_in_words_they_know(connect: bytes) -> None:
     """Unacceptable protocol version, as MQTT 3 writes it."""
@@ -210,6 +210,25 @@ def test_other_old_versions_are_refused_in_words_they_know(connect: bytes) -> No
     client.send(connect)
     assert client.old.take(old.CONNACK)[0].codes == (0, 1)
     assert client.closed
+
+
+def test_a_bridge_gets_nothing_of_its_own_back_and_the_retain_flag() -> None:
+    """It says so by a bit of its version; what others publish it gets, and its password is not kept."""
+    world = World()
+    bridge, other = OldClient(world), OldClient(world)
+    assert bridge.start("bridge", level=0x84) == (0, 0)
+    other.start("other")
+    bridge.send(old.subscribe(("a/#", 1), ("$share/g/b", 1), ("c", 2)))
+    assert bridge.old.take(old.SUBACK)[0].codes == (1, 1, 2)
+    for client in (bridge, other):
+        client.send(old.publish("a/b", b"of %d" % client.number, 0, retain=True))
+    bridge.send(old.publish("b", b"shared", 0))
+    assert [(one.payload, one.retain) for one in bridge.came()] == [
+        (b"of %d" % other.number, True),
+        (b"shared", False),
+    ]
+    whole = old.connect("c", level=0x84, username="u", password=b"secret")
+    assert mqtt3.without_password(whole) == old.connect("c", level=0x84, username="u")
 
 
 def test_topic_filters_are_refused_one_by_one() -> None:

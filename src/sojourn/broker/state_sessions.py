@@ -146,7 +146,7 @@ SESSIONS = (
             "number peer fresh_id connect have needed deadline_s seen_s keep_alive_s blocked direct "
             "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
             "parts_left part_codes part_codes_beyond part_reasons offset waits reminded slice "
-            "tokens tokens_s is_old translated until_s",
+            "tokens tokens_s is_old is_bridge translated until_s",
             pieces=Pieces(),
             unreleased=SET,
             state=Choice(Phase),

@@ -39,6 +39,7 @@ class Connection:
         "direct",
         "fresh_id",
         "have",
+        "is_bridge",
         "is_old",
         "keep_alive_s",
         "needed",
@@ -77,6 +78,8 @@ class Connection:
         """The client identifier that it gets if it brings none."""
         self.is_old = False
         """Whether the client speaks MQTT 3.1.1 (`mqtt3.py`)."""
+        self.is_bridge = False
+        """Whether it does, and is another broker."""
         self.state = State.NEW
         self.session: Session | None = None
         self.connect: bytes | None = None

@@ -42,7 +42,7 @@ from sojourn.mqtt.gate import OTHER_COST, SUBSCRIBE_COST, UNLIMITED, Gate
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.mqtt3 import Came, connect_of, is_connect, packets_of, without_password
+from sojourn.mqtt.mqtt3 import Came, connect_of, is_bridge, is_connect, packets_of, without_password
 from sojourn.mqtt.packets import (
     CONNECT,
     PUBACK,
@@ -474,7 +474,8 @@ class Core:
         if done:
             came = Came(data[at : at + done], done, 0, None)
         else:
-            came = packets_of(data[at:] if at else data, self.state.limits.packet_bytes_max)
+            most, of_bridge = self.state.limits.packet_bytes_max, connection.is_bridge
+            came = packets_of(data[at:] if at else data, most, of_bridge=of_bridge)
         rest = data[at + came.taken :]
         self._read(connection, came.packets, now, 0, self.gate.most(connection))
         if connection.state is not Phase.OPEN:
@@ -495,7 +496,7 @@ class Core:
             self.handshake.close_silently(connection)
             return
         if is_connect(frame):
-            connection.is_old = True
+            connection.is_old, connection.is_bridge = True, is_bridge(frame)
             frame = connect_of(frame, self.state.limits.old_session_expiry_s)
         packet = decode(frame)
         assert isinstance(packet, ConnectPacket)

@@ -13,7 +13,7 @@ everything behind that knows one version: sessions, journals, other brokers. A C
 | SUBACK 0x80 | every refusal of a topic filter |
 | nothing | DISCONNECT, refusals of a PUBLISH: the connection is closed |
 
-Also here: what is refused of MQTT 3.1 and of bridges that ask for a private dialect.
+Other brokers that bridge to this one say so in their CONNECT (`is_bridge`). MQTT 3.1 is refused elsewhere.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from sojourn.mqtt.packets import (
     remaining_length,
 )
 
-VERSION: Final = 4
-"""What a CONNECT of 3.1.1 says of its version."""
-
+_LEVEL, _BRIDGE_LEVEL = b"\x04", b"\x84"
+"""What a CONNECT of 3.1.1 says of its version, and what that of a bridge says."""
+_NO_LOCAL, _RETAIN_AS_PUBLISHED = 0x04, 0x08
 _NAME = b"\x00\x04MQTT"
 _LONGEST = 0xFFFF_FFFF
 _CLEAN, _WILL, _PASSWORD, _USERNAME = 0x02, 0x04, 0x40, 0x80
@@ -73,7 +73,18 @@ _REFUSED = 0x80
 def is_connect(frame: bytes) -> bool:
     """Whether a packet is a CONNECT of MQTT 3.1.1, in order or not."""
     at = body_start(frame)
-    return frame[0] >> 4 == CONNECT and frame[at : at + 7] == _NAME + bytes((VERSION,))
+    level = frame[at + 6 : at + 7]
+    return frame[0] >> 4 == CONNECT and frame[at : at + 6] == _NAME and level in (_LEVEL, _BRIDGE_LEVEL)
+
+
+def is_bridge(frame: bytes) -> bool:
+    """Whether a CONNECT of 3.1.1 is of another broker, by the highest bit of its version.
+
+    Mosquitto's bridges set it, as others do. They want nothing of their own back, and the retain flag as it
+    was published: what version 5 has options for. Without that a bridge for both ways would be an echo.
+    """
+    at = body_start(frame)
+    return frame[at + 6 : at + 7] == _BRIDGE_LEVEL
 
 
 def connect_of(frame: bytes, expiry_s: int) -> bytes:
@@ -95,7 +106,8 @@ def without_password(frame: bytes) -> bytes:
         return packets.MALFORMED_CONNECT
     if not flags & _PASSWORD:
         return frame
-    body = _NAME + bytes((VERSION, flags & ~_PASSWORD)) + before[1:] + b"".join(fields[:-1])
+    level = _BRIDGE_LEVEL if is_bridge(frame) else _LEVEL
+    body = _NAME + level + bytes((flags & ~_PASSWORD,)) + before[1:] + b"".join(fields[:-1])
     return b"\x10" + written_length(len(body)) + body
 
 
@@ -136,7 +148,7 @@ class Came(NamedTuple):
     """What is wrong with the packet after them, if anything is."""
 
 
-def packets_of(data: bytes, packet_bytes_max: int) -> Came:
+def packets_of(data: bytes, packet_bytes_max: int, *, of_bridge: bool = False) -> Came:
     """Turn all whole packets of 3.1.1 in some bytes into those of version 5."""
     done = bytearray()
     at, end = 0, len(data)
@@ -154,7 +166,8 @@ def packets_of(data: bytes, packet_bytes_max: int) -> Came:
             if stop > end:
                 needed = stop - at
                 break
-            done += _packet(data, at, body, stop)
+            packet = _packet(data, at, body, stop)
+            done += _of_bridge(packet) if of_bridge and packet[0] >> 4 == SUBSCRIBE else packet
             at = stop
     except PacketError as error:
         return Came(bytes(done), at, 0, error)
@@ -199,6 +212,20 @@ def _check_filters(data: bytes, at: int, stop: int, *, with_options: bool) -> No
         at += 3 + int.from_bytes(data[at : at + 2])
         if at <= stop and data[at - 1] > 2:
             raise malformed("A subscription of MQTT 3.1.1 has a QoS of 0, 1 or 2 and nothing else.")
+
+
+def _of_bridge(subscribe: bytes) -> bytes:
+    """Return a SUBSCRIBE of version 5 with the options that bridges want, but for shared subscriptions."""
+    packet = bytearray(subscribe)
+    at = body_start(subscribe) + 3
+    while at < len(packet):
+        end = at + 2 + int.from_bytes(packet[at : at + 2])
+        if end >= len(packet):
+            break  # it is shorter than its fields, which is found later
+        is_shared = packet[at + 2 : end].startswith(b"$share/")
+        packet[end] |= _RETAIN_AS_PUBLISHED if is_shared else _RETAIN_AS_PUBLISHED | _NO_LOCAL
+        at = end + 1
+    return bytes(packet)
 
 
 # What clients are sent -----------------------------------------------------------------------------------

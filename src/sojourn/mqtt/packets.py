@@ -179,8 +179,7 @@ def _check_connect(frame: bytes) -> None:
     at = body_start(frame)
     length = int.from_bytes(frame[at : at + 2])
     name, version = frame[at + 2 : at + 2 + length], frame[at + 2 + length : at + 3 + length]
-    # With the highest bit set, Mosquitto's bridges ask for a dialect of theirs; refused, they do without.
-    if name == b"MQIsdp" or (name == b"MQTT" and version in (b"\x03", b"\x04", b"\x83", b"\x84")):
+    if name == b"MQIsdp" or (name == b"MQTT" and version in (b"\x03", b"\x83")):
         raise VersionError(old=True)
     if name != b"MQTT" or version != b"\x05":
         raise VersionError(old=False)
