@@ -10,6 +10,7 @@ import pytest
 from mqtt5 import Will
 
 from sojourn.mqtt.admission import Admission
+from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.session_state import SessionState
 from tests.mqtt.world import Client, World
 
@@ -289,3 +290,49 @@ def test_the_will_of_a_client_that_a_stopping_broker_sent_away() -> None:
     pair.there.core.adopt(state, pair.there.now)
     pair.there.wait(5)
     assert pair.wills() == [0, 1]
+
+
+def test_wills_of_all_clients_have_a_limit() -> None:
+    """Who comes with one beyond it is refused with the way out; one's own takes the place of its earlier."""
+    world = World(Limits(will_bytes_max_all=10_000))
+    large = Will("will", payload=b"x" * 4_000, will_delay_interval=600)
+    clients = [world.client() for _ in range(3)]
+    codes = [
+        int(one.connect(f"dying {number}", will=large, session_expiry_interval=900).reason_code)
+        for number, one in enumerate(clients)
+    ]
+    assert codes == [0, 0, int(mqtt5.ConnAckReasonCode.QUOTA_EXCEEDED)]
+    again = world.client()
+    answer = again.connect("dying 0", clean_start=False, will=large, session_expiry_interval=900)
+    assert answer.reason_code == 0
+    assert 8_000 < world.core.state.will_bytes < 10_000
+
+
+def test_the_bytes_of_wills_are_counted_through_all_that_happens_to_them() -> None:
+    """Made, replaced, taken back, published, handed over, and stored: the count is what counting gives."""
+    pair = Pair()
+    world = pair.here
+    dying(world, 5, 100)
+    other = world.client()
+    other.connect("other", will=Will("will", payload=b"y" * 100), session_expiry_interval=50)
+    counted(world)
+    assert world.core.state.will_bytes > 100
+    other.send(mqtt5.DisconnectPacket())
+    counted(world)
+    state = pair.hand_over()
+    counted(world)
+    assert world.core.state.will_bytes == 0
+    pair.there.core.adopt(state, pair.there.now)
+    pair.there.carry_out()
+    counted(pair.there)
+    assert pair.there.core.state.will_bytes > 0
+    pair.wait(200)
+    counted(pair.there)
+    assert pair.there.core.state.will_bytes == 0
+
+
+def counted(world: World) -> None:
+    """The running count of wills is what counting gives."""
+    before = world.core.state.will_bytes
+    world.core.state.count_wills()
+    assert world.core.state.will_bytes == before

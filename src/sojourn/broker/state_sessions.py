@@ -167,6 +167,7 @@ def _count_filters(state: State) -> None:
         for subscription in session.subscriptions.values():
             if subscription.filter is not None:
                 subscription.filter = state.filters.add(subscription.filter)
+    state.count_wills()
 
 
 def _save_tree(tree: TopicTree, writer: Writer) -> dict[str, Any]:
@@ -207,7 +208,7 @@ CORE = (
         ),
         parts="counters tree retained input bans",
         wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
-        "subscriptions",
+        "subscriptions will_bytes",
         finish=_count_filters,
     ),
     Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),

@@ -32,7 +32,7 @@ from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
 from sojourn.mqtt.rights import FOREIGN, Reviewer, is_owner, may_publish_message
-from sojourn.mqtt.session import NEVER, Session
+from sojourn.mqtt.session import NEVER, Session, Will
 from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
@@ -85,6 +85,9 @@ class Handshake:
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
         elif (unclear := unclear_content(packet, in_network=self.shared.effects.collects)) is not None:
             self.refuse(connection, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
+        elif will is not None and self._is_beyond_wills(packet.client_id, read_will(will, "", now)):
+            text = f"Wills of all clients have {limits.will_bytes_max_all} bytes at most; come without one."
+            self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, text)
         elif len(self.shared.connections) > limits.connections_max:
             text = f"There are {limits.connections_max} connections already; try again later."
             self.refuse(connection, ConnectCode.SERVER_BUSY, text)
@@ -96,6 +99,12 @@ class Handshake:
             connection.deadline_s = now + limits.connect_timeout_s
             self.shared.remind(connection.deadline_s, Due.CONNECT, connection.number)
             self.shared.effects.knocks.append(Knock(connection.number, packet))
+
+    def _is_beyond_wills(self, client_id: str, will: Will) -> bool:
+        """Whether there is no room for a will, besides the one that it takes the place of."""
+        session = self.shared.sessions.get(client_id)
+        before = session.will.message.size if session is not None and session.will is not None else 0
+        return self.shared.will_bytes - before + will.message.size > self.shared.limits.will_bytes_max_all
 
     def refuse(
         self, connection: Connection, code: ConnectCode, text: str, reference: str | None = None
@@ -233,7 +242,8 @@ class Handshake:
             if left_s <= 0:
                 self.publish_will(session)
         state = session_state(session, now, left_s if session.will is not None else None)
-        session.will = session.will_s = None
+        self.shared.change_will(session, None)
+        session.will_s = None
         return state
 
     def _settle_connection(self, connection: Connection, packet: ConnectPacket) -> None:
@@ -254,7 +264,8 @@ class Handshake:
     ) -> None:
         session.expiry = self._expiry(packet.session_expiry_interval)
         session.expires_s = session.will_s = None
-        session.will = read_will(packet.will, session.client_id, now) if packet.will is not None else None
+        will = read_will(packet.will, session.client_id, now) if packet.will is not None else None
+        self.shared.change_will(session, will)
         session.username = admission.username
         if admission.owner is not None:
             session.owner = admission.owner
@@ -346,7 +357,7 @@ class Handshake:
                 raise protocol_error("A session that was to end with its connection cannot be kept.")
             session.expiry = self._expiry(expiry)
         if packet.reason_code == Reason.NORMAL_DISCONNECTION:
-            session.will = None
+            self.shared.change_will(session, None)
         self.close_silently(connection)
         self.detach(session, now)
 
@@ -422,7 +433,8 @@ class Handshake:
         """Have a will published that is due."""
         assert session.will is not None
         self.wills.append(session.will.message)
-        session.will = session.will_s = None
+        self.shared.change_will(session, None)
+        session.will_s = None
 
     def remind(self, session: Session) -> None:
         """Note when to look at a session; one note is enough, however often its client comes and goes."""

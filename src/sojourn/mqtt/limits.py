@@ -46,6 +46,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     is stored for clients has a limit of its own, and this is for the rest: QoS 0 and retained messages."""
     queue_bytes_max_all: int = 512 * 1_048_576
     """The same for all clients together."""
+    will_bytes_max_all: int = 64 * 1_048_576
+    """Bytes of the wills of all clients together; who comes with one beyond that is refused."""
     input_bytes_max_all: int = 256 * 1_048_576
     """Bytes of packets that have not come whole yet, of all clients together; the largest gives way."""
     input_bytes_address_max: int = 64 * 1_048_576

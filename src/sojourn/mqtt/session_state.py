@@ -246,4 +246,5 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
     session.last_number, session.last_unsure = state.last_number, state.last_unsure
     session.left_s = state.left_s
     if state.will is not None:
-        session.will = Will(message_of(state.will.message, now), state.will.delay_s)
+        will = Will(message_of(state.will.message, now), state.will.delay_s)
+        subscriber.shared.change_will(session, will)

@@ -13,7 +13,7 @@ from sojourn.mqtt.filter_book import FilterBook
 from sojourn.mqtt.input import Input
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.retained import Retained
-from sojourn.mqtt.session import Session
+from sojourn.mqtt.session import Session, Will
 from sojourn.mqtt.topic_counts import TopicCounts
 from sojourn.mqtt.topic_tree import TopicTree
 
@@ -78,6 +78,8 @@ class State:
         self.filters = FilterBook()
         self.tree = TopicTree()
         self.retained = Retained(limits.retained_messages_max, limits.retained_bytes_max)
+        self.will_bytes = 0
+        """Bytes of the wills of all sessions."""
         self.subscriptions = 0
         """Subscriptions of all sessions."""
         self.bans = Bans()
@@ -111,6 +113,18 @@ class State:
         if further_s is None or further_s >= limit:
             return limit
         return max(1, int(further_s))  # 0 would mean that no session outlives its connection
+
+    def change_will(self, session: Session, will: Will | None) -> None:
+        """Give a session another will, or none."""
+        before, session.will = session.will, will
+        self.will_bytes += (will.message.size if will is not None else 0) - (
+            before.message.size if before is not None else 0
+        )
+
+    def count_wills(self) -> None:
+        """Count the bytes of all wills anew."""
+        wills = (session.will for session in self.sessions.values())
+        self.will_bytes = sum(will.message.size for will in wills if will is not None)
 
     def remind(self, moment_s: float, about: Due, whom: int | str) -> None:
         """Note a moment at which to look at a connection or a session again."""
