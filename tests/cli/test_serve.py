@@ -325,6 +325,19 @@ def test_nobody_forges_a_log_line() -> None:
     assert "é" in TextLines().format(record)
 
 
+def test_nobody_forges_a_log_line_by_an_error() -> None:
+    """What an error quotes of a client stands behind a mark that no record begins with."""
+    name = "x\n2026-01-01 00:00:00,000 ERROR sojourn.node all is lost\x1b[2J"
+    try:
+        int(name)
+    except ValueError:
+        record = logging.LogRecord("sojourn", logging.ERROR, "", 0, "wrong", (), sys.exc_info())
+    first, *rest = TextLines().format(record).split("\n")
+    assert "wrong" in first
+    assert rest
+    assert all(line.startswith("  | ") and line.isprintable() for line in rest)
+
+
 def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
     """Of a client port that somebody has, and of a page that is not ours: neither is announced."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -92,6 +92,23 @@ def test_permissions_and_policies_of_users(guarded: BrokerProcess) -> None:
         medic.expect_nothing()
 
 
+def test_who_may_not_subscribe_is_not_told_what_others_subscribe_to(guarded: BrokerProcess) -> None:
+    """A publisher that asks to be quenched is told to send everything, whatever others want now or later."""
+    with Raw(guarded.port) as medic, Raw(guarded.port) as sensor, Raw(guarded.port) as other:
+        medic.connect("m", username="medic", password=b"first aid")
+        medic.subscribe("ward/1/#", user_properties=[("filter", "patient = 'Miller'")])
+        asks = [("sojourn-quench", "1")]
+        sensor.connect("s", username="sensor", password=b"beep", user_properties=asks)
+        told = sensor.message()
+        assert told.topic == "$sojourn/quench"
+        assert b"Miller" not in told.payload
+        assert b"ward" not in told.payload
+        medic.subscribe("ward/2/#", user_properties=[("filter", "patient = 'Jones'")])
+        sensor.expect_nothing()
+        other.connect("o", username="medic", password=b"first aid", user_properties=asks)
+        assert b"Miller" in other.message().payload
+
+
 def test_a_client_that_does_not_wait_for_its_answer(guarded: BrokerProcess) -> None:
     """What it sends while its password is compared is served after that."""
     with Raw(guarded.port) as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import socket
 import time
@@ -17,9 +18,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sojourn.broker.roamers import Handoff
+from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
-from sojourn.live.config import Address, BrokerConfig, Config, single_broker
+from sojourn.live.config import Address, BrokerConfig, Config, ConfigError, read_config, single_broker
 from sojourn.live.page.board import Board
 from sojourn.live.page.metrics import BrokerMetrics
 from sojourn.live.page.page import REQUESTS_MAX, STREAMS_MAX
@@ -227,6 +229,14 @@ def test_strangers_get_nothing(world: Moving) -> None:
     assert get(world.page + "/state", Host="evil.example")[0] == 421
     assert get(world.page + "/state", Host="localhost:80")[0] == 200
     assert get(world.page + "/state", Host="[::1]:80")[0] == 200
+    for host in (
+        "127.evil.com",
+        "127.0.0.1.evil.com",
+        "localhost.evil.com",
+        "localhost@evil.com",
+        "127.0.0.1:x",
+    ):
+        assert get(world.page + "/state", Host=host)[0] == 421, host
     assert get(world.page + "/secret")[0] == 404
     host, _, port = world.page.removeprefix("http://").partition(":")
     for request, answer in [
@@ -245,6 +255,37 @@ def test_strangers_get_nothing(world: Moving) -> None:
                 pass
             assert got.startswith(answer), (request[:20], got[:60])
             assert not (request.startswith(b"HEAD") and b"<html" in got)
+
+
+def test_a_page_can_ask_for_a_password() -> None:
+    """For everything but the health checks; and where others can reach it, it must."""
+    config = single_broker(Address("127.0.0.1", 0))
+    broker = msgspec.structs.replace(config.brokers[0], page=ANY_PORT, page_password=hash_password("open"))
+
+    def basic(password: str) -> str:
+        return "Basic " + base64.b64encode(f"me:{password}".encode()).decode()
+
+    async def scenario() -> None:
+        server = Server(msgspec.structs.replace(config, brokers=[broker]), "B1")
+        await server.start()
+        assert server.page is not None
+        page = f"http://{server.page}"
+
+        async def code(path: str, **headers: str) -> int:
+            return (await asyncio.to_thread(get, page + path, **headers))[0]
+
+        assert await code("/healthz") == await code("/readyz") == 200
+        for path in ("/", "/state", "/metrics", "/clients", "/secret"):
+            assert await code(path) == 401
+        for wrong in (basic("shut"), "Basic", "Basic x", "Bearer " + basic("open")[6:]):
+            assert await code("/state", Authorization=wrong) == 401
+        for _ in range(3):
+            assert await code("/state", Authorization=basic("open")) == 200
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+    with pytest.raises(ConfigError, match="page_password"):
+        read_config('[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:1"\npage = "0.0.0.0:2"\n')
 
 
 def test_a_broker_whose_page_has_no_room_still_serves(world: Moving) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,6 +46,22 @@ def test_a_start_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> No
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(TraceError, match="does not say when the run began"):
         Tracer.open(str(tmp_path), "run", "B1", 1e9)
+
+
+def test_a_trace_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It holds what clients sent and wanted: nobody else reads a file of it, whatever the umask."""
+    before = os.umask(0)
+    try:
+        tracer = Tracer.open(str(tmp_path / "trace"), "run", "B1", 1e9)
+        tracer.came("phone", {"role": "medic"}, 1e9)
+        tracer.seal()
+        tracer.close(1e9 + 1, ends_run=True)
+    finally:
+        os.umask(before)
+    files = [path for path in (tmp_path / "trace").rglob("*") if path.is_file()]
+    assert files
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert stat.S_IMODE((tmp_path / "trace").stat().st_mode) == 0o700
 
 
 def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:

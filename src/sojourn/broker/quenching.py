@@ -29,6 +29,7 @@ from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.conventions import QUENCH_TOPIC
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.message import write_publish
+from sojourn.mqtt.rights import may_see_all
 
 INTERESTS_MAX = 200
 """Different interests that are combined."""
@@ -91,6 +92,12 @@ class Quencher:
     def _tell(self, number: int, told: int) -> None:
         connection = self._core.state.connections[number]
         if connection.state is not State.OPEN:
+            return
+        session = connection.session
+        if session is None or not may_see_all(session.permissions):
+            # Who may not subscribe to everything is not told what others do; it sends everything.
+            self._core.deliverer.write(connection, _frame(EVERYTHING))
+            del self._told[number]
             return
         combined = None if self._is_guess else self._combined
         update = EVERYTHING if combined is None else combined.update_from(told)

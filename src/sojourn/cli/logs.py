@@ -11,6 +11,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 _GIVEN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has; the rest are fields of its own."""
@@ -50,6 +51,11 @@ class TextLines(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
+        """Write a traceback so that no line of it looks like a record: what it quotes may be a client's."""
+        lines = super().formatException(ei).splitlines()
+        return "\n".join(f"  | {one_line(line)}" for line in lines)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
         """Write a record's line; a traceback comes behind it."""

@@ -365,6 +365,7 @@ def _check_addresses(config: Config, broker: BrokerConfig) -> None:
         if getattr(broker, key) is not None and config.tls is None:
             raise ConfigError(f"{key} of {broker.name} needs a [tls] table with certificate and key.")
     _check_certificates(config, broker)
+    _check_page(broker)
     encrypts = config.tls is not None and config.tls.peers
     if broker.peers is not None and not encrypts:
         address = parse_address(broker.peers, f"peers of {broker.name}")
@@ -373,6 +374,16 @@ def _check_addresses(config: Config, broker: BrokerConfig) -> None:
                 f"peers of {broker.name} is {broker.peers}, which others can reach: brokers know each other "
                 "by certificate there, so add a [tls] table with an authority."
             )
+
+
+def _check_page(broker: BrokerConfig) -> None:
+    if broker.page is None or broker.page_password is not None:
+        return
+    if not parse_address(broker.page, f"page of {broker.name}").is_loopback:
+        raise ConfigError(
+            f"page of {broker.name} is {broker.page}, which others can reach, and shows who is connected: "
+            "add a page_password, which `sojourn password` prints, or let it be on loopback."
+        )
 
 
 def _check_certificates(config: Config, broker: BrokerConfig) -> None:

@@ -175,7 +175,8 @@ store = "stores/B{number}"
 _PAGE = """
 # The page for people, and /metrics, /healthz and /readyz for machines; `metrics` serves the latter alone. The
 # page shows all brokers, so one is enough; whoever reaches it reads the names of clients.
-page = "127.0.0.1:{port}"\
+page = "127.0.0.1:{port}"
+# page_password = "scrypt$…"    # as `sojourn password` prints it; needed where others can reach the page\
 """
 
 

@@ -46,8 +46,9 @@ def agree_on_start(about: Path, now: float) -> float:
     The file appears whole or not at all, under its name only when all of it is written: who came a moment
     later would else read an empty one.
     """
-    about.parent.mkdir(parents=True, exist_ok=True)
+    about.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = about.with_name(f".{about.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    draft.touch(mode=0o600)
     draft.write_text(json.dumps({"started_s": now}))
     try:
         os.link(draft, about)  # unlike a renaming, this fails if another broker was faster
@@ -82,7 +83,7 @@ class Tracer:
         started_s = agree_on_start(Path(folder) / f"{run}.json", now)
         from sojourn.trace import SegmentWriter  # noqa: PLC0415 - pyarrow is large, and few brokers trace
 
-        writer = SegmentWriter(folder, run, name=broker, rows_max=WRITER_ROWS_MAX)
+        writer = SegmentWriter(folder, run, name=broker, rows_max=WRITER_ROWS_MAX, mode=0o600)
         return cls(writer, broker, started_s, sample)
 
     def _at(self, now: float) -> float:

@@ -46,14 +46,22 @@ class SegmentWriter:
     """Appends rows to the tables of one run and seals them as segments."""
 
     def __init__(
-        self, root: str | Path, run_id: str, *, name: str = "main", rows_max: int = ROWS_MAX
+        self,
+        root: str | Path,
+        run_id: str,
+        *,
+        name: str = "main",
+        rows_max: int = ROWS_MAX,
+        mode: int = 0o666,
     ) -> None:
+        """Join a run; `mode` says who may read its segments, as far as the process lets anybody."""
         if not _NAME.match(name) or "-" in name:
             raise TraceError(f"The writer's name {name!r} is not letters, digits, dots, + and _.")
         self._root = Path(root)
         self.run_id = run_id
         self._name = name
         self._rows_max = rows_max
+        self._mode = mode
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in COLUMNS}
         self._next = {table: self._first_free(table) for table in COLUMNS}
 
@@ -76,7 +84,7 @@ class SegmentWriter:
         columns = zip(*rows, strict=True)
         names = COLUMNS[table].names
         path = self._path(table, self._next[table])
-        write_segment(path, arrow_table(table, dict(zip(names, columns, strict=True))))
+        write_segment(path, arrow_table(table, dict(zip(names, columns, strict=True))), self._mode)
         self._next[table] += 1
         rows.clear()
         return path
@@ -127,11 +135,11 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def write_segment(path: Path, table: pa.Table) -> None:
+def write_segment(path: Path, table: pa.Table, mode: int = 0o666) -> None:
     """Write a segment under a name no reader takes, then give it its own in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name("." + path.name)
-    with hidden.open("wb") as file:
+    with open(hidden, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         pq.write_table(table, file, compression="zstd", row_group_size=ROW_GROUP_ROWS)
         file.flush()
         os.fsync(file.fileno())

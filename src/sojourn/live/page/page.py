@@ -14,9 +14,8 @@ A server without the page has the last three. A link that is down is no reason t
 why `/healthz` says nothing of it.
 
 Just enough of HTTP/1.1, by hand: GET and HEAD, one request a connection, a limit on each of request size,
-waiting time, number of streams and number of other requests: who watches takes no room from who asks. A page
-on loopback answers only to names of this machine, so that a
-web site elsewhere cannot read it through a visitor's browser.
+waiting time, number of streams and number of other requests: who watches takes no room from who asks. Who may
+ask is `guard.py`'s business.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -35,6 +34,7 @@ from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
 from sojourn.live.page.asking import BusyError
+from sojourn.live.page.guard import Guard, headers_of
 from sojourn.live.page.metrics import BrokerMetrics
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report, link_states, store_state
@@ -46,7 +46,8 @@ REQUEST_S = 5.0
 STREAMS_MAX = 64
 REQUESTS_MAX = 64
 """Requests under way; the one that has taken longest makes room for another."""
-LOCAL_HOSTS = ("localhost", "::1")
+OPEN_TO_ALL = ("/healthz", "/readyz")
+"""What machines ask that know no password."""
 PARTS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 """The files of this package that the page is made of, by how their names end, and what they are."""
 POLICY = (
@@ -80,6 +81,7 @@ class PageServer:
     def __init__(self, observer: Observer, address: Address, *, with_page: bool = True) -> None:
         self._observer = observer
         self._address = address
+        self._guard = Guard(address, lambda: observer.node.place.page_password if with_page else None)
         self._metrics = BrokerMetrics(observer)
         self._server: asyncio.Server | None = None
         self._asking: dict[asyncio.StreamWriter, None] = {}
@@ -155,11 +157,15 @@ class PageServer:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
     ) -> None:
         lines = request.decode("latin-1").split("\r\n")
+        headers = headers_of(lines[1:])
         method, _, rest = lines[0].partition(" ")
         path, _, query = rest.partition(" ")[0].partition("?")
-        if not self._may_ask(lines[1:]):
+        if not self._guard.is_host(headers.get("host", [])):
             text = b"This page is for this machine only.\n"
             await self._write(writer, Answer("421 Misdirected Request", "text/plain", text))
+        elif path not in OPEN_TO_ALL and not await self._guard.knows(headers.get("authorization", [])):
+            answer = Answer("401 Unauthorized", "text/plain", b"This page asks for a password.\n")
+            await self._write(writer, answer)
         elif method not in ("GET", "HEAD"):
             await self._write(writer, Answer("405 Method Not Allowed", "text/plain", b"GET or HEAD.\n"))
         elif path == "/stream" and method == "GET" and self._streams:
@@ -175,15 +181,6 @@ class PageServer:
             text = f"There are {', '.join(sorted(paths))}.\n".encode()
             await self._write(writer, Answer("404 Not Found", "text/plain", text))
 
-    def _may_ask(self, headers: list[str]) -> bool:
-        if not self._address.is_loopback:
-            return True
-        for header in headers:
-            name, _, value = header.partition(":")
-            if name.lower() == "host":
-                return _is_local(value.strip())
-        return True  # not a browser
-
     async def _write(self, writer: asyncio.StreamWriter, answer: Answer, *, with_body: bool = True) -> None:
         head = self._head(answer.status, answer.kind, f"Content-Length: {len(answer.body)}\r\n")
         writer.write(head + answer.body if with_body else head)
@@ -194,7 +191,7 @@ class PageServer:
         return (
             f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{length}Cache-Control: no-store\r\n"
             f"Content-Security-Policy: {self._policy}\r\nX-Content-Type-Options: nosniff\r\n"
-            "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n"
+            f"Referrer-Policy: no-referrer\r\n{_asks(status)}Connection: close\r\n\r\n"
         ).encode()
 
     # What there is to say --------------------------------------------------------------------------------
@@ -285,12 +282,9 @@ def _verdict(found: Verdict) -> Answer:
     return Answer(status, "application/json", body)
 
 
-def _is_local(host: str) -> bool:
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    return name in LOCAL_HOSTS or name.startswith("127.")
+def _asks(status: str) -> str:
+    """The header that makes a browser ask for the password."""
+    return 'WWW-Authenticate: Basic realm="sojourn"\r\n' if status.startswith("401") else ""
 
 
 def _json(body: bytes) -> Answer:

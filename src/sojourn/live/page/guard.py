@@ -1,0 +1,100 @@
+"""Who may see the page: its `Host` header names this machine, and the password is right if there is one.
+
+A page on loopback answers only to names of this machine, so that a web site elsewhere, whose name leads here
+for a moment, cannot read it through a visitor's browser. A password is asked for as HTTP's Basic scheme does,
+with any user name. Comparing one with its hash takes a while on purpose: that is done in a thread, one at a
+time, and what was found right is remembered as a digest under a key that only this process has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+
+from sojourn.live.brokers.admission import PASSWORD_BYTES_MAX, password_fits
+from sojourn.live.config import Address, is_loopback
+
+WAITING_MAX = 8
+"""Passwords that wait to be compared; more are refused at once."""
+
+
+class Guard:
+    """Decides about requests for one address."""
+
+    def __init__(self, address: Address, password: Callable[[], str | None]) -> None:
+        self._address = address
+        self._password = password
+        """What is kept of the password today; None for a page that asks for none."""
+        self._key = secrets.token_bytes(32)
+        self._known: bytes | None = None
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+
+    def is_host(self, hosts: list[str]) -> bool:
+        """Whether a request names this machine, exactly and once; or nothing at all, as no browser does."""
+        if not self._address.is_loopback or not hosts:
+            return True
+        return len(hosts) == 1 and is_loopback(_name(hosts[0]))
+
+    async def knows(self, authorizations: list[str]) -> bool:
+        """Whether a request brings the password, if there is one."""
+        kept = self._password()
+        if kept is None:
+            return True
+        given = _given(authorizations)
+        if given is None:
+            return False
+        digest = hmac.digest(self._key, kept.encode() + b"\0" + given, hashlib.sha256)
+        if self._known is not None and hmac.compare_digest(self._known, digest):
+            return True
+        if self._waiting >= WAITING_MAX:
+            return False
+        self._waiting += 1
+        try:
+            async with self._turn:
+                fits = await asyncio.get_running_loop().run_in_executor(None, password_fits, kept, given)
+        finally:
+            self._waiting -= 1
+        if fits:
+            self._known = digest
+        return fits
+
+
+def headers_of(lines: list[str]) -> Mapping[str, list[str]]:
+    """The values of a request's headers by name, in small letters."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon:
+            found.setdefault(name.lower(), []).append(value.strip())
+    return found
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without its port; empty if it is none."""
+    if host.startswith("["):
+        name, bracket, rest = host[1:].partition("]")
+    else:
+        name, bracket, rest = host.partition(":")
+        rest = bracket + rest
+    port = rest.removeprefix(":")
+    if (rest and not rest.startswith(":")) or (port and not (port.isascii() and port.isdecimal())):
+        return ""
+    return name
+
+
+def _given(authorizations: list[str]) -> bytes | None:
+    """The password that a request brings."""
+    if len(authorizations) != 1:
+        return None
+    scheme, _, encoded = authorizations[0].partition(" ")
+    try:
+        _, colon, password = base64.b64decode(encoded, validate=True).partition(b":")
+    except ValueError:
+        return None
+    is_one = scheme.lower() == "basic" and colon and len(password) <= PASSWORD_BYTES_MAX
+    return password if is_one else None
