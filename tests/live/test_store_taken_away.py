@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mqtt5 import ConnectPacket, SubscribePacket, TopicFilter
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.live.config import BrokerConfig, Config
+from sojourn.live.store import keeper
 from sojourn.live.store.journal import Journal
 from sojourn.live.store.keeper import PRESENCE_S, Keeper, NoRoomError
 
@@ -128,3 +130,23 @@ def test_an_orderly_end_writes_it_anew_too(tmp_path: Path) -> None:
     running.keeper.close(running.broker)
     _, back = Keeper.open(str(path), SETTINGS, "life 2", running.now)
     assert sessions(back) == {"before"}
+
+
+def test_a_long_journal_gives_way_to_a_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next start is fast; it is not done all the time, and not where the state is large beside it."""
+    monkeypatch.setattr(keeper, "EARLY_ENTRIES", 10)
+    running = Running(tmp_path / "b1")
+    journal = running.keeper.journal
+    lengths = []
+    for number in range(30):
+        running.now += 1.0
+        running.welcome(f"guest {number}")
+        lengths.append(journal.entries)
+    assert max(lengths[5:]) > 60, "not all the time"
+    shrunk = sum(later < earlier for earlier, later in pairwise(lengths))
+    assert shrunk == 1
+    monkeypatch.setattr(keeper, "EARLY_S", 0.0)
+    monkeypatch.setattr(keeper, "EARLY_SHARE", 1_000_000)
+    before = journal.entries
+    running.welcome("one more")
+    assert journal.entries > before, "the snapshot is large beside what there is"

@@ -107,6 +107,7 @@ class Node:
         self._seldom = Seldom(_log)
         self._tracer: Tracer | None = None
         self._last_number = 0
+        self._has_ended = False
         self._flushing = False
         self.warmer = Warmer(self.broker)
         self._began = 0.0
@@ -223,7 +224,7 @@ class Node:
     def flush(self) -> None:
         """End a loop turn: make safe what was promised, then do what the broker wants."""
         self._flushing = False
-        if self.failure is not None:
+        if self.failure is not None or self._has_ended:
             return
         now = self._epoch_s + self.loop.time()
         broker = self.broker
@@ -414,6 +415,7 @@ class Node:
             self._timer.cancel()
         if self.keeper is not None and self.failure is None:
             self.keeper.close(self.broker)
+        self._has_ended = True
         if self._tracer is not None:
             is_first = self.place.name == self.config.brokers[0].name
             self._tracer.close(self.now(), ends_run=is_first)

@@ -159,6 +159,11 @@ class Journal:
         """How large the store is on disk, without what is set aside."""
         return self._size + self._snapshot_bytes
 
+    @property
+    def snapshot_bytes(self) -> int:
+        """How large the last snapshot was; 0 if there is none."""
+        return self._snapshot_bytes
+
     def replay(self) -> tuple[bytes | None, Iterator[bytes]]:
         """The last snapshot, or None, and the entries committed after it, in order."""
         return self._state(), self._entries()
@@ -297,6 +302,8 @@ class Journal:
     @property
     def is_gone(self) -> bool:
         """Whether the files were taken away or replaced, so that what is written is written to nowhere."""
+        if self._file < 0:
+            return False  # the store was let go
         try:
             found = self._folder.segment(self._first).stat()
         except OSError:

@@ -24,6 +24,11 @@ PRESENCE_S = 1.0
 SNAPSHOT_ENTRIES = 200_000
 SNAPSHOT_BYTES = 64 << 20
 """A snapshot takes the place of the entries when there are so many, or so large."""
+EARLY_ENTRIES = 10_000
+"""Fewer are read again in half a second."""
+EARLY_SHARE = 4
+EARLY_S = 30.0
+"""A snapshot takes their place earlier if it is small beside them, but not all the time."""
 SNAPSHOT_PAUSE_S = 30.0
 """After how long a snapshot that found no room is tried again."""
 FULL = "The broker's store is full; try again later."
@@ -43,6 +48,7 @@ class Keeper:
         self.look_again_s: float | None = None
         """When to look whether there is room again; None while there is."""
         self._next_snapshot_s = 0.0
+        self._early_snapshot_s = 0.0
         self.is_gone = False
         """Whether the store was found to be gone; the next commit writes it anew, whatever it brings."""
         self._next_look_s = 0.0
@@ -80,9 +86,18 @@ class Keeper:
             journal.commit()
         except JournalError as error:
             return self._short_of_room(str(error), broker.now_s)
-        if journal.entries > SNAPSHOT_ENTRIES or journal.bytes > SNAPSHOT_BYTES:
+        if self._is_time_for_snapshot(broker.now_s):
             self._take_snapshot(broker)
         return None
+
+    def _is_time_for_snapshot(self, now: float) -> bool:
+        """Whether the entries are too many, or so many that a snapshot makes the next start much faster."""
+        journal = self.journal
+        if journal.entries > SNAPSHOT_ENTRIES or journal.bytes > SNAPSHOT_BYTES:
+            return True
+        if journal.entries < EARLY_ENTRIES or now < self._early_snapshot_s:
+            return False
+        return journal.bytes > EARLY_SHARE * journal.snapshot_bytes
 
     def _is_gone(self, now: float) -> bool:
         """Look now and then whether the store is still where it was."""
@@ -104,6 +119,7 @@ class Keeper:
         """Let a snapshot take the place of the entries; if there is no room for one, they simply stay."""
         if broker.now_s < self._next_snapshot_s:
             return
+        self._early_snapshot_s = broker.now_s + EARLY_S
         try:
             self.journal.keep(broker.snapshot())
         except JournalError as error:
