@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sojourn.cli.check_election import election
+from sojourn.cli.check_fuzz import fuzz
 from sojourn.cli.check_live import live
 from sojourn.cli.check_properties import properties
 from sojourn.cli.check_replicas import replicas
@@ -33,6 +34,7 @@ def about() -> None:
 
 
 app.command()(election)
+app.command()(fuzz)
 app.command()(live)
 app.command()(properties)
 app.command()(replicas)

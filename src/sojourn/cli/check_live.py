@@ -89,14 +89,31 @@ def live(  # noqa: PLR0913 - one for each option
     """
     if state is not None and broken_by is not None:
         raise CheckError("--state keeps what whole brokers did: leave out --broken, or --state.")
-    spec = Spec(seed=first_seed, seconds=seconds, brokers=brokers, faults=_faults(faults), restless=restless)
+    spec = Spec(
+        seed=first_seed, seconds=seconds, brokers=brokers, faults=faults_of(faults), restless=restless
+    )
     campaign = Campaign(spec, code_digest(), file=state)
     if seeds is None and hand_offs is None:
         seeds = SEEDS_DEFAULT
-    telling = Telling(Console(stderr=True, highlight=False), campaign, seeds=seeds, hand_offs=hand_offs)
-    job = partial(_check, broken_by, twice)
+    telling = Telling(Console(stderr=True, highlight=False), campaign, seeds=seeds, wanted=hand_offs)
+    run_campaign(
+        campaign, telling, partial(check_one, broken_by, twice), jobs, state, broken_by, as_json=as_json
+    )
+
+
+def run_campaign(
+    campaign: Campaign,
+    telling: Telling,
+    job: partial[Found],
+    jobs: int | None,
+    state: Path | None,
+    broken_by: str | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Run a campaign, say what came of it, and leave with the code that fits."""
     try:
-        failed = _run_all(campaign, telling, job, jobs or _jobs(seeds), stops=state is None)
+        failed = _run_all(campaign, telling, job, jobs or _jobs(telling.seeds), stops=state is None)
     except KeyboardInterrupt:
         telling.stopped(state)
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -108,7 +125,7 @@ def live(  # noqa: PLR0913 - one for each option
     if as_json:
         typer.echo(json.dumps(campaign.as_dict()))
     else:
-        tell_campaign(campaign)
+        tell_campaign(campaign, telling.unit)
     if campaign.failures:
         raise typer.Exit(EXIT_FAILED)
 
@@ -137,7 +154,8 @@ def _jobs(seeds: int | None) -> int:
     return cores if seeds is None else max(1, min(cores, seeds // SEEDS_A_JOB_MIN))
 
 
-def _faults(text: str) -> tuple[str, ...]:
+def faults_of(text: str) -> tuple[str, ...]:
+    """Read which faults are wanted."""
     if text in ("all", "none"):
         return FAULTS if text == "all" else ()
     wanted = tuple(text.split(","))
@@ -147,7 +165,8 @@ def _faults(text: str) -> tuple[str, ...]:
     return wanted
 
 
-def _check(broken_by: str | None, twice: bool, spec: Spec) -> Found:  # noqa: FBT001 - mapped over processes
+def check_one(broken_by: str | None, twice: bool, spec: Spec) -> Found:  # noqa: FBT001 - mapped over processes
+    """Run the world of a specification, or run it twice and compare."""
     with broken(broken_by):
         found = check(spec)
         if not twice or found.failure is not None:

@@ -25,35 +25,44 @@ class Telling:
     """How far a check is: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(
-        self, console: Console, campaign: Campaign, *, seeds: int | None, hand_offs: int | None
+        self,
+        console: Console,
+        campaign: Campaign,
+        *,
+        seeds: int | None,
+        wanted: int | None,
+        unit: str = HAND_OFFS,
     ) -> None:
-        self.seeds, self.hand_offs = seeds, hand_offs
+        """Tell how many seeds were run, or how many were counted of what is wanted (`unit`)."""
+        self.seeds, self.wanted, self.unit = seeds, wanted, unit
         self._console, self._campaign = console, campaign
         columns = (TextColumn("{task.description}"), BarColumn())
         self._bar = Progress(*columns, console=console, transient=True)
         self._task: TaskID | None = None
         self._began_s = self._line_s = time.monotonic()
         self._done_before = self._done
-        self._hand_offs_before = campaign.hand_offs
+        self._counted_before = campaign.count(unit)
 
     @property
     def is_enough(self) -> bool:
-        """Whether as many hand-offs as were wanted have been counted."""
-        return self.hand_offs is not None and self._campaign.hand_offs >= self.hand_offs
+        """Whether as many as were wanted have been counted."""
+        return self.wanted is not None and self._counted >= self.wanted
+
+    @property
+    def _counted(self) -> int:
+        return self._campaign.count(self.unit)
 
     @property
     def _done(self) -> int:
-        return self._campaign.seeds if self.hand_offs is None else self._campaign.hand_offs
+        return self._campaign.seeds if self.wanted is None else self._counted
 
     @property
     def _wanted(self) -> int:
-        return self.hand_offs or self.seeds or 1
+        return self.wanted or self.seeds or 1
 
     def __enter__(self) -> Self:
         if self._campaign.seeds:
-            self.say(
-                f"Going on after {self._campaign.seeds:,} seeds, {self._campaign.hand_offs:,} hand-offs."
-            )
+            self.say(f"Going on after {self._campaign.seeds:,} seeds, {self._counted:,} {self.unit}.")
         if self._console.is_terminal:
             self._bar.start()
             self._task = self._bar.add_task(self._text(), total=self._wanted, completed=self._done)
@@ -88,19 +97,18 @@ class Telling:
             if file is not None
             else "with --state FILE it could go on"
         )
-        campaign = self._campaign
-        self.say(f"Stopped after {campaign.seeds:,} seeds, {campaign.hand_offs:,} hand-offs; {how}.")
+        self.say(f"Stopped after {self._campaign.seeds:,} seeds, {self._counted:,} {self.unit}; {how}.")
 
     def _text(self) -> str:
         campaign = self._campaign
-        text = f"{campaign.seeds:,} seeds, {campaign.hand_offs:,} hand-offs"
+        text = f"{campaign.seeds:,} seeds, {self._counted:,} {self.unit}"
         if campaign.failures:
             text += f", {len(campaign.failures)} failed"
         passed_s = time.monotonic() - self._began_s
         done = self._done - self._done_before
         if passed_s <= 0 or not done:
             return text
-        rate = (campaign.hand_offs - self._hand_offs_before) / passed_s
+        rate = (self._counted - self._counted_before) / passed_s
         left_s = (self._wanted - self._done) * passed_s / done
         return f"{text}, {rate:.0f} a second, {_duration(max(0.0, left_s))} left"
 
@@ -122,7 +130,7 @@ def show_failure(found: Found, short: Found, broken_by: str | None) -> None:
     typer.echo(f"To repeat it: {found.spec.command()}{option}")
 
 
-def tell_campaign(campaign: Campaign) -> None:
+def tell_campaign(campaign: Campaign, unit: str = HAND_OFFS) -> None:
     """Say what all worlds came to, and what came of each version of the code if there were several."""
     parts = campaign.state.parts
     counts: Counter[str] = Counter()
@@ -135,10 +143,9 @@ def tell_campaign(campaign: Campaign) -> None:
     for name, count in sorted(excused.items()):
         typer.echo(f"{count:>12,}  not judged: {name}")
     for part in parts:
-        typer.echo(_part_text(part))
-    start = (
-        f"{campaign.seeds:,} seeds, {campaign.hand_offs:,} hand-offs, {counts['deliveries']:,} deliveries: "
-    )
+        typer.echo(_part_text(part, unit))
+    counted, deliveries = campaign.count(unit), counts["deliveries"]
+    start = f"{campaign.seeds:,} seeds, {counted:,} {unit}, {deliveries:,} deliveries: "
     if not campaign.failures:
         typer.echo(f"{start}0 lost, 0 doubled, 0 out of order, nobody stuck, nothing left behind.")
         return
@@ -147,10 +154,11 @@ def tell_campaign(campaign: Campaign) -> None:
         typer.echo(f"seed {failure.seed}: {failure.failure}\n  {failure.command}")
 
 
-def _part_text(part: Part) -> str:
-    rate = part.counts.get(HAND_OFFS, 0) / part.processor_s if part.processor_s else 0.0
+def _part_text(part: Part, unit: str) -> str:
+    counted = part.counts.get(unit, 0)
+    rate = counted / part.processor_s if part.processor_s else 0.0
     return (
-        f"code {part.code}: {part.seeds:,} seeds, {part.counts.get(HAND_OFFS, 0):,} hand-offs in "
+        f"code {part.code}: {part.seeds:,} seeds, {counted:,} {unit} in "
         f"{_duration(part.processor_s)} of processor time ({rate:.0f} a second), {len(part.failures)} failed"
     )
 

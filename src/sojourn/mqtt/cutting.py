@@ -11,12 +11,15 @@ from __future__ import annotations
 from mqtt5 import SubAckReasonCode, SubscribePacket, UnsubscribePacket
 
 from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.packets import decode
 
 PART = 32
 """Topic filters of a part."""
-CUT_BYTES_MIN = 4 * PART
-"""Shorter packets cannot have more."""
+FILTERED_PART = 2
+"""The same where a filter goes along, which takes longer to compare."""
+CUT_BYTES_MIN = 128
+"""Shorter packets are not looked at: they cannot have many."""
 
 
 def cut(connection: Connection, frame: bytes, most: int) -> bytes | None:
@@ -25,18 +28,20 @@ def cut(connection: Connection, frame: bytes, most: int) -> bytes | None:
     parts: list[bytes]
     if isinstance(packet, SubscribePacket):
         filters = packet.topic_filters
-        if len(filters) <= PART or not packet.packet_id:
+        has_filter = any(key == FILTER for key, _ in packet.user_properties)
+        part = FILTERED_PART if has_filter else PART
+        if len(filters) <= part or not packet.packet_id:
             return None
         beyond = max(0, len(filters) - most)
         connection.part_codes_beyond = [int(SubAckReasonCode.QUOTA_EXCEEDED)] * beyond
         parts = [
             SubscribePacket(
                 packet.packet_id,
-                filters[at : min(at + PART, most)],
+                filters[at : min(at + part, most)],
                 subscription_id=packet.subscription_id,
                 user_properties=packet.user_properties,
             ).write()
-            for at in range(0, min(most, len(filters)), PART)
+            for at in range(0, min(most, len(filters)), part)
         ]
     elif isinstance(packet, UnsubscribePacket):
         patterns = packet.patterns

@@ -300,9 +300,12 @@ class Client:
         if conventions.SOURCE in said and self.persona.says_marks and not packet.retain:
             source, sequence = said[conventions.SOURCE], int(said[conventions.SEQUENCE])
             self.marks[source] = max(sequence, self.marks.get(source, 0))
-        self.diary.arrived(
-            said.get(IDENTITY, ""), topic, qos, is_again=packet.duplicate, is_retained=packet.retain
-        )
+        if IDENTITY not in said:
+            self.diary.arrived_of_strangers()
+        else:
+            self.diary.arrived(
+                said[IDENTITY], topic, qos, is_again=packet.duplicate, is_retained=packet.retain
+            )
         if qos == 0:
             return None
         return PubAckPacket(number).write() if qos == 1 else PubRecPacket(number).write()

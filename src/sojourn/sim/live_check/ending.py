@@ -38,6 +38,8 @@ def end(world: World) -> None:
 
 
 def _heal(world: World) -> None:
+    for stranger in world.strangers:
+        stranger.leave()
     for link in world.links:
         link.mend()
     for process in world.processes:

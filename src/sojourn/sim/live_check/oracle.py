@@ -291,6 +291,13 @@ class Diary:
         session.got[name] = self.now
         self._judge_order(session, event, qos)
 
+    def arrived_of_strangers(self) -> None:
+        """Note an event without an identity: nobody honest publishes such a one."""
+        world = self._oracle.world
+        if not world.strangers:
+            self.fail("unknown", "was sent an event without an identity, which nobody published")
+        world.counts["events of strangers"] += 1
+
     def _judge_repetition(self, session: Session, event: Event, qos: int, *, is_again: bool) -> None:
         if event.may_repeat or (qos == 1 and is_again):
             return

@@ -27,6 +27,9 @@ CONDITIONS = ("", "", "x > 4", "x <= 6", "x > 2 AND x < 8", "x = 3 OR x = 7", "t
 EXPIRIES_S = (0, 30, 3_600, 3_600, 3_600)
 CLIENT_STEPS = ("go", "away", "subscribe", "unsubscribe", "publish")
 """What clients do by themselves."""
+HOSTILE = "be hostile"
+"""What strangers do."""
+STRANGERS = 6
 FIRST_CLIENT_S = 1.0
 """When links are up, and the first client may come."""
 QUIET_S = 3.0
@@ -77,6 +80,8 @@ class Spec:
     faults: tuple[str, ...] = FAULTS
     restless: bool = False
     """Whether clients move on about ten times as often, which makes most of the work hand-offs."""
+    hostile: int = 0
+    """How many steps strangers take that keep no rule (`strangers.py`); with any, honest clients are few."""
 
     @property
     def pace(self) -> Pace:
@@ -87,6 +92,11 @@ class Spec:
         """Return the command that repeats this check."""
         faults = "all" if self.faults == FAULTS else ",".join(self.faults) or "none"
         brokers = "" if self.brokers is None else f" --brokers {self.brokers}"
+        if self.hostile:
+            return (
+                f"sojourn check fuzz --first-seed {self.seed} --seeds 1 --seconds {self.seconds:g}"
+                f"{brokers} --faults {faults} --world-steps {self.hostile}"
+            )
         return (
             f"sojourn check live --first-seed {self.seed} --seeds 1 --seconds {self.seconds:g}"
             f"{brokers} --faults {faults}{' --restless' if self.restless else ''}"
@@ -163,7 +173,8 @@ def write_script(spec: Spec) -> Script:
     pace = spec.pace
     brokers = spec.brokers or draw.choice(pace.brokers)
     links = tuple((draw.randrange(one), one) for one in range(1, brokers))
-    personas = tuple(_persona(draw, number, pace) for number in range(draw.randrange(5, 11)))
+    honest = draw.randrange(5, 11) if not spec.hostile else draw.randrange(3, 5)
+    personas = tuple(_persona(draw, number, pace) for number in range(honest))
     steps: list[Step] = []
     for number in range(len(personas)):
         steps += _life(random.Random(f"{spec.seed}/life/{number}"), number, brokers, spec.seconds, pace)
@@ -174,6 +185,7 @@ def write_script(spec: Spec) -> Script:
     for kind in sorted(chosen):
         own = random.Random(f"{spec.seed}/faults/{kind}")
         steps += _FAULT_WRITERS[kind](own, spec, brokers, len(links), len(personas))
+    steps += _hostilities(random.Random(f"{spec.seed}/hostile"), spec, brokers)
     kept = random.Random(f"{spec.seed}/snapshots")
     every_s = kept.choice((5.0, 20.0, 1_000.0))
     steps += [Step(at, "snapshot", kept.randrange(brokers)) for at in _times(kept, spec, every_s)]
@@ -264,6 +276,20 @@ def _publishing(draw: random.Random, who: int, seconds: float) -> list[Step]:
         value = -1 if is_empty else draw.randrange(VALUES)
         steps.append(Step(at, "publish", who, detail=(topic, value, qos, is_kept)))
     return steps
+
+
+def _hostilities(draw: random.Random, spec: Spec, brokers: int) -> list[Step]:
+    """Return what strangers do, each step with a seed of its own."""
+    return [
+        Step(
+            draw.uniform(FIRST_CLIENT_S, spec.seconds),
+            HOSTILE,
+            draw.randrange(STRANGERS),
+            draw.randrange(brokers),
+            detail=(draw.getrandbits(48),),
+        )
+        for _ in range(spec.hostile)
+    ]
 
 
 # Faults ----------------------------------------------------------------------------------------------------

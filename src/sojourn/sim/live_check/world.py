@@ -11,17 +11,30 @@ from collections import Counter
 from heapq import heappop
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
+from sojourn.mqtt.limits import Limits
 from sojourn.sim.clock import Clock
 from sojourn.sim.live_check.books import books
 from sojourn.sim.live_check.log import Log
 from sojourn.sim.live_check.oracle import Oracle
 from sojourn.sim.live_check.process import Doom, Process
-from sojourn.sim.live_check.script import CLIENT_STEPS, FIRST_CLIENT_S, Script, Step
+from sojourn.sim.live_check.script import CLIENT_STEPS, FIRST_CLIENT_S, HOSTILE, STRANGERS, Script, Step
+from sojourn.sim.live_check.strangers import Stranger
 from sojourn.sim.live_check.walkers import Walker
 from sojourn.sim.live_check.wires import Link
 
 TIMEOUT_S = 120.0
 """How long events are stored for a client that is away."""
+NARROW = Limits(
+    packet_bytes_max=8_192,
+    input_bytes_max_all=30_000,
+    input_bytes_address_max=25_000,
+    packet_timeout_s=5,
+    subscriptions_max=80,
+    filters_max=20,
+    client_id_bytes_max=200,
+    connect_timeout_s=5,
+)
+"""Limits that strangers run into soon, and nobody honest."""
 GIVE_UP_S = 90.0
 """How long sessions and events are waited for that a broker out of reach may have, or has forgotten."""
 
@@ -51,6 +64,7 @@ class World:
             for number, (one, other) in enumerate(script.links)
         ]
         self.walkers = [Walker(self, number, persona) for number, persona in enumerate(script.personas)]
+        self.strangers = [Stranger(self, number) for number in range(STRANGERS if script.spec.hostile else 0)]
         acting = {step.who for step in script.steps if step.what in CLIENT_STEPS}
         self.present = [walker for walker in self.walkers if walker.number in acting]
         """Those that come at all."""
@@ -68,6 +82,7 @@ class World:
                 publishers=script.publishers,
             ),
             routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]
+            limits=NARROW if script.spec.hostile else Limits(),
         )
 
     @property
@@ -116,6 +131,8 @@ class World:
         match step.what:
             case what if what in CLIENT_STEPS:
                 getattr(self.walkers[step.who], step.what)(step)
+            case what if what == HOSTILE:
+                self.strangers[step.who].act(step)
             case "cut client":
                 self.walkers[step.who].cut(step)
             case "stall client":
