@@ -464,3 +464,43 @@ def test_a_client_that_resets_harms_nobody(network: Network) -> None:
             plain.sendall(ConnectPacket(f"flood-{next(_names)}").write() + flood(1_000))
     with Raw(network.place(0).tcp) as client:
         assert int(client.connect("after the floods").reason_code) == 0
+
+
+# Shared subscriptions --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("version", "way"), WAYS)
+def test_a_network_says_that_it_has_no_shared_subscriptions(
+    network: Network, version: MQTTProtocolVersion, way: str, topic: str
+) -> None:
+    """Before anybody asks, where there are words for that, and to whoever asks all the same."""
+    client = Paho(version, way)
+    _, _, said = client.connect(network.place(0))
+    if version == NEW:
+        assert said.SharedSubscriptionAvailable == 0
+    assert client.subscribe(f"$share/group/{topic}", 1) == [0x9E if version == NEW else 0x80]
+    client.leave()
+
+
+def test_members_of_both_versions_share_what_comes_at_one_broker(port: int, topic: str) -> None:
+    """Each event reaches one of them, also when one has left."""
+    place = Place(port, 0, 0)
+    members = [Paho(version, "tcp") for version in (OLD, NEW, OLD)]
+    for member in members:
+        member.connect(place)
+        assert member.subscribe(f"$share/group/{topic}/#", 1) == [1]
+    source = Paho(NEW, "tcp")
+    source.connect(place)
+    for number in range(30):
+        source.publish(f"{topic}/{number % 3}", b"%d" % number, 1)
+    got = [one.take(10) for one in members]
+    assert sorted(int(payload) for each in got for _, payload, _ in each) == list(range(30))
+    assert all(member.got.empty() for member in members)
+    members[0].leave()
+    for number in range(10):
+        source.publish(topic + "/x", b"%d" % number, 1)
+    assert sorted(int(payload) for member in members[1:] for _, payload, _ in member.take(5)) == list(
+        range(10)
+    )
+    for one in (*members[1:], source):
+        one.leave()

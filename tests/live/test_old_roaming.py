@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -146,3 +147,90 @@ def test_an_old_client_whose_session_is_out_of_reach_is_told_that_nobody_serves_
     reader = OldVisitor(hall.desks[2], [], "reader", clean=False)
     hall.wait(10.0)
     assert reader.is_welcome() == (1, 0)
+
+
+class Crowd:
+    """Readers of both versions that move at random, a writer at every broker, and brokers that die."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.hall = Hall(line(3, self.draw.choice(("proactive", "reactive"))))
+        self.got: dict[str, list[bytes]] = {}
+        self.readers: dict[str, Visitor] = {}
+        self.sent: list[list[bytes]] = [[], [], []]
+        self.writers = [self.writer(place) for place in range(3)]
+        for number in range(4):
+            self.come(f"reader {number}")
+            self.hall.settle()
+            reader = self.readers[f"reader {number}"]
+            if isinstance(reader, OldVisitor):
+                assert reader.want("all/#") == (1,)
+            else:
+                reader.subscribe("all/#")
+
+    def writer(self, place: int) -> Visitor:
+        """A client that publishes at a broker, of either version."""
+        self.hall.now += 0.01
+        name = f"writer {place}"
+        if self.draw.random() < 0.5:
+            return OldVisitor(self.hall.desks[place], [], name)
+        return self.hall.visit(place, name, clean_start=True)
+
+    def come(self, name: str) -> None:
+        """Let a reader connect somewhere, in either version."""
+        place, got = self.draw.randrange(3), self.got.setdefault(name, [])
+        if self.draw.random() < 0.5:
+            self.readers[name] = OldVisitor(self.hall.desks[place], got, name, clean=False)
+        else:
+            self.readers[name] = self.hall.visit(place, name, got=got, lasts_s=100_000)
+
+    def step(self) -> None:
+        """Let something happen."""
+        draw, hall = self.draw, self.hall
+        what = draw.random()
+        if what < 0.6:
+            place = draw.randrange(3)
+            number = len(self.sent[place])
+            payload = b"%d-%d" % (place, number)
+            writer = self.writers[place]
+            if isinstance(writer, OldVisitor):
+                writer.say(old.publish("all/x", payload, 1, number=1 + number))
+            else:
+                writer.publish("all/x", payload)
+            self.sent[place].append(payload)
+        elif what < 0.85:
+            name = draw.choice(list(self.readers))
+            if draw.random() < 0.7:
+                self.readers[name].lose()
+                hall.settle()
+            self.come(name)
+        elif what < 0.9:
+            place = draw.randrange(3)
+            hall.settle()
+            hall.restart(f"B{place + 1}")
+            hall.settle()
+            self.writers[place] = self.writer(place)
+            for name, reader in list(self.readers.items()):
+                if reader.desk is hall.desks[place]:
+                    self.come(name)
+        if draw.random() < 0.7:
+            hall.settle()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_readers_of_both_versions_miss_nothing_on_the_way(seed: int) -> None:
+    """Every event of every writer, in its order; one that was answered too late may come twice."""
+    crowd = Crowd(seed)
+    for _ in range(120):
+        crowd.step()
+    crowd.hall.settle()
+    for name in crowd.readers:
+        if crowd.readers[name].is_over:
+            crowd.come(name)
+    crowd.hall.settle()
+    crowd.hall.wait(5.0)
+    assert sum(map(len, crowd.sent)) > 40
+    for name, got in crowd.got.items():
+        for place, sent in enumerate(crowd.sent):
+            mine = [payload for payload in got if payload.startswith(b"%d-" % place)]
+            assert list(dict.fromkeys(mine)) == sent, name

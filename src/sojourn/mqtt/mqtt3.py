@@ -48,6 +48,7 @@ _LEVEL, _BRIDGE_LEVEL = b"\x04", b"\x84"
 _NO_LOCAL, _RETAIN_AS_PUBLISHED = 0x04, 0x08
 _NAME = b"\x00\x04MQTT"
 _LONGEST = 0xFFFF_FFFF
+_SHORT_LENGTHS = tuple(bytes((value,)) for value in range(0x80))
 _CLEAN, _WILL, _PASSWORD, _USERNAME = 0x02, 0x04, 0x40, 0x80
 
 CONNECT_CODES: Final = {
@@ -155,11 +156,13 @@ def packets_of(data: bytes, packet_bytes_max: int, *, of_bridge: bool = False) -
     needed = 2
     try:
         while end - at >= 2:
-            size = remaining_length(data, at, end)
-            if size is None:
-                needed = end - at + 1
-                break
-            length, body = size
+            length, body = data[at + 1], at + 2
+            if length >= 0x80:
+                size = remaining_length(data, at, end)
+                if size is None:
+                    needed = end - at + 1
+                    break
+                length, body = size
             stop = body + length
             if stop - at > packet_bytes_max:
                 raise packets.too_large(packet_bytes_max)
@@ -178,8 +181,10 @@ def _packet(data: bytes, at: int, body: int, stop: int) -> bytes:
     """Return one whole packet, other than a CONNECT, as version 5 writes it."""
     kind = data[at] >> 4
     if kind == PUBLISH:
-        properties_at = body + 2 + int.from_bytes(data[body : body + 2]) + (2 if data[at] & 0x06 else 0)
-        if stop - body < 2 or properties_at > stop:
+        if stop - body < 2:
+            raise malformed("The packet is shorter than its fields.")
+        properties_at = body + (data[body] << 8 | data[body + 1]) + (4 if data[at] & 0x06 else 2)
+        if properties_at > stop:
             raise malformed("The packet is shorter than its fields.")
         return _with_properties(data, at, body, properties_at, stop)
     if kind in (PUBACK, PUBREC, PUBREL, PUBCOMP):
@@ -256,6 +261,8 @@ def publish_head(topic: str, qos: int, payload_bytes: int, *, retain: bool) -> b
 
 def written_length(value: int) -> bytes:
     """Return a remaining length as it is written."""
+    if value < 0x80:
+        return _SHORT_LENGTHS[value]
     written = bytearray()
     while value >= 0x80:
         written.append(value & 0x7F | 0x80)
