@@ -117,3 +117,23 @@ def test_a_figure_is_a_table_too() -> None:
     assert "<td>100</td><td></td><td>2</td>" in table
     assert "paper" not in table
     assert number_table(go.Figure()) == ""
+
+
+def test_what_is_not_drawn_is_explained_and_the_paper_is_named() -> None:
+    """Figures without points are listed with what they would show; captions and the paper are on the page."""
+    whole = page()._replace(paper="A. Author, “A < B”, 2005", undrawn=[("5a", "Loss & more.")])
+    whole = whole._replace(charts=[whole.charts[0]._replace(caption="What <it> shows.")])
+    text = render(whole)
+    assert '<p class="paper">A. Author, “A &lt; B”, 2005</p>' in text
+    assert "1 figure is not drawn" in text
+    assert "<dt>5a</dt><dd>Loss &amp; more.</dd>" in text
+    assert "What &lt;it&gt; shows." in text
+    assert "not drawn" not in render(page())
+
+
+def test_a_figure_with_many_names_is_as_wide_as_the_page() -> None:
+    """Names along an axis that half a page has no room for are not cut off."""
+    drawn = go.Figure()
+    drawn.add_bar(x=[f"cell {number}" for number in range(13)], y=list(range(13)), name="ours")
+    assert 'class="chart wide"' in render(page()._replace(charts=[Chart("2", drawn, ())]))
+    assert 'class="chart wide"' not in render(page())

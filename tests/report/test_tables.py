@@ -10,7 +10,8 @@ def test_a_table_stands_in_the_page() -> None:
     assert '<h2 id="which">Which when</h2>' in page
     assert '<a href="#which">Which when</a>' in page
     assert "<th>a &lt; b</th>" in page
-    assert "<td>&lt;b&gt;</td>" in page
+    assert '<td data-name="a &lt; b">1</td>' in page, "a cell knows its column, for narrow windows"
+    assert "&lt;b&gt;</td>" in page
     assert "A note." in page
 
 

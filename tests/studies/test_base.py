@@ -1,6 +1,7 @@
 """What studies share: judging with holes in the table, scales, and the way from a grid to files."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -39,6 +40,31 @@ def test_holes_and_scales_leave_claims_open() -> None:
     assert smoke[IDS[2]].evidence == "Measured at the smoke scale, which judges nothing. Seen."
 
 
+def test_a_hole_is_told_in_words() -> None:
+    """An open claim says which point is missing; no reader meets a KeyError."""
+
+    def hole(error: Exception) -> base.Check[Any]:
+        def check(_claim: Claim, _table: Any) -> Verdict:
+            raise error
+
+        return check
+
+    for error, words in [
+        (KeyError(("tables", "proactive", "RND")), "nothing for tables, proactive, RND"),
+        (KeyError(200.0), "nothing for the point 200"),
+        (ValueError("min() arg is an empty sequence"), "part of the smoke scale."),
+    ]:
+        checks = dict.fromkeys(IDS, _yes) | {IDS[0]: hole(error)}
+        evidence = base.judge_all(STUDY, checks, EMPTY, SMOKE)[0].evidence
+        assert words in evidence
+        assert "Error" not in evidence
+        assert "min()" not in evidence
+
+
+def _no_finding(_table: Any) -> str:
+    raise KeyError("not run")
+
+
 def _grid(scale: base.Scale, seeds: int | None) -> list[RunSpec]:
     labels = {"experiment": "e", "series": "s", "computations": "none", "axis": "x"}
     return [
@@ -66,7 +92,12 @@ def test_from_a_grid_to_files(tmp_path: Path) -> None:
     )
     assert (outcome.distinct_runs, outcome.failed, outcome.seeds) == (4, 1, 2)
     assert outcome.table.points("e", "s", "none", "seconds") == {1.0: 2.5, 2.0: 3.0}
-    assert base.tally(outcome).startswith(f"4 simulated runs, 1 failed. Of {len(IDS)} claims {len(IDS)} hold")
+    assert base.tally(outcome).startswith(f"Of {len(IDS)} claims {len(IDS)} hold")
+    assert "4 simulated runs, 1 failed. Bars are 95% Student-t intervals over seeds." in base.tally(outcome)
+    alone = base.tally(outcome._replace(seeds=1))
+    assert "95%" not in alone, "one seed has no interval"
+    assert base.summary(outcome, lambda _: "Found it.").startswith("Found it. Of ")
+    assert base.summary(outcome, _no_finding).startswith("Of "), "what was not measured is not said"
     assert [path.name for path in base.write_results(outcome, tmp_path / "out")] == [
         "runs.parquet",
         "metrics.parquet",

@@ -154,7 +154,9 @@ def test_results_are_written(tmp_path: Path) -> None:
     charts = presentation.charts(outcome)
     assert len(charts) == 17
     assert all(trace.x for _, chart in charts for trace in chart.data)
-    assert presentation.summary(outcome).startswith(f"{outcome.distinct_runs} simulated runs, 0 failed.")
+    summary = presentation.summary(outcome)
+    assert summary.startswith("With 20 publishers on the move")
+    assert f"{outcome.distinct_runs} simulated runs, 0 failed." in summary
     assert presentation.facts(outcome)
 
 

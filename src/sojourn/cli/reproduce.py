@@ -19,7 +19,9 @@ from sojourn.errors import SojournError
 from sojourn.pipeline.progress import Listener
 from sojourn.report.page import Chart, ClaimRow, Entry, Page, render, render_index
 from sojourn.studies import runner
+from sojourn.studies.captions import caption_of, tidy, with_notes
 from sojourn.studies.claims import Verdict, claims_of
+from sojourn.studies.papers import paper_of
 from sojourn.studies.registry import STUDIES, Study
 
 INDEX = "Each study measures what one paper claims, on the code that ships."
@@ -145,8 +147,12 @@ def _write_figures(study: Study, outcome: Any, out: Path, command: str) -> list[
     folder.mkdir(parents=True, exist_ok=True)
     charts = []
     for figure, drawn in study.charts(outcome):
+        missing = tidy(drawn)
+        if not drawn.data:
+            continue
         drawn.write_html(folder / f"figure-{figure.number}.html", include_plotlyjs="directory")
-        charts.append(Chart(figure.number, drawn, figure.claims))
+        caption = with_notes(caption_of(study.name, figure.number), drawn, missing, study.over)
+        charts.append(Chart(figure.number, drawn, figure.claims, caption))
     page = Page(
         title=study.title,
         summary=study.summary(outcome),
@@ -155,15 +161,27 @@ def _write_figures(study: Study, outcome: Any, out: Path, command: str) -> list[
         claims=claim_rows(study.name, outcome.verdicts),
         command=command,
         tables=study.tables(outcome),
+        paper=paper_of(study.name).cited,
+        undrawn=undrawn(study, [chart.anchor for chart in charts]),
     )
     report = out / "report.html"
     report.write_text(render(page), encoding="utf-8")
     return [folder, report]
 
 
+def undrawn(study: Study, drawn: list[str]) -> list[tuple[str, str]]:
+    """The figures that have no points, and what they would show; nothing where all are drawn."""
+    return [
+        (figure.number, caption_of(study.name, figure.number))
+        for figure in study.figures
+        if figure.number not in drawn
+    ]
+
+
 def _entry(study: Study, outcome: Any) -> Entry:
     verdicts = [verdict.verdict for verdict in outcome.verdicts]
-    return Entry(study.title, f"{study.name}/report.html", study.summary(outcome), verdicts)
+    summary, paper = study.summary(outcome), paper_of(study.name).cited
+    return Entry(study.title, f"{study.name}/report.html", summary, verdicts, paper)
 
 
 def claim_rows(study_name: str, verdicts: list[Verdict]) -> list[ClaimRow]:

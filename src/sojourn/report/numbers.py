@@ -18,7 +18,8 @@ def number_table(figure: go.Figure) -> str:
     head = "".join(f"<th>{_text(str(name))}</th>" for name in (axis, *(trace.name or "" for trace in lines)))
     rows = "".join(_row([short(x), *(column.get(x, "") for column in cells)]) for x in xs)
     return (
-        '<details><summary>Numbers</summary><div class="scroll">'
+        "<details><summary>Numbers</summary>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Numbers">'
         f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
     )
 

@@ -22,7 +22,11 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:"
 )
+FEW_COLUMNS_MAX = 8
+"""Columns that stand beside one another in any window but a phone's."""
 VERDICTS = ("holds", "differs", "not yet")
+NARROW_PLACES_MAX = 12
+"""Names along an axis that a figure of half the page's width has room for."""
 
 
 class ClaimRow(NamedTuple):
@@ -66,6 +70,10 @@ class Page(NamedTuple):
     command: str = ""
     """What repeats the study."""
     tables: Sequence[DataTable] = ()
+    paper: str = ""
+    """The paper whose claims are measured, in one line."""
+    undrawn: Sequence[tuple[str, str]] = ()
+    """Figures without points: their numbers, and what they would show."""
 
 
 class Entry(NamedTuple):
@@ -75,6 +83,7 @@ class Entry(NamedTuple):
     href: str
     summary: str
     verdicts: Sequence[str]
+    paper: str = ""
 
 
 def render(page: Page) -> str:
@@ -85,9 +94,10 @@ def render(page: Page) -> str:
     contents += [("#claims", "Claims")] if page.claims else []
     contents += [("#facts", "How it was measured")]
     body = [
-        _header(page.title, page.summary, [claim.verdict for claim in page.claims], contents),
+        _header(page.title, page.summary, [claim.verdict for claim in page.claims], contents, page.paper),
         "<main>",
         _charts(page.charts, verdicts),
+        _undrawn(page.undrawn),
         *map(_table, page.tables),
         _claims(page.claims),
         _facts(page.facts, page.command),
@@ -102,7 +112,7 @@ def render_index(title: str, summary: str, entries: Sequence[Entry]) -> str:
     every = [verdict for entry in entries for verdict in entry.verdicts]
     cards = [
         f'<section class="study"><h3><a href="{_text(entry.href)}">{_text(entry.title)}</a></h3>'
-        f"<p>{_text(entry.summary)}</p>{_tally(entry.verdicts)}</section>"
+        f"{_paper(entry.paper)}<p>{_text(entry.summary)}</p>{_tally(entry.verdicts)}</section>"
         for entry in entries
     ]
     start = '<main><h2>Studies</h2><div class="studies">'
@@ -136,13 +146,36 @@ def _document(title: str, body: Iterable[str], figures: str | None) -> str:
     return "\n".join(parts)
 
 
-def _header(title: str, summary: str, verdicts: Sequence[str], contents: Sequence[tuple[str, str]]) -> str:
+def _header(
+    title: str,
+    summary: str,
+    verdicts: Sequence[str],
+    contents: Sequence[tuple[str, str]],
+    paper: str = "",
+) -> str:
     links = "".join(f'<a href="{href}">{_text(name)}</a>' for href, name in contents)
     nav = f'<nav class="contents" aria-label="Contents">{links}</nav>' if links else ""
     button = '<button class="theme" type="button" hidden>light / dark</button>' if links else ""
     return (
         f'<header><div class="top"><p class="eyebrow">Sojourn report</p>{button}</div>'
-        f'<h1>{_text(title)}</h1><p class="lede">{_text(summary)}</p>{_tally(verdicts)}{nav}</header>'
+        f'<h1>{_text(title)}</h1>{_paper(paper)}<p class="lede">{_text(summary)}</p>{_tally(verdicts)}{nav}'
+        "</header>"
+    )
+
+
+def _paper(paper: str) -> str:
+    return f'<p class="paper">{_text(paper)}</p>' if paper else ""
+
+
+def _undrawn(figures: Sequence[tuple[str, str]]) -> str:
+    """Which figures have nothing to show, and why."""
+    if not figures:
+        return ""
+    rows = "".join(f"<dt>{_text(number)}</dt><dd>{_text(what)}</dd>" for number, what in figures)
+    count = "1 figure is" if len(figures) == 1 else f"{len(figures)} figures are"
+    return (
+        f'<details class="undrawn"><summary>{count} not drawn: the runs are not part of this scale, or failed'
+        f'</summary><dl class="facts">{rows}</dl></details>'
     )
 
 
@@ -174,11 +207,19 @@ def _chart(chart: Chart, verdicts: dict[str, str]) -> str:
         for claim in chart.claims
     )
     caption = f"<div>{_text(chart.caption)}</div>" if chart.caption else ""
+    wide = " wide" if _places(chart.figure) > NARROW_PLACES_MAX else ""
     return (
-        f'<figure class="chart"><span class="number">{_text(number)}</span><h3>{_text(title)}</h3>'
+        f'<figure class="chart{wide}"><span class="number">{_text(number)}</span><h3>{_text(title)}</h3>'
         f'<div class="plot" id="figure-{_text(chart.anchor)}" role="img" aria-label="{_text(title)}"></div>'
         f'<figcaption>{caption}<div class="badges">{badges}</div>{number_table(chart.figure)}</figcaption>'
         "</figure>"
+    )
+
+
+def _places(figure: go.Figure) -> int:
+    """How many named places there are along a figure's lower axis; 0 where it is an axis of numbers."""
+    return len(
+        {x for trace in figure.data for x in (trace.x if trace.x is not None else ()) if isinstance(x, str)}
     )
 
 
@@ -186,17 +227,29 @@ def _title(chart: Chart) -> tuple[str, str]:
     """A figure's number and its title; the title may hold both, with a colon between."""
     whole = str(chart.figure.layout.title.text or f"Figure {chart.anchor}")
     number, colon, title = whole.partition(": ")
-    return (number, title) if colon else (f"Figure {chart.anchor}", whole)
+    if colon:
+        return number, title[:1].upper() + title[1:]
+    return (f"Figure {chart.anchor}" if chart.anchor[:1].isdigit() else ""), whole
 
 
 def _table(table: DataTable) -> str:
     head = "".join(f"<th>{_text(name)}</th>" for name in table.columns)
-    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    body = "".join(_table_row(table.columns, row) for row in table.rows)
     note = f'<p class="check">{_text(table.note)}</p>' if table.note else ""
+    many = " many" if len(table.columns) > FEW_COLUMNS_MAX else ""
     return (
-        f'<h2 id="{_text(table.anchor)}">{_text(table.title)}</h2>{note}<div class="scroll">'
-        f'<table class="numbers found"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<h2 id="{_text(table.anchor)}">{_text(table.title)}</h2>{note}<div class="scroll" tabindex="0" '
+        f'role="region" aria-label="{_text(table.title)}"><table class="numbers found{many}">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _table_row(columns: Sequence[str], row: Sequence[str]) -> str:
+    """One row; each cell knows its column's name, for windows so narrow that a row is a card."""
+    cells = (
+        f'<td data-name="{_text(name)}">{_text(cell)}</td>' for name, cell in zip(columns, row, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _claims(claims: Sequence[ClaimRow]) -> str:

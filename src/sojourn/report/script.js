@@ -29,6 +29,23 @@
     }) };
   }
 
+  // How many rows a legend above the drawing takes, about: each name, and a mark before it.
+  function legendRows(data, width) {
+    const names = data.filter(function (line) { return line.showlegend !== false && line.visible !== false && line.name; });
+    if (names.length < 2) { return 0; }
+    const widest = Math.max(...names.map(function (line) { return 52 + 6.4 * line.name.length; }));
+    return Math.ceil(names.length / Math.max(1, Math.floor((width - 70) / widest)));
+  }
+  // A long name of the upright axis in two lines, or its ends would be cut off.
+  function folded(text) {
+    if (text.length < 26) { return text; }
+    const middle = text.length / 2;
+    const blanks = Array.from(text.matchAll(/ /g), function (found) { return found.index; });
+    if (!blanks.length) { return text; }
+    const at = blanks.sort(function (a, b) { return Math.abs(a - middle) - Math.abs(b - middle); })[0];
+    return text.slice(0, at) + "<br>" + text.slice(at + 1);
+  }
+
   // The drawing's colours and sizes; what the figure itself says about axes and marks is kept.
   function dressed(data, layout, printing) {
     const ink = printing ? "#000" : colour("--ink");
@@ -45,12 +62,12 @@
     copy.legend = { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: small ? 11 : 12 } };
     copy.hoverlabel = { bgcolor: printing ? "#fff" : colour("--card"), font: { color: ink } };
     copy.autosize = !printing;
-    if (printing) { copy.width = PRINT_WIDTH; copy.height = PRINT_HEIGHT; }
+    if (printing) { copy.width = PRINT_WIDTH; copy.height = PRINT_HEIGHT + 16 * Math.max(0, legendRows(data, PRINT_WIDTH) - 1); }
     for (const axis of ["xaxis", "yaxis"]) {
       const given = copy[axis] || {};
       const text = given.title && (given.title.text || given.title);
       copy[axis] = Object.assign({}, given, {
-        title: { text: text || "", font: { size: small ? 11 : 12, color: soft }, standoff: 8 },
+        title: { text: axis === "yaxis" ? folded(text || "") : text || "", font: { size: small ? 11 : 12, color: soft }, standoff: 8 },
         gridcolor: grid, linecolor: soft, tickcolor: soft, zeroline: false, showline: axis === "xaxis",
         ticks: axis === "xaxis" ? "outside" : "", automargin: true, separatethousands: true,
       });
@@ -90,6 +107,9 @@
   function draw(printing) {
     for (const [id, figure] of Object.entries(figures)) {
       const place = document.getElementById(id);
+      // Legends of several rows take no room from the drawing: the place for both grows.
+      const more = 18 * Math.max(0, legendRows(figure.data, place.clientWidth) - 1);
+      place.style.height = printing || !more ? "" : "calc(var(--plot) + " + more + "px)";
       Plotly.react(place, lines(figure.data, printing), dressed(figure.data, figure.layout || {}, printing),
         { responsive: !printing, displaylogo: false, displayModeBar: false })
         .then(function () { place.dataset.drawn = "yes"; });

@@ -153,13 +153,22 @@ def _judge_one(claim: Claim, check: Check[TableT], table: TableT, scale: Scale, 
         verdict = check(claim, table)
     except (KeyError, ValueError, ZeroDivisionError) as error:
         # Failed runs leave holes in the table; a claim that needs them is open, the others are not.
-        return judge(
-            claim, holds=None, measured={}, evidence=f"Runs are missing that this claim needs ({error!r})."
-        )
+        return judge(claim, holds=None, measured={}, evidence=_missing(error, scale))
     if scale.judges or decided:
         return verdict
     note = f"Measured at the {scale.name} scale, which judges nothing. "
     return judge(claim, holds=None, measured=verdict.measured, evidence=note + verdict.evidence)
+
+
+def _missing(error: Exception, scale: Scale) -> str:
+    """Why a claim is open, in words: which point of the grid has no run."""
+    said = error.args[0] if isinstance(error, KeyError) and error.args else None
+    if isinstance(said, float | int):
+        said = f"the point {said:g}"
+    elif isinstance(said, tuple):
+        said = ", ".join(str(part) for part in said)
+    which = f" (nothing for {said})" if said not in (None, "") else ""
+    return f"Runs that this claim needs failed, or are not part of the {scale.name} scale{which}."
 
 
 def write_results(outcome: Outcome[ScaleT, TableT], out: Path) -> list[Path]:
@@ -172,14 +181,36 @@ def write_results(outcome: Outcome[ScaleT, TableT], out: Path) -> list[Path]:
     return [runs, metrics, claims]
 
 
+Finding = Callable[[TableT], str]
+"""What a study found, in a sentence with its main numbers; KeyError where they were not measured."""
+
+
+def summary(
+    outcome: Outcome[ScaleT, TableT],
+    finding: Finding[TableT],
+    runs: str = "simulated runs",
+    over: str = "seeds",
+) -> str:
+    """The paragraph that opens a report: what was found, what holds, what was run, and what the bars are."""
+    try:
+        found = finding(outcome.table) + " "
+    except (KeyError, ValueError, ZeroDivisionError):
+        found = ""  # its runs failed, or are not part of this scale
+    return found + tally(outcome, runs, over)
+
+
 def tally(outcome: Outcome[ScaleT, TableT], runs: str = "simulated runs", over: str = "seeds") -> str:
-    """The sentence that opens a report: what was run, what holds, and what the bars are."""
+    """What holds, what was run, and what the bars are if there are any."""
     counts = {
         name: sum(verdict.verdict == name for verdict in outcome.verdicts)
         for name in ("holds", "differs", "not yet")
     }
+    differing = [verdict.id for verdict in outcome.verdicts if verdict.verdict == "differs"]
+    said = f"{counts['holds']} hold, {counts['differs']} differ"
+    said += f" ({', '.join(differing)})" if differing else ""
+    several = f"Bars are 95% Student-t intervals over {over}."
+    alone = "With one seed a point nothing can be said about intervals, so there are none."
     return (
-        f"{outcome.distinct_runs} {runs}, {outcome.failed} failed. Of {len(outcome.verdicts)} claims "
-        f"{counts['holds']} hold, {counts['differs']} differ and {counts['not yet']} are not judged yet. "
-        f"Bars are 95% Student-t intervals over {over}."
+        f"Of {len(outcome.verdicts)} claims {said} and {counts['not yet']} are not judged yet. "
+        f"{outcome.distinct_runs} {runs}, {outcome.failed} failed. {several if outcome.seeds > 1 else alone}"
     )

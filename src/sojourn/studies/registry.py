@@ -3,7 +3,7 @@
 A new study is a package with the same parts and a row here; `sojourn reproduce` knows nothing else of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from sojourn.studies.manet import parameters as manet_parameters
 from sojourn.studies.manet import presentation as manet_presentation
 from sojourn.studies.manet import runs as manet_runs
 from sojourn.studies.manet import study as manet_study
-from sojourn.studies.publisher_mobility import measures, parameters, presentation, study
+from sojourn.studies.publisher_mobility import figures, measures, parameters, presentation, study
 from sojourn.studies.runner import Simulate
 
 
@@ -41,11 +41,15 @@ class Study(NamedTuple):
     charts: Callable[[Any], list[tuple[Any, Any]]]
     summary: Callable[[Any], str]
     facts: Callable[[Any], list[tuple[str, str]]]
+    figures: Sequence[Any]
+    """Every figure of the study, whether an outcome has points for it or not."""
     write_results: Callable[[Any, Path], list[Path]] = write_results
     simulate_traced: str | None = None
     """Where the function is that keeps traces, as module:name; imported only when it is wanted."""
     tables: Callable[[Any], list[Any]] = lambda _outcome: []
     """The report's tables, beyond claims and figures."""
+    over: str = "seeds"
+    """What intervals are over."""
 
 
 STUDIES = {
@@ -62,6 +66,7 @@ STUDIES = {
         charts=presentation.charts,
         summary=presentation.summary,
         facts=presentation.facts,
+        figures=figures.FIGURES,
         simulate_traced="sojourn.studies.publisher_mobility.traced:simulate_traced",
     ),
     handoff_study.NAME: Study(
@@ -77,6 +82,7 @@ STUDIES = {
         charts=handoff_presentation.charts,
         summary=handoff_presentation.summary,
         facts=handoff_presentation.facts,
+        figures=handoff_presentation.FIGURES,
         simulate_traced="sojourn.studies.handoff.traced:simulate_traced",
     ),
     adhoc_study.NAME: Study(
@@ -91,6 +97,8 @@ STUDIES = {
         charts=adhoc_presentation.charts,
         summary=adhoc_presentation.summary,
         facts=adhoc_presentation.facts,
+        figures=adhoc_presentation.FIGURES,
+        over="layouts",
     ),
     architectures_study.NAME: Study(
         name=architectures_study.NAME,
@@ -104,6 +112,7 @@ STUDIES = {
         charts=architectures_presentation.charts,
         summary=architectures_presentation.summary,
         facts=architectures_presentation.facts,
+        figures=architectures_presentation.FIGURES,
         simulate_traced="sojourn.studies.architectures.traced:simulate_traced",
         tables=architectures_presentation.tables,
     ),
@@ -117,6 +126,7 @@ STUDIES = {
         charts=manet_presentation.charts,
         summary=manet_presentation.summary,
         facts=manet_presentation.facts,
+        figures=manet_presentation.FIGURES,
         simulate_traced="sojourn.studies.manet.traced:simulate_traced",
     ),
 }

@@ -15,6 +15,8 @@ NEAR = 0.05
 
 COLUMNS = (
     "situation",
+    "if one server bears the load",
+    "if it does not",
     "brokers",
     "subscriptions",
     "an event matches, of them",
@@ -26,8 +28,6 @@ COLUMNS = (
     "bytes between brokers: broadcast / multicast",
     "busiest broker's comparisons: broadcast / multicast",
     "most subscriptions known: broadcast / multicast",
-    "if one server bears the load",
-    "if it does not",
 )
 
 
@@ -81,6 +81,8 @@ def _row(measured: Measured) -> list[str]:
 
     return [
         situation.name,
+        one_server(measured),
+        several_servers(measured),
         str(situation.brokers),
         str(situation.subscriptions),
         f"{of('central', 'match_share'):.1%}",
@@ -92,8 +94,6 @@ def _row(measured: Measured) -> list[str]:
         pair("broker_bytes"),
         pair("busiest_compared"),
         pair("entries_max"),
-        one_server(measured),
-        several_servers(measured),
     ]
 
 

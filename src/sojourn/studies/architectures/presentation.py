@@ -8,7 +8,9 @@ from sojourn.report.page import DataTable
 from sojourn.studies import base
 from sojourn.studies.architectures import advice, checks, figures, parameters
 from sojourn.studies.architectures.figures import Figure
+from sojourn.studies.architectures.quenching import break_even, ratios
 from sojourn.studies.architectures.study import Outcome
+from sojourn.studies.architectures.table import Table
 
 TITLE = "Central, quenched, broadcast, multicast, replicated (paper 003)"
 
@@ -66,8 +68,30 @@ NOTE = (
 
 
 def summary(outcome: Outcome) -> str:
-    """One sentence on what was found."""
-    return base.tally(outcome, runs="tasks")
+    """What was found, and how much of the paper holds."""
+    return base.summary(outcome, finding, runs="tasks")
+
+
+def finding(table: Table) -> str:
+    """When quenching pays, and what multicast saves."""
+    churns = table.churns()
+    shares = {churn: break_even(ratios(table, churn, "eager")) for churn in (churns[0], churns[-1])}
+    said = [_from_share(share) for share in shares.values()]
+    broad = table.line("brokers", "broadcast", "event_hops")
+    pruned = table.line("brokers", "multicast", "event_hops")
+    most = max(set(broad) & set(pruned))
+    return (
+        f"Sources that keep back what nobody wants save bytes {said[0]} while subscriptions hardly change "
+        f"({churns[0]:g} changes an event), and {said[1]} when they change often ({churns[-1]:g}). With "
+        f"{most:g} brokers multicast sends an event over {pruned[most]:.1f} links, broadcast over "
+        f"{broad[most]:.1f}."
+    )
+
+
+def _from_share(share: float) -> str:
+    if share > 1:
+        return "never"
+    return f"from {share:.0%} of unwanted events on" if share > 0 else "whatever the share of unwanted events"
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:

@@ -5,7 +5,9 @@ import plotly.graph_objects as go
 from sojourn.studies import base
 from sojourn.studies.handoff import figures, figures_beyond, parameters
 from sojourn.studies.handoff.figures import Figure
+from sojourn.studies.handoff.paper import SCHEMES
 from sojourn.studies.handoff.study import Outcome
+from sojourn.studies.means import Table
 
 TITLE = "Subscribers that roam: durable, reactive and pro-active hand-off (paper 001)"
 
@@ -48,14 +50,37 @@ def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
     for figure in FIGURES:
         try:
             found.append((figure, figure.draw(outcome.table)))
-        except KeyError:
+        except (KeyError, ValueError):
             continue  # not run at this scale, or its runs failed; the claims that need them say so
     return found
 
 
 def summary(outcome: Outcome) -> str:
-    """One sentence on what was found."""
-    return base.tally(outcome)
+    """What was found, and how much of the paper holds."""
+    return base.summary(outcome, finding)
+
+
+def finding(table: Table) -> str:
+    """The three schemes at the largest population that all of them ran with."""
+    lines = {
+        (scheme, measure): table.points("tables", scheme, "RND", measure)
+        for scheme in SCHEMES
+        for measure in ("throughput", "loss_percent", "handoff p50")
+    }
+    most = max(set.intersection(*(set(points) for points in lines.values())))
+    said = {}
+    for scheme in SCHEMES:
+        throughput, lost, half = (
+            lines[scheme, measure][most] for measure in ("throughput", "loss_percent", "handoff p50")
+        )
+        said[scheme] = (
+            f"{throughput:,.0f} messages a second, {lost:.2g}% lost, half of all hand-offs within "
+            f"{half / 1000:.2g} s"
+        )
+    return (
+        f"With {most:g} subscribers that roam at random, pro-active hand-off gives {said['proactive']}; "
+        f"reactive {said['reactive']}; durable subscriptions {said['durable']}."
+    )
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:

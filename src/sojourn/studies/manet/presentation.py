@@ -10,6 +10,7 @@ from sojourn.studies.manet import figures, parameters, picture
 from sojourn.studies.manet.figures import Figure
 from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, OURS, SCENARIOS
 from sojourn.studies.manet.study import Outcome
+from sojourn.studies.manet.table import Table
 
 TITLE = "Publish/subscribe without infrastructure at speed (paper 004)"
 
@@ -42,14 +43,28 @@ def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
     for figure in FIGURES:
         try:
             found.append((figure, figure.draw(outcome.table)))
-        except KeyError:
+        except (KeyError, ValueError):
             continue  # its runs failed; the claims that need them say so
     return found
 
 
 def summary(outcome: Outcome) -> str:
-    """One sentence on what was found."""
-    return base.tally(outcome)
+    """What was found, and how much of the paper holds."""
+    return base.summary(outcome, finding)
+
+
+def finding(table: Table) -> str:
+    """Which of the paper's six schemes delivers most, and what ours adds."""
+    said = []
+    for scenario in SCENARIOS:
+        shares = {name: table.mean(scenario, name, "delivery_ratio") for name in (*parameters.SIX, OURS)}
+        best = max(parameters.SIX, key=lambda name: shares[name])
+        worst = min(parameters.SIX, key=lambda name: shares[name])
+        said.append(
+            f"{scenario}: {SCHEMES[best].title} delivers {shares[best]:.0%} of what is due and "
+            f"{SCHEMES[worst].title} {shares[worst]:.0%}; {SCHEMES[OURS].title}, our own, {shares[OURS]:.0%}"
+        )
+    return f"As means over speeds, {'; '.join(said)}."
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:

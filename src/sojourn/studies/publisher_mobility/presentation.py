@@ -3,8 +3,10 @@
 import plotly.graph_objects as go
 
 from sojourn.studies import base
+from sojourn.studies.means import Table
 from sojourn.studies.publisher_mobility import parameters
 from sojourn.studies.publisher_mobility.figures import FIGURES, Figure, draw
+from sojourn.studies.publisher_mobility.grid import FOUR
 from sojourn.studies.publisher_mobility.study import Outcome
 
 REBUILDING = (
@@ -21,8 +23,24 @@ def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
 
 
 def summary(outcome: Outcome) -> str:
-    """One sentence on what was found."""
-    return base.tally(outcome)
+    """What was found, and how much of the paper holds."""
+    return base.summary(outcome, finding)
+
+
+def finding(table: Table) -> str:
+    """What the protocols cost with the most publishers that all of them ran with."""
+    lines = {name: table.points("publishers", name, "none", "messages_per_min") for name in FOUR}
+    most = max(set.intersection(*(set(points) for points in lines.values())))
+    standard = lines["standard"][most]
+    others = ", ".join(
+        f"{name} {points[most]:,.0f} ({points[most] / standard:.0%} of that)"
+        for name, points in lines.items()
+        if name != "standard"
+    )
+    return (
+        f"With {most:g} publishers on the move, rebuilding trees the standard way costs {standard:,.0f} "
+        f"control messages a minute; {others}."
+    )
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:
