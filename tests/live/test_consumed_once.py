@@ -111,3 +111,31 @@ def test_what_is_stored_comes_once_to_a_client_that_was_gone_when_its_session_ca
     back = hall.visit(1, "reader", lasts_s=600, receive_max=window)
     hall.settle()
     assert back.got == [b"1", b"2", b"3"]
+
+
+def test_a_retained_copy_says_nothing_about_earlier_events_of_its_publisher() -> None:
+    """A client answers a copy that it was sent for a new subscription, before what is stored for it comes."""
+    hall = Hall(line(2, scheme="reactive"))
+    writer = hall.visit(0, "writer", lasts_s=60)
+    got: list[bytes] = []
+    reader = Slow(hall, 0, got)
+    reader.subscribe("news")
+    reader.lose()
+    _publish(hall, writer, b"earlier", QoS.AT_LEAST_ONCE)
+    hall.now += 0.01
+    writer.publish("last", b"retained", retain=True)
+    hall.settle()
+    hall.now += 0.01
+    away = Visitor(hall.desks[1], got)
+    away.send(ConnectPacket("reader", session_expiry_interval=600, keep_alive=0, clean_start=False))
+    hall.carry("B2", "B1")
+    hall.carry("B1", "B2")  # the session; what is stored has not been asked for yet
+    away.send = lambda packet: None if isinstance(packet, PubAckPacket) else Visitor.send(away, packet)  # type: ignore[method-assign]
+    away.ask("last")
+    assert got == [b"retained"]
+    away.lose()
+    again = Visitor(hall.desks[1], got)
+    again.send(ConnectPacket("reader", session_expiry_interval=600, keep_alive=0, clean_start=False))
+    assert got == [b"retained", b"retained"]
+    hall.settle()
+    assert got == [b"retained", b"retained", b"earlier"]

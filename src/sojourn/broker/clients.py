@@ -35,7 +35,7 @@ from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.session import Session
+from sojourn.mqtt.session import Delivery, Session
 from sojourn.routing.effects import Dropped, Effects
 
 NOBODY = 0
@@ -96,8 +96,8 @@ class Clients:
             if effects.settled:  # before changes: a client may answer and leave in one breath
                 settled = effects.settled[:]
                 effects.settled.clear()
-                for session, message, why_not in settled:
-                    self._settled(session, message, why_not, now)
+                for session, delivery, why_not in settled:
+                    self._settled(session, delivery, why_not, now)
             if effects.changes:
                 changes = effects.changes[:]
                 effects.changes.clear()
@@ -146,7 +146,7 @@ class Clients:
         wanted = roamer.held = self._interests_of(session, roamer)
         # What is in flight is sent again by the session core itself, so it is outstanding from the start.
         for delivery in session.inflight.values():
-            if delivery is not None:
+            if delivery is not None and not delivery.kept:
                 roamer.note(delivery.message, settled=False)
         self.tell(
             facts.SubscriberArrived(
@@ -214,7 +214,7 @@ class Clients:
         session = self.core.state.sessions.get(self.names.client_name(client))
         if session is None or not roamer.roams:
             return
-        found = [one.message for one in session.inflight.values() if one is not None]
+        found = [one.message for one in session.inflight.values() if one is not None and not one.kept]
         taken = {(message.source, message.sequence) for message in found}
         for source, last in list(roamer.safe_with(taken)):
             self.tell(facts.Consumed(client, source, last), now)
@@ -269,14 +269,15 @@ class Clients:
         if qos <= 0:
             self._advance(client, roamer, message.source, now)
 
-    def _settled(self, session: Session, message: Message, why_not: str, now: float) -> None:
+    def _settled(self, session: Session, delivery: Delivery, why_not: str, now: float) -> None:
+        message = delivery.message
         if self.traces and why_not:
             self._note("dropped", session.client_id, message, why_not, now)
         elif self.traces:
             self._note("delivered", session.client_id, message, now)
         client = self.names.client_number(session.client_id)
         roamer = self.roamers.get(client)
-        if roamer is not None:
+        if roamer is not None and not delivery.kept:
             roamer.acknowledge(message)
             self._advance(client, roamer, message.source, now)
 

@@ -87,7 +87,7 @@ SESSIONS = (
         ),
         rebuilt="attributes event _plain _forms",
     ),
-    Record("delivery", Delivery, fields("qos retain", message=REF, identifiers=TUPLE)),
+    Record("delivery", Delivery, fields("qos retain kept", message=REF, identifiers=TUPLE)),
     Record("will", Will, fields("delay_s", message=REF)),
     Record(
         "permissions",

@@ -13,10 +13,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from sojourn.cli.check_live_telling import Telling, show_failure, tell_campaign
+from sojourn.cli.check_live_telling import Telling, show_failure, tell_campaign, tell_hunt
 from sojourn.errors import SojournError
 from sojourn.sim.live_check.campaign import Campaign, code_digest
 from sojourn.sim.live_check.check import Found, check, run
+from sojourn.sim.live_check.mutation_run import Hunt, run_task
 from sojourn.sim.live_check.mutations import broken
 from sojourn.sim.live_check.running import ran
 from sojourn.sim.live_check.script import FAULTS, Script, Spec
@@ -77,6 +78,12 @@ def live(  # noqa: PLR0913 - one for each option
         str | None,
         typer.Option("--broken", help="Break the brokers by a known mistake, to see that it is found."),
     ] = None,
+    mutations: Annotated[
+        bool,
+        typer.Option(
+            "--mutations", help="Break the brokers by every known mistake, and say which is found when."
+        ),
+    ] = False,
 ) -> None:
     """Let clients publish, subscribe and roam over brokers that are killed, cut off, and lose what they know.
 
@@ -87,11 +94,16 @@ def live(  # noqa: PLR0913 - one for each option
     failure is cut down to its few necessary steps, with the command that repeats it. A seed takes a few
     seconds of processor time.
     """
-    if state is not None and broken_by is not None:
-        raise CheckError("--state keeps what whole brokers did: leave out --broken, or --state.")
+    if state is not None and (broken_by is not None or mutations):
+        raise CheckError(
+            "--state keeps what whole brokers did: leave out --broken and --mutations, or --state."
+        )
     spec = Spec(
         seed=first_seed, seconds=seconds, brokers=brokers, faults=faults_of(faults), restless=restless
     )
+    if mutations:
+        _hunt(spec, seeds or SEEDS_DEFAULT, jobs or _jobs(seeds))
+        return
     campaign = Campaign(spec, code_digest(), file=state)
     if seeds is None and hand_offs is None:
         seeds = SEEDS_DEFAULT
@@ -147,6 +159,19 @@ def _run_all(
             if world.found.failure is not None and stops:
                 return world.found
     return None
+
+
+def _hunt(spec: Spec, seeds: int, jobs: int) -> None:
+    """Look for every known mistake; one that is not found is a failure of the check itself."""
+    console = Console(stderr=True, highlight=False)
+    hunt = Hunt([replace(spec, seed=spec.seed + place) for place in range(seeds)])
+    with console.status("looking for mistakes") as status, ran(run_task, hunt.tasks(), jobs) as worlds:
+        for world in worlds:
+            hunt.took(world.found)
+            left = sum(place is None for _, place, _ in hunt.rows())
+            status.update(f"seed {world.found[1].spec.seed}, {left} mistakes not found yet")
+    if not tell_hunt(hunt):
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _jobs(seeds: int | None) -> int:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from sojourn.sim.live_check.campaign import HAND_OFFS, Campaign, Part
 from sojourn.sim.live_check.check import Found
+from sojourn.sim.live_check.mutation_run import Hunt
 from sojourn.sim.live_check.running import Ran
 
 STEPS_SHOWN_MAX = 60
@@ -76,7 +77,7 @@ class Telling:
     ) -> None:
         self._bar.stop()
 
-    def took(self, world: Ran) -> None:
+    def took(self, world: Ran[Found]) -> None:
         """Note a world that ended."""
         if world.found.failure is not None:
             self.say(f"Seed {world.found.spec.seed} failed: {world.found.failure}")
@@ -152,6 +153,20 @@ def tell_campaign(campaign: Campaign, unit: str = HAND_OFFS) -> None:
     typer.echo(f"{start}{len(campaign.failures)} seeds failed.")
     for failure in campaign.failures:
         typer.echo(f"seed {failure.seed}: {failure.failure}\n  {failure.command}")
+
+
+def tell_hunt(hunt: Hunt) -> bool:
+    """Say which mistakes were found, and after how many seeds; return whether all were."""
+    rows = list(hunt.rows())
+    width = max(len(name) for name, _, _ in rows)
+    for name, place, text in rows:
+        found = f"found after {place:>3} seeds  {text}" if place is not None else "not found"
+        typer.echo(f"{name:<{width}}  {found}")
+    for seed in sorted(hunt.failed_whole):
+        typer.echo(f"Seed {seed} does not count: whole brokers fail it too.")
+    missing = [name for name, place, _ in rows if place is None]
+    typer.echo(f"{len(rows) - len(missing)} of {len(rows)} mistakes found in {len(hunt.specs)} seeds.")
+    return not missing
 
 
 def _part_text(part: Part, unit: str) -> str:

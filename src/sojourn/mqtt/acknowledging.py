@@ -49,7 +49,7 @@ class Acknowledger:
             session.inflight_bytes -= size
             self.shared.inflight_bytes -= size
             if self.effects.collects:
-                self.effects.settled.append((session, message, ""))
+                self.effects.settled.append((session, delivery, ""))
         elif number in session.inflight:
             raise protocol_error("A message of QoS 2 is answered by PUBREC, and its PUBREL by PUBCOMP.")
         else:
@@ -69,7 +69,7 @@ class Acknowledger:
             session.inflight_bytes -= delivery.message.size
             self.shared.inflight_bytes -= delivery.message.size
             if self.effects.collects:
-                self.effects.settled.append((session, delivery.message, ""))
+                self.effects.settled.append((session, delivery, ""))
         if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):
             del session.inflight[number]
             return

@@ -371,7 +371,7 @@ class Deliverer:
         """Be done with a message that its client is not sent; return the bytes that were written, none."""
         self.shared.counters.dropped[reason] += 1
         if delivery.qos and self.shared.effects.collects:
-            self.shared.effects.settled.append((session, delivery.message, reason))
+            self.shared.effects.settled.append((session, delivery, reason))
         return 0
 
     def write(self, connection: Connection, packet: bytes) -> None:

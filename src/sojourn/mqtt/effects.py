@@ -9,7 +9,7 @@ from mqtt5 import ConnectPacket
 
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.session import Session, Subscription
+from sojourn.mqtt.session import Delivery, Session, Subscription
 
 
 class Turn(IntEnum):
@@ -92,7 +92,7 @@ class Effects:
         journal does not hold: it must tell of it, too."""
         self.published: list[Message] = []
         """What local clients published, to be routed and delivered."""
-        self.settled: list[tuple[Session, Message, str]] = []
+        self.settled: list[tuple[Session, Delivery, str]] = []
         """Messages of QoS 1 and 2 that clients have acknowledged, or will never be sent, and why not."""
         self.subacks: list[SubAckDue] = []
         """Answers to SUBSCRIBEs where somebody routes, who knows when a subscription is in force elsewhere.

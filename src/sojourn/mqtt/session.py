@@ -25,6 +25,9 @@ class Delivery(NamedTuple):
     qos: int
     retain: bool = False
     identifiers: tuple[int, ...] = ()
+    kept: bool = False
+    """Whether it is a copy of a retained event, sent for a new subscription: who has it need not have what
+    its publisher sent before, nor the event itself where that is on its way too."""
 
 
 class Subscription:

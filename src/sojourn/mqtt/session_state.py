@@ -66,6 +66,7 @@ class DeliveryState(msgspec.Struct, frozen=True, array_like=True):
     identifiers: tuple[int, ...] = ()
     packet_id: int = 0
     """0 for one that waits and was not sent yet."""
+    kept: bool = False
 
 
 class WillState(msgspec.Struct, frozen=True, array_like=True):
@@ -179,7 +180,7 @@ def session_state(session: Session, now: float, will_left_s: float | None) -> Se
 
 def _delivery_state(delivery: Delivery, number: int, position: Callable[[Message], int]) -> DeliveryState:
     return DeliveryState(
-        position(delivery.message), delivery.qos, delivery.retain, delivery.identifiers, number
+        position(delivery.message), delivery.qos, delivery.retain, delivery.identifiers, number, delivery.kept
     )
 
 
@@ -233,12 +234,16 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
             session.inflight[sent.packet_id] = None
             continue
         message = messages[sent.message]
-        session.inflight[sent.packet_id] = Delivery(message, sent.qos, sent.retain, sent.identifiers)
+        session.inflight[sent.packet_id] = Delivery(
+            message, sent.qos, sent.retain, sent.identifiers, sent.kept
+        )
         session.inflight_bytes += message.size
         subscriber.shared.inflight_bytes += message.size
     for waiting in state.queue:
         message = messages[waiting.message]
-        session.queue.append(Delivery(message, waiting.qos, waiting.retain, waiting.identifiers))
+        session.queue.append(
+            Delivery(message, waiting.qos, waiting.retain, waiting.identifiers, waiting.kept)
+        )
         session.queued_bytes += message.size
         subscriber.shared.queued_bytes += message.size
     session.received.update(state.received)

@@ -257,5 +257,7 @@ class Subscriber:
                 continue
             if self.deliverer.permits(message, session):
                 qos = min(message.qos, subscription.qos)
-                found.append(Delivery(message, qos, retain=True, identifiers=subscription.identifiers))
+                found.append(
+                    Delivery(message, qos, retain=True, identifiers=subscription.identifiers, kept=True)
+                )
         self.deliverer.hand_all(session, found, now)

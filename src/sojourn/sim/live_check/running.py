@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from sojourn.sim.live_check.check import Found
-from sojourn.sim.live_check.script import Spec
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 AHEAD = 2
 """How many worlds a process has been given at the most: the one that it runs, and the next."""
@@ -22,28 +22,28 @@ ORPHANED_S = 2.0
 """How soon a process ends whose parent was killed."""
 
 
-class Ran(NamedTuple):
+class Ran(NamedTuple, Generic[Result]):
     """A world that was run."""
 
-    found: Found
+    found: Result
     processor_s: float
 
 
 @contextmanager
-def ran(job: Callable[[Spec], Found], specs: Iterator[Spec], jobs: int) -> Iterator[Iterator[Ran]]:
+def ran(job: Callable[[Task], Result], tasks: Iterator[Task], jobs: int) -> Iterator[Iterator[Ran[Result]]]:
     """Run worlds, each as soon as there is a process for it; yield what came of them, as they end.
 
     Nothing is begun before it is asked for; when the reader has enough or fails, what is under way is
     given up.
     """
     if jobs == 1:
-        yield (_timed(job, spec) for spec in specs)
+        yield (_timed(job, task) for task in tasks)
         return
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, _prepare, (os.getpid(),))
     try:
-        yield _as_they_end(pool, job, specs, jobs * AHEAD)
+        yield _as_they_end(pool, job, tasks, jobs * AHEAD)
     finally:
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
@@ -51,19 +51,19 @@ def ran(job: Callable[[Spec], Found], specs: Iterator[Spec], jobs: int) -> Itera
 
 
 def _as_they_end(
-    pool: ProcessPoolExecutor, job: Callable[[Spec], Found], specs: Iterator[Spec], ahead: int
-) -> Iterator[Ran]:
-    under_way: set[Future[Ran]] = {pool.submit(_timed, job, spec) for spec in islice(specs, ahead)}
+    pool: ProcessPoolExecutor, job: Callable[[Task], Result], tasks: Iterator[Task], ahead: int
+) -> Iterator[Ran[Result]]:
+    under_way: set[Future[Ran[Result]]] = {pool.submit(_timed, job, task) for task in islice(tasks, ahead)}
     while under_way:
         ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
         for one in ended:
             yield one.result()
-        under_way |= {pool.submit(_timed, job, spec) for spec in islice(specs, len(ended))}
+        under_way |= {pool.submit(_timed, job, task) for task in islice(tasks, len(ended))}
 
 
-def _timed(job: Callable[[Spec], Found], spec: Spec) -> Ran:
+def _timed(job: Callable[[Task], Result], task: Task) -> Ran[Result]:
     began_s = time.process_time()
-    found = job(spec)
+    found = job(task)
     return Ran(found, time.process_time() - began_s)
 
 
