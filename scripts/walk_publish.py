@@ -2,7 +2,8 @@
 
 Two linked brokers with stores run in this process; a plain client subscribes at the second and another
 publishes one event of QoS 1 at the first. Every call of a function of the package is counted from the moment
-the event is sent until the subscriber has it and the publisher its answer.
+the event is sent until the subscriber has it and the publisher its answer. The shortest of a few such walks
+counts: now and then a timer of a broker falls into one.
 
     python scripts/walk_publish.py [--calls]
 """
@@ -25,6 +26,7 @@ from sojourn.live.brokers.server import Server
 from sojourn.live.config import BrokerConfig, Config, NetworkConfig
 from sojourn.live.links.secret import SECRET_NAME, write_secret
 
+WALKS = 5
 PACKAGE = str(Path(sojourn.__file__).parent)
 
 
@@ -39,6 +41,11 @@ class Walk:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(PACKAGE):
             self.calls.append((code.co_filename.removeprefix(PACKAGE + "/"), code.co_qualname))
+
+    @property
+    def files(self) -> set[str]:
+        """The files that it passes."""
+        return {file for file, _ in self.calls}
 
     @property
     def changes(self) -> int:
@@ -111,20 +118,22 @@ async def walk(folder: Path) -> Walk:
         mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news/#", max_qos=mqtt5.QoS.AT_LEAST_ONCE)])
     )
     await reader.next(mqtt5.SubAckPacket)
-    found = Walk()
-    for is_counted in (False, True):  # the first finds caches cold and the links just begun
-        await asyncio.sleep(0.5)
-        sys.setprofile(found if is_counted else None)
+    walks = []
+    for _ in range(WALKS):  # the first finds caches cold and the links just begun
+        await asyncio.sleep(0.3)
+        found = Walk()
+        sys.setprofile(found)
         await writer.send(event)
         await writer.next(mqtt5.PubAckPacket)
         got = await reader.next(mqtt5.PublishPacket)
         sys.setprofile(None)
+        walks.append(found)
         await reader.send(mqtt5.PubAckPacket(got.packet_id))
     for client in (reader, writer):
         client.close()
     for server in servers:
         await server.stop()
-    return found
+    return min(walks, key=lambda one: len(one.calls))
 
 
 def main() -> None:
@@ -137,8 +146,7 @@ def main() -> None:
     if chosen.calls:
         for file, name in found.calls:
             print(f"{file:40} {name}")
-    files = {file for file, _ in found.calls}
-    print(f"{len(files)} files, {len(found.calls)} calls, {found.changes} changes of file")
+    print(f"{len(found.files)} files, {len(found.calls)} calls, {found.changes} changes of file")
 
 
 if __name__ == "__main__":

@@ -342,7 +342,8 @@ def test_nobody_waits_for_an_answer_after_a_restart() -> None:
     desk.keep()
     broker = desk.revived("another life")
     assert broker.network is not None
-    assert not broker.network.has_unsettled
+    assert not broker.network.pressure.held
+    assert not broker.network.confirming.waiting
     assert broker.network.confirming.next_moment() is None
     turn = broker.turn(hall.now)
     assert (turn.writes, turn.releases) == ([], [])
@@ -353,13 +354,13 @@ def test_frames_that_wait_because_a_link_is_full_are_part_of_a_state() -> None:
     hall = Hall(THREE)
     desk = hall.by_name["B2"]
     pressure = desk.network.pressure
-    pressure._frames["B1"] = deque([(Position(3), b"one"), (Position(3, 1), b"two")])
+    pressure.frames["B1"] = deque([(Position(3), b"one"), (Position(3, 1), b"two")])
     pressure._spoken_of[2, "writer"] = 5.0
     pressure.held[4] = 0.0
     snapshot = Snapshot.read(desk.broker.snapshot())
     again = LiveBroker(snapshot.settings, "life", remembers=True)
     load_state(snapshot.state, again.core, again.network)
     assert again.network is not None
-    assert again.network.pressure._frames == pressure._frames
+    assert again.network.pressure.frames == pressure.frames
     assert again.network.pressure._spoken_of == pressure._spoken_of
     assert again.network.pressure.held == pressure.held

@@ -41,7 +41,7 @@ def snapshot() -> bytes:
 
 def entry(fact: facts.Remembered) -> bytes:
     """A line of a journal."""
-    return facts.write_entry(fact, 5.0, 7)
+    return facts.write_entry((5.0, 7, fact))
 
 
 STARTED = entry(facts.Started("life", Settings(name="B1", brokers=("B1",))))

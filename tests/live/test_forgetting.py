@@ -62,7 +62,7 @@ def books(desk: Desk) -> dict[str, int]:
     found["index"] = len(matcher._index)
     found["range attributes"] = len(matcher._index._encoder.attributes)
     # Reminders and timers may wait for their time; routes by topic, and what covers an interest, are caches.
-    caches = ("_routes", "_above")
+    caches = (" routes", "_above", " _plain", " by_topic", " _towards")
     return {name: size for name, size in found.items() if size is not None and not name.endswith(caches)}
 
 

@@ -107,7 +107,7 @@ def test_frames_survive_connections_that_are_cut() -> None:
             two.put(b"two %d" % number)
             if draw.random() < 0.03:
                 side = draw.choice([one, two])
-                for connection in list(side.links._connections.values()):
+                for connection in list(side.links.connections.values()):
                     connection.abort()
             await asyncio.sleep(0.001)
         await settled(one, two)
@@ -146,13 +146,13 @@ def test_a_new_connection_takes_the_place_of_an_old_one() -> None:
     async def scenario() -> None:
         one, two, address = await two_sides()
         await until(lambda: two.channel.open)
-        (old,) = two.links._connections.values()
+        (old,) = two.links.connections.values()
         again = Side("B1", "B2", {"B2": address})
         again.channel = one.channel
         await again.links.start(None)
         await until(old.ended.done)
         await until(lambda: two.channel.open)
-        assert [*two.links._connections.values()] != [old]
+        assert [*two.links.connections.values()] != [old]
         for side in (one, again, two):
             await side.links.stop()
 

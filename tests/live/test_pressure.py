@@ -193,7 +193,7 @@ def test_over_sockets_a_publisher_waits_until_the_far_side_takes_events_in(qos: 
             Client(url(config, 0), client_id="source") as source,
         ):
             await reader.subscribe()
-            (connection,) = nodes[1].links._connections.values()
+            (connection,) = nodes[1].links.connections.values()
             assert connection._transport is not None
             connection._transport.pause_reading()
 

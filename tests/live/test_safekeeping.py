@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ class Disk:
         """Take a line."""
         self.pending.append(entry)
 
-    def commit(self) -> None:
+    def commit(self, entries: Sequence[bytes] = ()) -> None:
         """Write the lines; without room there is only the reserve."""
+        self.pending += entries
         if self.is_full and self.has_reserve:
             raise JournalError("There is no room.")
         self.written += self.pending
@@ -182,7 +184,7 @@ def test_a_broker_that_was_stopped_knows_it_afterwards(tmp_path: Path) -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         node = Node(config, "B1", loop)
-        node.received(Wire(node).number, hello.write())
+        node.tell(facts.ClientSent(Wire(node).number, hello.write()))
         await node.stop()
         again = Node(config, "B1", loop)
         session = again.core.state.sessions["client"]
@@ -205,8 +207,8 @@ def test_a_topic_of_many_levels_and_other_limits_stop_no_restart(tmp_path: Path)
         loop = asyncio.get_running_loop()
         node = Node(Config(brokers=[broker]), "B1", loop)
         number = Wire(node).number
-        node.received(number, hello.write())
-        node.received(number, event.write())
+        node.tell(facts.ClientSent(number, hello.write()))
+        node.tell(facts.ClientSent(number, event.write()))
         await node.stop()
         for sessions_max in (10, 20):
             again = Node(Config(brokers=[broker], limits=Limits(sessions_max=sessions_max)), "B1", loop)
@@ -230,9 +232,9 @@ def test_a_snapshot_is_taken_between_two_turns(tmp_path: Path) -> None:
         node = Node(config, "B1", loop)
         assert node.keeper is not None
         number = Wire(node).number
-        node.received(number, hello.write())
+        node.tell(facts.ClientSent(number, hello.write()))
         node.keeper.look_again_s = node.now()
-        node.received(number, event.write())
+        node.tell(facts.ClientSent(number, event.write()))
         node._look()
         node.flush()
         node.keeper.journal.close()
@@ -273,5 +275,5 @@ def test_a_broker_that_cannot_make_anything_safe_is_to_end() -> None:
     assert received(kept.again()) == 1
 
 
-def _no_room() -> None:
+def _no_room(entries: Sequence[bytes] = ()) -> None:
     raise JournalError("There is no room.")

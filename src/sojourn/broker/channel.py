@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -171,11 +170,6 @@ class Channel:
         return self.queued >= self.queue_bytes
 
     @property
-    def overfull(self) -> bool:
-        """Whether those who fill the queue were asked to pause and did not, or are too many."""
-        return self.queued >= OVERFULL * self.queue_bytes
-
-    @property
     def waiting(self) -> int:
         """Frames that the peer has not acknowledged."""
         return len(self._out)
@@ -198,7 +192,7 @@ class Channel:
         if len(body) > FRAME_BYTES_MAX:
             raise ChannelError(f"A frame for {self.peer} has {len(body)} bytes, over {FRAME_BYTES_MAX}.")
         if volatile:
-            if self.full:
+            if self.queued >= self.queue_bytes:
                 self.refused += 1
                 return False
             self._pending = Position(self._pending.number, self._pending.rank + 1)
@@ -301,39 +295,39 @@ class Channel:
 
     # In --------------------------------------------------------------------------------------------------
 
-    def arrived(self, data: bytes) -> Iterator[tuple[Position, bytes]]:
+    def arrived(self, data: bytes) -> list[tuple[Position, bytes]]:
         """The new frames in what the connection brought, each with its position; to be taken in, in order.
 
         It stops after a hello: whoever reads decides then whether to go on (`peer_hello`), and calls again.
         """
-        self._buffer = self._buffer + data if self._buffer else data
-        start, available = 0, len(self._buffer)
+        buffer = self._buffer + data if self._buffer else data
+        start, available = 0, len(buffer)
+        frames: list[tuple[Position, bytes]] = []
         try:
             while available - start >= _HEAD.size:
-                length, kind, number, rank = _HEAD.unpack_from(self._buffer, start)
+                length, kind, number, rank = _HEAD.unpack_from(buffer, start)
                 if length > FRAME_BYTES_MAX:
                     raise ChannelError(f"{self.peer} sent a frame of {length} bytes, over {FRAME_BYTES_MAX}.")
-                end = start + _HEAD.size + length
-                if end > available:
+                body_at = start + _HEAD.size
+                if body_at + length > available:
                     break
-                body = self._buffer[start + _HEAD.size : end]
-                start = end
+                start = body_at + length
                 if kind == _HELLO:
-                    self._on_hello(body)
-                    return
+                    self._on_hello(buffer[body_at:start])
+                    break
                 if self._hello is None:
                     raise ChannelError(f"{self.peer} sent a frame before its hello.")
+                position = Position(number, rank)
                 if kind == _ACKNOWLEDGE:
-                    self._on_acknowledged(Position(number, rank))
-                elif kind == _FRAME:
-                    position = Position(number, rank)
-                    if self._is_new(position):
-                        self._arrived = position
-                        yield position, body
-                else:
+                    self._on_acknowledged(position)
+                elif kind != _FRAME:
                     raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
+                elif self._is_new(position):
+                    self._arrived = position
+                    frames.append((position, buffer[body_at:start]))
         finally:
-            self._buffer = self._buffer[start:]
+            self._buffer = buffer[start:]
+        return frames
 
     def _is_new(self, position: Position) -> bool:
         taken = self._arrived
@@ -407,8 +401,10 @@ class Channel:
 
         One that costs a write of its own (not `is_free`) is put off while more are about to come.
         """
+        if self._out and not is_free:
+            return None
         kept = self.kept
-        if kept <= self._noted_to or not (is_free or not self._out):
+        if kept <= self._noted_to:
             return None
         self._noted_to = kept
         return kept

@@ -2,9 +2,9 @@
 
 | what happens | what the core is told |
 | --- | --- |
-| a client published | `ClientPublished`; what comes back as deliveries goes to the sessions |
+| a client published | the event, by the short way; what comes back as deliveries goes to the sessions |
 | it arrived, subscribed | `SubscriberArrived`, `SubscriberChanged` |
-| it acknowledged, left | `Consumed`, `SubscriberLost` |
+| it acknowledged, left | what it consumed, by the short way too; `SubscriberLost` |
 | its session ended | `SubscriberGone` |
 
 A session that ends with its connection does not roam: its subscriptions are made and withdrawn, no more. One
@@ -16,6 +16,7 @@ Not here: where a session is that is not here (`arrivals.py`), and how messages 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
@@ -37,13 +38,13 @@ from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Delivery, Session
 from sojourn.routing.effects import Dropped, Effects
+from sojourn.routing.messages import Kind
+from sojourn.routing.neighbours import LOCAL
 
 NOBODY = 0
 """The client that stands for the broker itself."""
 UNTOLD = "neighbour had not said what it wants"
 """Why an event was not sent to a neighbour that may have wanted it: too much waited for it already."""
-CHANGES_NO_INTERESTS = (facts.ClientPublished, facts.Consumed)
-"""The commonest facts, which leave all subscriptions as they are."""
 
 
 class Clients:
@@ -64,6 +65,8 @@ class Clients:
             scheme=scheme_of(settings),
             flooding=settings.routing.mode == "flooding",
         )
+        self._route = self.broker.receivers[Kind.PUBLISH]
+        self._consumed = self.broker.subscribers.consumed
         self.follows = self.broker.subscribers.scheme.follows
         """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
         self.traces = settings.traces
@@ -72,6 +75,9 @@ class Clients:
         self.roamers: dict[int, Roamer] = {}
         self.giving: set[int] = set()
         """Clients whose session is leaving for another broker at this moment."""
+        self.seen: dict[str, int] = {}
+        """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so
+        one that is not later came before: a neighbour that had forgotten it sends it twice."""
         self.drops: Counter[str] = Counter()
         self.stored_unsure: list[int] = []
         """Numbers of events of QoS 0 that were published here and are stored for somebody: facts to remember,
@@ -195,7 +201,7 @@ class Clients:
 
     def lost(self, client: int, roamer: Roamer, now: float) -> None:
         """Tell the core that a client's connection is gone."""
-        self._leave_to_session(client, roamer, now)
+        self._leave_to_session(client, roamer)
         roamer.arrived = False
         roamer.outstanding.clear()
         if self.traces:
@@ -205,7 +211,7 @@ class Clients:
         if self._advertises(client):
             self.tell(facts.ClientLeft(client), now)
 
-    def _leave_to_session(self, client: int, roamer: Roamer, now: float) -> None:
+    def _leave_to_session(self, client: int, roamer: Roamer) -> None:
         """Report as consumed what was handed over and is done with, or is in the session to be sent again.
 
         Otherwise what came after an event without an answer would be handed over a second time at the next
@@ -217,7 +223,7 @@ class Clients:
         found = [one.message for one in session.inflight.values() if one is not None and not one.kept]
         taken = {(message.source, message.sequence) for message in found}
         for source, last in list(roamer.safe_with(taken)):
-            self.tell(facts.Consumed(client, source, last), now)
+            self._consumed(client, source, last)
 
     def _advertises(self, client: int) -> bool:
         """Whether a client is here as a publisher; a tree that outlives its connection has its own time."""
@@ -240,34 +246,75 @@ class Clients:
     # Events --------------------------------------------------------------------------------------------
 
     def _publish(self, message: Message, now: float) -> None:
+        """Route an event of a client here."""
         publication = Carried(message)
         if self.traces:
             self._note("published", message, now)
         if message.retain:
             self.links.flood(Retain((publication,)), None, now)
-        self.tell(facts.ClientPublished(publication), now)
+        self._take_event(publication, LOCAL, now)
         if not message.qos and publication in self.broker.subscribers.store:
             self.stored_unsure.append(message.sequence)
 
-    def _deliver(self, client: int, message: Message, now: float) -> None:
-        roamer = self.roamers.get(client)
-        if roamer is None or not roamer.arrived:
+    def arrived(self, publication: Carried, bit: int, now: float) -> None:
+        """Route an event of a neighbour, for which a bit stands, unless it came before."""
+        message = publication.message
+        if not message.qos or not self._came_before(message):
+            self._take_event(publication, bit, now)
+
+    def _came_before(self, message: Message) -> bool:
+        if message.sequence <= self.seen.get(message.source, 0):
+            self.drops["repeated by a neighbour"] += 1
+            return True
+        self.seen[message.source] = message.sequence
+        return False
+
+    def _take_event(self, publication: Carried, bit: int, now: float) -> None:
+        """Have an event routed, by the short way, and do what follows."""
+        self._route(publication, bit)
+        effects = self.broker.effects
+        if effects.guesses or effects.drops:
+            self.carry_out(effects, now)
             return
-        if roamer.has(message):
-            return  # it is in flight, and the session core sends it again
-        name = self.names.client_name(client)
-        session = self.core.state.sessions.get(name)
-        if session is None or session.connection is None:
-            return  # its session came when it had gone again: what is stored for it stays so
-        qos = self.core.deliver_to(name, message, now)
-        if qos == 0 and self.traces:
-            self._note("delivered", name, message, now)
-        if not roamer.roams:
-            return
-        # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
-        roamer.note(message, settled=qos <= 0)
-        if qos <= 0:
-            self._advance(client, roamer, message.source, now)
+        sends, deliveries = effects.sends[:], effects.deliveries[:]
+        effects.sends.clear()
+        effects.deliveries.clear()
+        for mask, _ in sends:
+            self.links.send(mask, publication, now)
+        for clients, _ in deliveries:
+            self._deliver(clients, publication.message, now)
+
+    def _deliver(self, clients: Iterable[int], message: Message, now: float) -> None:
+        """Hand an event to clients, and note that it is on its way to them."""
+        source, sequence = message.source, message.sequence
+        here: list[tuple[int, Roamer]] = []
+        sessions: list[Session] = []
+        for client in dict.fromkeys(clients):
+            roamer = self.roamers.get(client)
+            if roamer is None or not roamer.arrived or sequence in roamer.outstanding.get(source, ()):
+                continue  # what is in flight the session core sends again
+            session = roamer.session
+            if session is None or session.ended:
+                session = roamer.session = self.core.state.sessions.get(self.names.client_name(client))
+            if session is None or session.connection is None:
+                continue  # its session came when it had gone again: what is stored for it stays so
+            here.append((client, roamer))
+            sessions.append(session)
+        levels = self.core.deliverer.deliver_to_each(message, sessions, now) if sessions else ()
+        for (client, roamer), session, qos in zip(here, sessions, levels, strict=True):
+            if qos == 0 and self.traces:
+                self._note("delivered", session.client_id, message, now)
+            if not roamer.roams:
+                continue
+            # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
+            if source in roamer.outstanding:
+                roamer.note(message, settled=qos <= 0)
+                if qos <= 0:
+                    self._advance(client, roamer, source)
+            elif qos > 0:
+                roamer.outstanding[source] = {sequence: False}
+            else:
+                self._consumed(client, source, sequence)
 
     def _settled(self, session: Session, delivery: Delivery, why_not: str, now: float) -> None:
         message = delivery.message
@@ -279,20 +326,19 @@ class Clients:
         roamer = self.roamers.get(client)
         if roamer is not None and not delivery.kept:
             roamer.acknowledge(message)
-            self._advance(client, roamer, message.source, now)
+            self._advance(client, roamer, message.source)
 
-    def _advance(self, client: int, roamer: Roamer, source: str, now: float) -> None:
+    def _advance(self, client: int, roamer: Roamer, source: str) -> None:
         """Report as consumed what was acknowledged without a gap."""
         last = roamer.consumed(source)
         if last is not None and roamer.arrived:
-            self.tell(facts.Consumed(client, source, last), now)
+            self._consumed(client, source, last)
 
     # Facts in, effects out -----------------------------------------------------------------------------
 
     def tell(self, fact: facts.Fact, now: float) -> None:
         """Tell the core a fact, and do what follows from it."""
-        if not isinstance(fact, CHANGES_NO_INTERESTS):
-            self.interests_changed = True
+        self.interests_changed = True
         self.carry_out(self.broker.handle(fact, now), now)
 
     def carry_out(self, effects: Effects, now: float) -> None:
@@ -309,8 +355,7 @@ class Clients:
         thinned = [one.client for one in ready if self._hold(one.client)]
         for clients, publication in deliveries:
             assert isinstance(publication, Carried), "live brokers carry MQTT messages"
-            for client in clients:
-                self._deliver(client, publication.message, now)
+            self._deliver(clients, publication.message, now)
         for client in thinned:
             self._thin(client, now)
         for drop in drops:
@@ -359,7 +404,7 @@ class Clients:
                 self._note("dropped", name, message, reason, now)
             if roamer is not None:
                 roamer.acknowledge(message)
-                self._advance(client, roamer, message.source, now)
+                self._advance(client, roamer, message.source)
         self.core.release(name, now)
 
     def _ready(self, one: Any, now: float) -> None:

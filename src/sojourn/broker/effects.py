@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 
 class Note(NamedTuple):
     """Something that a trace or a page wants to know; it changes nothing."""
@@ -17,33 +19,21 @@ class Note(NamedTuple):
     what: tuple[Any, ...]
 
 
-class Turn:
+class Turn(msgspec.Struct):
     """What one turn leads to; carried out in the order of the fields."""
 
-    __slots__ = (
-        "closes",
-        "entries",
-        "holds",
-        "notes",
-        "peer_closes",
-        "peer_writes",
-        "releases",
-        "writes",
-    )
-
-    def __init__(self) -> None:
-        self.entries: list[bytes] = []
-        """Lines for the journal, to be safe before anything below is done."""
-        self.writes: list[tuple[int, bytes]] = []
-        """Bytes for clients, by connection."""
-        self.closes: list[int] = []
-        """Connections of clients to close, after what was written has been read."""
-        self.peer_writes: list[tuple[str, bytes]] = []
-        """Bytes for neighbours."""
-        self.peer_closes: list[tuple[str, str]] = []
-        """Connections to neighbours to close, and why."""
-        self.holds: list[int] = []
-        """Connections of clients that are not to be read for now."""
-        self.releases: list[int] = []
-        """Those of them that are to be read again."""
-        self.notes: list[Note] = []
+    entries: list[bytes] = []
+    """Lines for the journal, to be safe before anything below is done."""
+    writes: list[tuple[int, bytes]] = []
+    """Bytes for clients, by connection."""
+    closes: list[int] = []
+    """Connections of clients to close, after what was written has been read."""
+    peer_writes: list[tuple[str, bytes]] = []
+    """Bytes for neighbours."""
+    peer_closes: list[tuple[str, str]] = []
+    """Connections to neighbours to close, and why."""
+    holds: list[int] = []
+    """Connections of clients that are not to be read for now."""
+    releases: list[int] = []
+    """Those of them that are to be read again."""
+    notes: list[Note] = []

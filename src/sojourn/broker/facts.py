@@ -18,6 +18,7 @@ with its time, as one line of a journal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -317,18 +318,10 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 Fact = Remembered | ClientSent | PeerConnected | PeerSent | PeerLost | StatusMade | ReadyForMore
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Entry).decode
-
-
-def write_entry(fact: Remembered, now: float, sequence: int) -> bytes:
-    """Return a fact as a line of a journal."""
-    return _encode((now, sequence, fact))
-
-
-def read_entry(data: bytes) -> Entry:
-    """Return the fact that a line of a journal holds."""
-    return _decode(data)
+write_entry: Callable[[tuple[float, int, Remembered]], bytes] = msgspec.msgpack.Encoder().encode
+"""Returns the parts of an `Entry` as a line of a journal."""
+read_entry: Callable[[bytes], Entry] = msgspec.msgpack.Decoder(Entry).decode
+"""Returns the entry that a line of a journal holds."""
 
 
 def _as_texts(permissions: Permissions | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sojourn.broker.channel import Channel
+from sojourn.broker.channel import OVERFULL, Channel
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.settings import Settings
 from sojourn.broker.wire import Carried, Part, Reach, Wire
@@ -20,6 +20,8 @@ VOLATILE_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared what is of no use later."""
 GUESS_QUEUE_BYTES = 16 << 20
 """As much may wait for a neighbour that has not said what it wants; what comes then is counted as lost."""
+MASKS_MAX = 4_096
+"""Sets of neighbours of which it is remembered which channels lead to them."""
 PART_BYTES = 1 << 20
 """A longer message goes in pieces of this length, so that others are not kept waiting behind it for long."""
 PARTS_MAX = 4_096
@@ -48,6 +50,10 @@ class Links:
             for peer in near
         }
         self.neighbours = Neighbours(near)
+        self.bits = {self.names_of[peer]: self.neighbours.bit(peer) for peer in near}
+        """By neighbour: the bit that stands for it."""
+        self._towards: dict[int, tuple[Channel, ...]] = {}
+        """By mask of neighbours: the channels to them."""
         self.down_since: dict[str, float] = {}
         """By neighbour that there is no connection to: since when."""
         self.far_down: dict[tuple[int, int], float] = {}
@@ -103,15 +109,30 @@ class Links:
     def send(self, mask: int, message: Any, now: float) -> None:
         """Send a message to every neighbour of a mask."""
         body = self.wire.encode(message, now)
-        volatile = isinstance(message, Carried) and not message.message.qos
-        for peer in self.neighbours.named(mask):
-            channel = self.channels[self.names_of[peer]]
-            if volatile:
+        event = message.message if isinstance(message, Carried) else None
+        for channel in self._towards.get(mask) or self._channels_of(mask):
+            if event is not None and not event.qos:
                 channel.put(body, volatile=True)
+            elif len(body) <= PART_BYTES:
+                channel.put(body)
             else:
                 self.put(channel, body, now)
-            if channel.full and isinstance(message, Carried):
-                self.congested.append(message.message)
+            if event is not None and channel.queued >= channel.queue_bytes:
+                self.congested.append(event)
+
+    def _channels_of(self, mask: int) -> tuple[Channel, ...]:
+        """The channels to the neighbours of a mask."""
+        found = tuple(self.channels[self.names_of[peer]] for peer in self.neighbours.named(mask))
+        if len(self._towards) < MASKS_MAX:
+            self._towards[mask] = found
+        return found
+
+    def is_open_for(self, peer: str) -> bool:
+        """Whether what a neighbour sends has room on its way on: no other link is overfull."""
+        for name, channel in self.channels.items():
+            if channel.queued >= OVERFULL * channel.queue_bytes and name != peer:
+                return False
+        return True
 
     def send_guess(self, mask: int, message: Any, now: float) -> int:
         """Send an event to neighbours that may want it; return how many had no room left for that.
@@ -121,8 +142,7 @@ class Links:
         body = self.wire.encode(message, now)
         volatile = not message.message.qos
         refused = 0
-        for peer in self.neighbours.named(mask):
-            channel = self.channels[self.names_of[peer]]
+        for channel in self._channels_of(mask):
             if channel.queued >= GUESS_QUEUE_BYTES:
                 refused += not volatile
             elif not volatile:

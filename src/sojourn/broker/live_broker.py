@@ -38,6 +38,7 @@ from sojourn.broker.slices import FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.broker.transplanting import is_another_network, transplant
+from sojourn.broker.wire import Carried, WireError
 from sojourn.errors import SojournError
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
@@ -89,10 +90,13 @@ class LiveBroker:
         self.now_s = now
         self._sequence = self.core.state.sequence
         self._HANDLERS[type(fact)](self, fact, now)
-        self._report(now)
+        effects, network = self.core.effects, self.network
+        has_news = effects.published or effects.settled or effects.changes
+        if has_news or (network is not None and network.clients.stored_unsure):
+            self._report(now)
         if self._is_replaying:
             self._forget_effects()
-        elif self.core.effects.leaves_more:
+        elif effects.unread or effects.overflowing or effects.dismissals or effects.subacks:
             self._follow_up(now)
 
     def _report(self, now: float) -> None:
@@ -109,9 +113,12 @@ class LiveBroker:
         if self._slices.has_work:
             self.handle(facts.ReadyForMore(), now)
         self.core.gate.open()
-        if network is not None and network.has_unsettled:
-            for answer in network.settle(now):
-                self.core.answer(answer.connection, answer.packet)
+        if network is not None:
+            confirming = network.confirming
+            is_unconfirmed = confirming.waiting or confirming.confirmed
+            if is_unconfirmed or network.links.congested or network.pressure.held:
+                for answer in network.settle(now):
+                    self.core.answer(answer.connection, answer.packet)
         if self._quencher is not None or self.core.effects.sources:
             self._quench()
         turn, self._turn = self._turn, Turn()
@@ -129,7 +136,7 @@ class LiveBroker:
                 number = channel.acknowledgement(is_free=bool(turn.entries))
                 if number is not None:
                     fact = facts.FramesAcknowledged(peer, number)
-                    turn.entries.append(facts.write_entry(fact, now, self.core.state.sequence))
+                    turn.entries.append(facts.write_entry((now, self.core.state.sequence, fact)))
             data = channel.outgoing()
             if data:
                 turn.peer_writes.append((peer, data))
@@ -155,11 +162,8 @@ class LiveBroker:
 
     def next_moment(self) -> float | None:
         """When `TimePassed` is to be said at the latest."""
-        moment_s = self.core.next_moment()
-        also_s = self.network.next_moment() if self.network is not None else None
-        if moment_s is None or also_s is None:
-            return also_s if moment_s is None else moment_s
-        return min(moment_s, also_s)
+        moments = (self.core.next_moment(), self.network.next_moment() if self.network is not None else None)
+        return min((moment_s for moment_s in moments if moment_s is not None), default=None)
 
     # Life ----------------------------------------------------------------------------------------------
 
@@ -236,8 +240,18 @@ class LiveBroker:
         self._note(fact, now)
 
     def _on_sent(self, fact: facts.ClientSent, now: float) -> None:
-        self.core.received(fact.connection, fact.data, now)
-        self._note_packets(fact.connection, now)
+        """Take what a client sent, and note its packets once it is known which events are stored."""
+        core = self.core
+        core.received(fact.connection, fact.data, now)
+        if not core.kept:
+            return
+        stored: list[int] = []
+        if self.network is not None:
+            self.network.clients.report(now)
+            stored = self.network.clients.stored_unsure
+        kept = core.take_kept(stored)
+        if kept:
+            self._note(facts.PacketsTaken(fact.connection, kept), now)
 
     def _on_packets(self, fact: facts.PacketsTaken, now: float) -> None:
         self.core.received_again(fact.connection, fact.packets, now)
@@ -291,18 +305,6 @@ class LiveBroker:
         rule(self.core, self.network.links if self.network is not None else None, fact, now)
         self._note(fact, now)
 
-    def _note_packets(self, connection: int, now: float) -> None:
-        """Note the packets that the last call took in, once it is known which events are stored."""
-        if not self.core.kept:
-            return
-        stored: list[int] = []
-        if self.network is not None:
-            self.network.clients.report(now)
-            stored = self.network.clients.stored_unsure[:]
-        kept = self.core.take_kept(stored)
-        if kept:
-            self._note(facts.PacketsTaken(connection, kept), now)
-
     # Neighbours ----------------------------------------------------------------------------------------
 
     def _on_peer_connected(self, fact: facts.PeerConnected, _now: float) -> None:
@@ -312,27 +314,31 @@ class LiveBroker:
         self._turn.peer_writes.append((fact.peer, channel.greet(memory=memory)))
 
     def _on_peer_sent(self, fact: facts.PeerSent, now: float) -> None:
-        try:
-            self._read_peer(fact.peer, fact.data, now)
-        except SojournError as error:
-            self._turn.peer_closes.append((fact.peer, str(error)))
-            self._on_peer_lost(facts.PeerLost(fact.peer), now)
-
-    def _read_peer(self, peer: str, data: bytes, now: float) -> None:
-        network = self._network
-        channel = network.links.channels[peer]
-        if not channel.is_connected:
+        """Take what a neighbour sent, frame by frame; close a connection that brings what no broker sends."""
+        network, peer = self.network, fact.peer
+        assert network is not None, "only a broker with neighbours hears from one"
+        links, pressure = network.links, network.pressure
+        channel = links.channels[peer]
+        if not channel.open and not channel.is_connected:
             return  # the connection was given up, and what it brings comes again on the next one
-        if channel.peer_hello is None:
-            if not self._meet(peer, data, now):
-                return
-            data = b""
-        left = FRAMES_A_SLICE
-        for position, body in channel.arrived(data):
-            if not network.pressure.hold_frame(peer, (position, body), is_turn=left > 0):
-                left -= 1
-                self._take_frame(peer, position, body, now)
-        self._take_waiting_frames(now, left)
+        try:
+            data = fact.data
+            if not channel.open:
+                if not self._meet(peer, data, now):
+                    return
+                data = b""
+            left = FRAMES_A_SLICE
+            for position, body in channel.arrived(data):
+                must_look = not left or pressure.frames or self.core.state.refusing is not None
+                is_open = not must_look and links.is_open_for(peer)
+                if is_open or not pressure.hold_frame(peer, (position, body), is_turn=left > 0):
+                    left -= 1
+                    self._take_frame(peer, position, body, now)
+            if pressure.frames:
+                self._take_waiting_frames(now, left)
+        except SojournError as error:
+            self._turn.peer_closes.append((peer, str(error)))
+            self._on_peer_lost(facts.PeerLost(peer), now)
 
     def _take_waiting_frames(self, now: float, most: int = FRAMES_A_SLICE) -> None:
         """Go on with frames that waited for room, or for their turn."""
@@ -388,12 +394,32 @@ class LiveBroker:
         self._note(fact, now)
 
     def _take_frame(self, peer: str, position: Position, body: bytes, now: float) -> None:
-        if self._network.take_frame(peer, position, body, now):
+        """Take in a frame of a neighbour, and remember it.
+
+        A volatile one is not remembered, unless its event is stored for somebody: what brokers hand one
+        another, and number, depends on what they have stored.
+        """
+        network, effects = self.network, self.core.effects
+        assert network is not None, "only a broker with neighbours gets frames"
+        clients, event = network.clients, None
+        try:
+            message = network.links.wire.decode(body, now)
+        except WireError as error:
+            network.skipped(peer, error)
+        else:
+            if isinstance(message, Carried):
+                event = message
+                clients.arrived(event, network.links.bits[peer], now)
+            else:
+                network.receive(message, peer, now)
+        network.links.channels[peer].took(position)
+        if not position.rank or (event is not None and event in clients.broker.subscribers.store):
             self._note(facts.FrameTaken(peer, position.number, position.rank, body), now)
-        self._network.clients.report(now)
+        if effects.published or effects.settled or effects.changes:
+            clients.report(now)
 
     def _on_frame(self, fact: facts.FrameTaken, now: float) -> None:
-        self._network.take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)
+        self._take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)
 
     def _on_peer_lost(self, fact: facts.PeerLost, now: float) -> None:
         channel = self._network.links.channels[fact.peer]
@@ -444,7 +470,7 @@ class LiveBroker:
 
     def _note(self, fact: facts.Remembered, now: float) -> None:
         if self.remembers and not self._is_replaying:
-            self._turn.entries.append(facts.write_entry(fact, now, self._sequence))
+            self._turn.entries.append(facts.write_entry((now, self._sequence, fact)))
 
     def _follow_up(self, now: float) -> None:
         """Do what the session core leaves to its driver, and would do at once if nobody took notes."""
@@ -460,15 +486,8 @@ class LiveBroker:
                 del effects.overflowing[number]
                 self._on_overflowed(facts.Overflowed(number), now)
             self._report(now)
-        if effects.subacks:
-            self._answer_subscribers()
-
-    def _answer_subscribers(self) -> None:
-        """Answer SUBSCRIBEs when all brokers in reach know of them."""
-        effects = self.core.effects
-        due = effects.subacks[:]
-        effects.subacks.clear()
-        for one in due:
+        due, effects.subacks = effects.subacks, []
+        for one in due:  # when all brokers in reach know of the subscriptions
             if self.network is not None and self.network.confirms:
                 self.network.confirming.ask(Answer(one.number, one.packet))
             else:
@@ -476,17 +495,7 @@ class LiveBroker:
 
     def _forget_effects(self) -> None:
         """Let go of what was done in an earlier life."""
-        effects = self.core.effects
-        for connection in effects.touched:
-            connection.output.clear()
-        effects.touched.clear()
-        effects.knocks.clear()
-        effects.unread.clear()
-        effects.overflowing.clear()
-        effects.dismissals.clear()
-        effects.waiting.clear()
-        effects.sources.clear()
-        effects.subacks.clear()
+        self.core.effects.forget()
         self.core.take_kept()
         if self.network is not None:
             self.network.clients.notes.clear()

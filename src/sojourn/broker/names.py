@@ -42,8 +42,9 @@ class LiveInterests(FilterInterests):
         self.ads[self.anything] = Advertisement.parse("FALSE")
         self._paths: set[str] = set()
         """Every attribute besides the topic that some subscription speaks of."""
-        self._by_topic: dict[str, tuple[int, ...]] = {}
-        """What events match that have none of those: their topic alone decides."""
+        self._plain: dict[str, tuple[int, ...]] = {}
+        """By topic: what events match that have none of those, so that their topic alone decides."""
+        self.by_topic = self._plain
         self._topic_chars = 0
         """Characters of topics in there since it was last emptied for their sake."""
 
@@ -59,8 +60,7 @@ class LiveInterests(FilterInterests):
         self.ads_of[number].setdefault(self.anything)
         self.subs_of[self.anything].setdefault(number)
         if self.version != version:
-            self._by_topic.clear()
-            self._paths.update(_paths(wanted))
+            self._speaks_of(self._paths | _paths(wanted))
         return number
 
     def wider_ads(self, ad: int) -> Iterable[int]:
@@ -71,8 +71,7 @@ class LiveInterests(FilterInterests):
         """Forget interests that nobody speaks of."""
         super().forget(ads, subs)
         if subs:
-            self._by_topic.clear()
-            self._paths = {path for wanted in self.subs.values() for path in _paths(wanted)}
+            self._speaks_of({path for wanted in self.subs.values() for path in _paths(wanted)})
 
     def restore(
         self,
@@ -85,8 +84,14 @@ class LiveInterests(FilterInterests):
         super().restore(anything | {**ads} | anything, subs, ads_of)
         if self._ad_numbers[self.ads[self.anything]] == self.anything:
             del self._ad_numbers[self.ads[self.anything]]
-        self._by_topic.clear()
-        self._paths = {path for wanted in subs.values() for path in _paths(wanted)}
+        self._speaks_of({path for wanted in subs.values() for path in _paths(wanted)})
+
+    def _speaks_of(self, paths: set[str]) -> None:
+        """Take in that subscriptions have changed, and which attributes they speak of now."""
+        self._paths = paths
+        self._plain.clear()
+        # While none speaks of anything but topics no event need be looked at.
+        self.by_topic = {} if paths else self._plain
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order; by its topic where that decides."""
@@ -94,13 +99,13 @@ class LiveInterests(FilterInterests):
         if paths and not (paths.isdisjoint(event.flat) and paths.isdisjoint(event.objects)):
             return super().match(event)
         topic = event.topic or ""
-        found = self._by_topic.get(topic)
+        found = self._plain.get(topic)
         if found is None:
             self._topic_chars += len(topic)
-            if len(self._by_topic) >= TOPICS_MAX or self._topic_chars > TOPIC_CHARS_MAX:
-                self._by_topic.clear()
+            if len(self._plain) >= TOPICS_MAX or self._topic_chars > TOPIC_CHARS_MAX:
+                self._plain.clear()
                 self._topic_chars = len(topic)
-            found = self._by_topic[topic] = super().match(event)
+            found = self._plain[topic] = super().match(event)
         return found
 
 

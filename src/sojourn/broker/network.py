@@ -17,7 +17,6 @@ from typing import Any
 
 from sojourn.broker import ruling
 from sojourn.broker.arrivals import Arrivals
-from sojourn.broker.channel import Position
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
@@ -37,7 +36,7 @@ from sojourn.broker.wire import (
     STATUS,
     SYNC_END,
     WAVE,
-    Carried,
+    Part,
     Reach,
     Retain,
     RetainAsk,
@@ -73,50 +72,17 @@ class Network:
         """Whether subscriptions travel at all; where events are flooded they do not."""
         self.retained_look_s = 0.0
         """When it is next looked whether there is room for retained values that are lacking."""
-        self.seen: dict[str, int] = {}
-        """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so
-        one that is not later came before: a neighbour that had forgotten it sends it twice."""
+        self.seen = self.clients.seen
 
     # Frames --------------------------------------------------------------------------------------------
 
-    def take_frame(self, peer: str, position: Position, body: bytes, now: float) -> bool:
-        """Take in a frame of a neighbour; return whether that is to be remembered.
-
-        A volatile frame is not, unless its event is stored for somebody: what brokers hand one another, and
-        number, depends on what they have stored. A frame that does not read is skipped and counted: it would
-        be sent again on every connection, and nothing behind it would ever come.
-        """
-        message: Any = None
-        try:
-            message = self._decode(peer, body, now)
-        except WireError as error:
-            self.clients.drops[UNREADABLE] += 1
-            self.clients.notes.append(Note("skipped", (peer, str(error))))
-        if message is not None:
-            self._receive(message, self.links.numbers[peer], now)
-        self.links.channels[peer].took(position)
-        return not position.rank or (
-            isinstance(message, Carried) and message in self.clients.broker.subscribers.store
-        )
-
-    def _decode(self, peer: str, body: bytes, now: float) -> Any:
-        """Return the message in a frame, or that of several once the last of them is there."""
-        message: Any = self.links.wire.decode(body, now)
-        if message.kind != PART:
-            return message
-        whole = self.links.whole(peer, message)
-        if whole is None:
-            return None
-        message = self.links.wire.decode(whole, now)
-        if message.kind == PART:
-            raise WireError("A peer sent a piece of a message within another.")
-        return message
-
-    def _receive(self, message: Any, sender: int, now: float) -> None:
-        kind = message.kind
+    def receive(self, message: Any, peer: str, now: float) -> None:
+        """Take in what a neighbour says."""
+        kind, sender = message.kind, self.links.numbers[peer]
         if kind == Kind.PUBLISH:
-            if not self._came_before(message):
-                self.clients.tell(facts.Received(message, sender), now)
+            self.clients.arrived(message, self.links.bits[peer], now)
+        elif kind == PART:
+            self._receive_part(message, peer, now)
         elif kind in (FIND, FOUND):
             self.arrivals.received(message, sender, now)
         elif kind == RETAIN:
@@ -138,6 +104,30 @@ class Network:
             if kind == Kind.ADVERTISE:
                 self.reconciling.advertised(now)
 
+    def _receive_part(self, part: Part, peer: str, now: float) -> None:
+        """Take in a piece of a message, and the message once its last piece is there."""
+        whole = self.links.whole(peer, part)
+        if whole is None:
+            return
+        try:
+            message = self.links.wire.decode(whole, now)
+        except WireError as error:
+            self.skipped(peer, error)
+            return
+        if message.kind == PART:
+            self.skipped(peer, WireError("A peer sent a piece of a message within another."))
+        else:
+            self.receive(message, peer, now)
+
+    def skipped(self, peer: str, error: WireError) -> None:
+        """Count a frame that does not read.
+
+        It is taken in as if it said nothing: otherwise it would be sent again on every connection, and
+        nothing behind it would ever come.
+        """
+        self.clients.drops[UNREADABLE] += 1
+        self.clients.notes.append(Note("skipped", (peer, str(error))))
+
     def _receive_volatile(self, message: Any, sender: int, now: float) -> None:
         kind = message.kind
         if kind == STATUS:
@@ -149,19 +139,10 @@ class Network:
         else:
             self.pressure.on_slow(message, self.links.names.client_name(message.client), now)
 
-    def _came_before(self, publication: Carried) -> bool:
-        message = publication.message
-        if not message.qos:
-            return False
-        if message.sequence <= self.seen.get(message.source, 0):
-            self.clients.drops["repeated by a neighbour"] += 1
-            return True
-        self.seen[message.source] = message.sequence
-        return False
-
     def forget_seen(self, before: int) -> None:
         """Forget how far sources had come that have long been silent."""
-        self.seen = {source: last for source, last in self.seen.items() if last >= before}
+        for source in [source for source, last in self.seen.items() if last < before]:
+            del self.seen[source]
 
     def _on_retain(self, message: Retain, sender: int, now: float) -> None:
         news = tuple(one for one in message.publications if self.core.retain(one.message))
@@ -229,12 +210,6 @@ class Network:
         self.confirming.time_passed(now)
         self.forgetting.time_passed(self, now)
         self._ask_for_retained(now)
-
-    @property
-    def has_unsettled(self) -> bool:
-        """Whether a turn has something to begin or to answer."""
-        confirming = self.confirming
-        return bool(confirming.waiting or confirming.confirmed or self.links.congested or self.pressure.held)
 
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""

@@ -35,7 +35,7 @@ class Pressure:
 
     def __init__(self, core: Core, links: Links) -> None:
         self._core, self._links = core, links
-        self._frames: dict[str, deque[Frame]] = {}
+        self.frames: dict[str, deque[Frame]] = {}
         """By neighbour: its frames that wait."""
         self.held: dict[int, float] = {}
         """By connection of a client that is not read: until when at least; 0 while a link here is full."""
@@ -48,41 +48,40 @@ class Pressure:
 
     def restarted(self) -> None:
         """No connection is left: nobody is held back."""
-        for waiting in (self._frames, self.held, self.holds, self.releases):
+        for waiting in (self.frames, self.held, self.holds, self.releases):
             waiting.clear()
 
     # Frames --------------------------------------------------------------------------------------------
 
     def _is_open_for(self, peer: str) -> bool:
-        others = (channel for name, channel in self._links.channels.items() if name != peer)
-        return self._core.state.refusing is None and not any(channel.overfull for channel in others)
+        return self._core.state.refusing is None and self._links.is_open_for(peer)
 
     def hold_frame(self, peer: str, frame: Frame, *, is_turn: bool = True) -> bool:
         """Hold a frame back if it must wait, for room or because it is not its turn; say whether it must."""
-        if not is_turn or peer in self._frames or not self._is_open_for(peer):
-            self._frames.setdefault(peer, deque()).append(frame)
+        if not is_turn or peer in self.frames or not self._is_open_for(peer):
+            self.frames.setdefault(peer, deque()).append(frame)
             return True
         return False
 
     def next_frame(self) -> tuple[str, Frame] | None:
         """A frame that need not wait any longer, of each neighbour in turn, or None."""
-        for peer, frames in self._frames.items():
+        for peer, frames in self.frames.items():
             if self._is_open_for(peer):
                 frame = frames.popleft()
-                del self._frames[peer]
+                del self.frames[peer]
                 if frames:
-                    self._frames[peer] = frames
+                    self.frames[peer] = frames
                 return peer, frame
         return None
 
     @property
     def has_frames(self) -> bool:
         """Whether there is a frame that need not wait any longer."""
-        return any(self._is_open_for(peer) for peer in self._frames)
+        return any(self._is_open_for(peer) for peer in self.frames)
 
     def forget(self, peer: str) -> None:
         """A connection broke: what it brought and was not taken in comes again."""
-        self._frames.pop(peer, None)
+        self.frames.pop(peer, None)
 
     # Clients -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import msgspec
 
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.session import Subscription
+from sojourn.mqtt.session import Session, Subscription
 from sojourn.routing.effects import CancelTimer, SetTimer
 
 SPARE_TIMERS = 1_000
@@ -57,6 +57,7 @@ class Roamer:
         "previous",
         "resumes",
         "roams",
+        "session",
         "since",
     )
 
@@ -77,6 +78,8 @@ class Roamer:
         self.outstanding: dict[str, dict[int, bool]] = {}
         """By source and sequence, in the order of these: whether the client has acknowledged it."""
         self.since = since
+        self.session: Session | None = None
+        """Its session, once somebody looked for it."""
 
     def note(self, message: Message, *, settled: bool) -> None:
         """An event was handed over; `settled` if no answer is expected."""
@@ -85,10 +88,6 @@ class Roamer:
         waiting[message.sequence] = settled
         if is_late:  # what was on its way when the client left is noted before what was stored for it
             self.outstanding[message.source] = dict(sorted(waiting.items()))
-
-    def has(self, message: Message) -> bool:
-        """Whether an event is on its way to the client already."""
-        return message.sequence in self.outstanding.get(message.source, ())
 
     def acknowledge(self, message: Message) -> None:
         """The client has an event."""

@@ -82,7 +82,7 @@ EMPTY = Message("", b"0", 1, 1, 0, 0.0)
 
 
 def _read_event(carried: Carried) -> None:
-    carried.__init__(carried.message, carried.cause)  # type: ignore[misc]  # its event is read again
+    carried.__init__(carried.message, carried.cause)  # type: ignore[misc]  # what it takes from its message
 
 
 def _handoff(name: str, cls: Any) -> Record:
@@ -99,7 +99,7 @@ ROAMING = (
         Carried,
         lambda: Carried(EMPTY),
         fields("cause", message=REF),
-        rebuilt="event matched size version",
+        rebuilt="event matched sequence size source topic version",
         finish=_read_event,
     ),
     _handoff("ask", Ask),
@@ -147,7 +147,7 @@ ROAMING = (
         Roamer,
         lambda: Roamer(0, None, None, 0.0),
         fields("epoch previous resumes roams arrived outstanding since", marks=NUMBERS, held=TUPLE),
-        rebuilt="numbers",
+        rebuilt="numbers session",
     ),
     Value("wave", Passing, lambda: Passing(0, set()), fields("came_from", silent=SET)),
     Record(
@@ -227,13 +227,13 @@ NETWORK = (
         Links,
         fields("down_since _pieces", far_down=PairKeys()),
         parts="interests names channels",
-        wired="name names_of numbers number overlay wire neighbours congested",
+        wired="name names_of numbers number overlay wire neighbours congested bits _towards",
     ),
     Part(
         Clients,
         fields("drops stored_unsure handoff_count interests_changed", roamers=REF_VALUES, giving=SET),
         parts="broker timers",
-        wired="core links names follows traces notes",
+        wired="core links names follows traces notes seen _route _consumed",
     ),
     Part(
         Arrivals,
@@ -255,7 +255,7 @@ NETWORK = (
     ),
     Part(
         Pressure,
-        fields("held", _frames=RowLists(_FRAMES), _spoken_of=PairKeys()),
+        fields("held", frames=RowLists(_FRAMES), _spoken_of=PairKeys()),
         wired="_core _links holds releases",
     ),
     Part(
@@ -269,7 +269,7 @@ NETWORK = (
         LiveInterests,
         fields("version _ads_entered _subs_entered"),
         wired="covering subs_of ads_of ad_above sub_above ads subs _ad_numbers _sub_numbers _ads_by_path "
-        "_boxes _unions matcher anything _paths _by_topic _topic_chars",
+        "_boxes _unions matcher anything _paths _plain by_topic _topic_chars",
         save=_save_interests,
         restore=_restore_interests,
     ),
@@ -311,7 +311,7 @@ NETWORK = (
     Part(
         Subscribers,
         parts="_moment _memory _shelf _queues _deliveries table",
-        wired="_handle _receive _post _visits fed main older past publish scheme store timers",
+        wired="_handle _receive _post _visits fed main older past publish consumed scheme store timers",
     ),
     Part(Moment, fields("now")),
     Part(Memory, fields("", pasts=REF_VALUES), wired="_clients_max _moment"),

@@ -201,7 +201,7 @@ CORE = (
     Part(
         State,
         fields(
-            "origin queued_bytes inflight_bytes sequence _numbered_s refusing _moments_made _moments_max",
+            "origin queued_bytes inflight_bytes sequence numbered_s refusing _moments_made _moments_max",
             sessions=REF_VALUES,
             connections=REF_VALUES,
             _moments=Rows(_moment),
@@ -216,7 +216,7 @@ CORE = (
     Part(Input, fields("bytes by_address since", ring=DEQUE)),
     Part(
         TopicTree,
-        wired="_exact _root _shares _routes _route_chars by_bytes",
+        wired="_exact _root _shares routes _route_chars by_bytes",
         save=_save_tree,
         restore=_restore_tree,
     ),

@@ -59,7 +59,7 @@ def transplant(core: Core, old: Network | None, settings: Settings, life: str, n
         return None
     network = Network(settings, core, life)
     if old is not None:
-        network.seen = old.seen
+        network.seen.update(old.seen)
         network.clients.drops = old.clients.drops
         network.reconciling.remember(old.reconciling)
         requeue(old, network, now)

@@ -22,6 +22,7 @@ import mqtt5
 import msgspec
 
 from sojourn.errors import SojournError
+from sojourn.interest import Event
 from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
@@ -45,13 +46,26 @@ class WireError(SojournError):
 
 
 class Carried(Publish):
-    """An event on its way through live brokers, with the MQTT message that it is."""
+    """An event on its way through live brokers, with the MQTT message that it is.
 
-    __slots__ = ("message",)
+    What the message says is only read where somebody asks for it.
+    """
+
+    __slots__ = ("message", "topic")
 
     def __init__(self, message: MqttMessage, cause: int = 0) -> None:
-        super().__init__(event_of(message), cause, message.size)
         self.message = message
+        self.topic = message.topic
+        self.source, self.sequence = message.source, message.sequence
+        self.cause = cause
+        self.size = len(message.frame)
+        self.matched = ()
+        self.version = -1
+
+    @property
+    def event(self) -> Event:  # type: ignore[override]  # read from the message, and kept there
+        """Its topic and attributes."""
+        return event_of(self.message)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -386,6 +400,7 @@ def kind_of(body: bytes) -> int:
 
 def _event_frame(publication: Carried, now: float) -> EventFrame:
     message = publication.message
+    is_plain = message.properties is PLAIN and message.expiry is None and not message.frame[0] & 1
     return EventFrame(
         message.source,
         message.sequence,
@@ -396,15 +411,10 @@ def _event_frame(publication: Carried, now: float) -> EventFrame:
         message.frame,
         None if message.policy is None else str(message.policy),
         publication.cause,
-        *_places(message),
+        message.topic if is_plain else "",
+        message.id_at if is_plain else 0,
+        message.payload_at if is_plain else 0,
     )
-
-
-def _places(message: MqttMessage) -> tuple[str, int, int]:
-    """The topic of a plain packet, and where its identifier and its payload stand."""
-    if message.properties is not PLAIN or message.expiry is not None or message.frame[0] & 1:
-        return "", 0, 0
-    return message.topic, message.id_at, message.payload_at
 
 
 def _carried(frame: EventFrame, now: float) -> Carried:

@@ -211,8 +211,10 @@ class Hall:
 
     def _arrive(self, end: str, far: str, data: bytes) -> None:
         network = self._networks[far]
-        for position, body in network.links.channels[end].arrived(data):
-            network.take_frame(end, position, body, self.now)
+        channel = network.links.channels[end]
+        for position, body in channel.arrived(data):
+            network.receive(network.links.wire.decode(body, self.now), end, self.now)
+            channel.took(position)
             self._report(far)
 
     def _report(self, name: str) -> None:

@@ -82,16 +82,18 @@ class Deliveries:
             kept.append(holding)
         if here:
             self._ready.append(Deliver(tuple(here), message))
-        if kept:
-            self._store(kept, message)
+        if kept and self._queues.put(kept, message):
+            self.stored = len(kept)
+        elif kept:
+            self._refuse(kept, message)
 
     def _is_news(self, holding: Holding, message: Publish) -> bool:
         """Whether the client lacks an event; a source's first one beyond its ceiling lifts the ceiling."""
-        source = message.event.source
+        source = message.source
         ceiling, late = holding.ceiling, holding.late
         last = ceiling.get(source)
         if last is not None:
-            if message.event.sequence <= last:
+            if message.sequence <= last:
                 return False
             del ceiling[source]
         if late is not None:
@@ -102,16 +104,18 @@ class Deliveries:
                 self._shelf.set_open(holding, is_open=True)
         return True
 
-    def _store(self, holdings: list[Holding], message: Publish) -> None:
-        if self._queues.put(holdings, message):
-            self.stored = len(holdings)
-            return
+    def _refuse(self, holdings: list[Holding], message: Publish) -> None:
+        """There is no room for an event: who is not ready will not get it from here."""
         for holding in holdings:
             if not holding.ready:
                 self._queues.drop(holding.client, (message,), FULL)
 
     def on_consumed(self, fact: Consumed) -> None:
         """A connected client has events: they are stored no longer."""
-        holding = self._shelf.main.get(fact.client)
+        self.consumed(fact.client, fact.source, fact.sequence)
+
+    def consumed(self, client: int, source: str, sequence: int) -> None:
+        """A connected client has a source's events up to this one: they are stored no longer."""
+        holding = self._shelf.main.get(client)
         if holding is not None and holding.state is State.PRESENT:
-            self._queues.consume(holding, fact.source, fact.sequence)
+            self._queues.consume(holding, source, sequence)

@@ -68,7 +68,7 @@ class Giving:
         ceiling = dict(stay.marks) if self._scheme.follows else {}
         for publication in stay.queue:
             self._effects.deliveries.append(Deliver((client,), publication))
-            ceiling[publication.event.source] = publication.event.sequence
+            ceiling[publication.source] = publication.sequence
         if stay.late is not None:
             stay.late.note(stay.queue, stay.marks)
         stay.ceiling = ceiling
@@ -91,7 +91,7 @@ class Giving:
                 self._queues.drop(stay.client, [publication], TOO_LATE)
             elif verdict is Verdict.IN_TIME:
                 if stay.ready:
-                    stay.ceiling[publication.event.source] = publication.event.sequence
+                    stay.ceiling[publication.source] = publication.sequence
                     self._effects.deliveries.append(Deliver((stay.client,), publication))
                 if self._scheme.acknowledged or not stay.ready:
                     self._queues.take_in_late(stay, publication)

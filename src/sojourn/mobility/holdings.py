@@ -129,7 +129,7 @@ class Holding:
         for marks in (self.marks, self.ceiling, *late):
             old = {source for source, last in marks.items() if last < before}
             if old:
-                stored = {one.event.source for events in (self.queue, self.forwarded) for one in events}
+                stored = {one.source for events in (self.queue, self.forwarded) for one in events}
                 for source in old - stored:
                     del marks[source]
 
@@ -157,8 +157,7 @@ def in_order(publications: Iterable[Publish], marks: Marks) -> list[Publish]:
     disordered = set()
     last: dict[str, int] = {}
     for publication in publications:
-        event = publication.event
-        source, sequence = event.source, event.sequence
+        source, sequence = publication.source, publication.sequence
         if sequence <= marks.get(source, -1):
             continue
         known = by_source.setdefault(source, {})

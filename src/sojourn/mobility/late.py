@@ -44,27 +44,27 @@ class Late:
         """What is known when waiting ends: what was consumed, forwarded, and came by itself."""
         found = cls(set(epochs), dict(marks), {})
         for publication in forwarded:
-            event = publication.event
-            found.floor[event.source] = max(found.floor.get(event.source, -1), event.sequence)
+            source = publication.source
+            found.floor[source] = max(found.floor.get(source, -1), publication.sequence)
         found.note(own, marks)
         return found
 
     def note(self, publications: Iterable[Publish], marks: Marks) -> None:
         """These came here by themselves, to a client that has consumed what the marks say."""
         for publication in publications:
-            event = publication.event
-            if event.source not in self.first and event.sequence > self._floor(event.source, marks):
-                self.first[event.source] = event.sequence
+            source, sequence = publication.source, publication.sequence
+            if source not in self.first and sequence > self._floor(source, marks):
+                self.first[source] = sequence
 
     def judge(self, publication: Publish, marks: Marks) -> Verdict:
         """Say what an event from the old broker is, and remember that it came."""
-        event = publication.event
-        first = self.first.get(event.source)
-        if event.sequence <= self._floor(event.source, marks):
+        source, sequence = publication.source, publication.sequence
+        first = self.first.get(source)
+        if sequence <= self._floor(source, marks):
             return Verdict.KNOWN
-        if first is not None and event.sequence >= first:
+        if first is not None and sequence >= first:
             return Verdict.KNOWN
-        self.floor[event.source] = event.sequence
+        self.floor[source] = sequence
         return Verdict.IN_TIME if first is None else Verdict.LOST
 
     def _floor(self, source: str, marks: Marks) -> int:

@@ -94,7 +94,9 @@ class Queues:
 
     def put(self, holdings: list[Holding], publication: Publish) -> bool:
         """Store an event for these, each of which has room; False, and nothing done, if there is none."""
-        if not self._admit(publication, holdings):
+        store = self.store
+        has_room = store.owners is None and store.admit(publication, len(holdings))
+        if not has_room and not self._admit(publication, holdings):
             return False
         size = publication.size or self._scheme.event_bytes
         for holding in holdings:
@@ -136,7 +138,7 @@ class Queues:
             return
         marks[source] = sequence
         done = []
-        while queue and queue[0].event.sequence <= marks.get(queue[0].event.source, -1):
+        while queue and queue[0].sequence <= marks.get(queue[0].source, -1):
             done.append(queue.popleft())
         if not done:
             holding.behind += 1
@@ -150,7 +152,7 @@ class Queues:
 
         What was forwarded stays; of what came by itself meanwhile, the newest goes where that is too much.
         """
-        promised = {(one.event.source, one.event.sequence) for one in holding.forwarded}
+        promised = {(one.source, one.sequence) for one in holding.forwarded}
         self._replace(holding, in_order([*holding.forwarded, *holding.queue], holding.marks))
         scheme = self._scheme
         bytes_over = holding.bytes - scheme.queue_bytes_each_max
@@ -159,7 +161,7 @@ class Queues:
             return
         kept, refused = [], []
         for one in reversed(holding.queue):
-            is_own = (one.event.source, one.event.sequence) not in promised
+            is_own = (one.source, one.sequence) not in promised
             if is_own and (bytes_over > 0 or events_over > 0):
                 refused.append(one)
                 bytes_over -= one.size or scheme.event_bytes

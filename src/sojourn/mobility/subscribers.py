@@ -65,6 +65,7 @@ class Subscribers:
         "_receive",
         "_shelf",
         "_visits",
+        "consumed",
         "fed",
         "main",
         "older",
@@ -120,6 +121,8 @@ class Subscribers:
         self._deliveries = deliveries = Deliveries(scheme, router, shelf, queues)
         self.publish = deliveries.publish
         """The door for events: routed, delivered, stored."""
+        self.consumed = deliveries.consumed
+        """The door for what a client has consumed: nothing follows from that."""
         # To be looked at, not to be written.
         self.main: Mapping[int, Holding] = shelf.main
         self.older: Mapping[int, list[Holding]] = shelf.older

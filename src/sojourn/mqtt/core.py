@@ -150,7 +150,8 @@ class Core:
             self._break(connection, error, now)
         except VersionError as error:
             self.handshake.refuse_version(connection, old=error.old)
-        self._settle(now)
+        if self.handshake.wills:
+            self._settle(now)
 
     def take_turn(self, now: float) -> Connection | None:
         """Return the connection whose turn it is to be read (`received` without further bytes)."""
@@ -277,9 +278,7 @@ class Core:
     def deliver_to(self, client_id: str, message: Message, now: float) -> int:
         """Hand an event to one client; return the QoS of that, or -1 if it does not want the event."""
         session = self.state.sessions.get(client_id)
-        qos = -1 if session is None else self.deliverer.deliver_to_one(message, session, now)
-        self._settle(now)
-        return qos
+        return -1 if session is None else self.deliverer.deliver_to_each(message, [session], now)[0]
 
     def forget_queue(self, session: Session) -> None:
         """Forget what waits for a client: somebody else keeps it."""

@@ -179,10 +179,37 @@ class Deliverer:
         self.shared.counters.delivered += 1
         return delivery.qos
 
-    def deliver_to_one(self, message: Message, session: Session, now: float) -> int:
-        """Hand a message to one session if a subscription of its fits; return the QoS, or -1 if none does."""
-        fitting = self._fitting(message, session)
-        return self._deliver_to(message, session, fitting, now) if fitting else -1
+    def deliver_to_each(self, message: Message, sessions: Iterable[Session], now: float) -> list[int]:
+        """Hand a message to those of some sessions that have a subscription which it fits.
+
+        Return the QoS for each session, -1 where it does not get the message. That is for whoever routes, and
+        stores what is on its way: window and reading alone decide who is sent something at once.
+        """
+        tree = self.shared.tree
+        route = tree.routes.get(message.topic) or tree.route(message.topic)
+        by_session, filters = route.by_session, route.filters
+        is_plain = message.policy is None and not filters and self.shared.effects.collects
+        levels: list[int] = []
+        delivery: Delivery | None = None
+        for session in sessions:
+            found = by_session.get(session, ())
+            connection = session.connection
+            if is_plain and len(found) == 1 and connection is not None and connection.direct:
+                only = found[0]
+                qos = min(message.qos, only.qos)
+                if only.no_local or (qos and len(session.inflight) >= connection.window):
+                    levels.append(self._deliver_to(message, session, found, now))
+                    continue
+                retain = message.retain and only.retain_as_published
+                if delivery is None or delivery[1:] != (qos, retain, only.identifiers):
+                    delivery = Delivery(message, qos, retain, only.identifiers)
+                is_sent = self._send(session, connection, delivery, now) > 0
+                self.shared.counters.delivered += is_sent
+                levels.append(qos if is_sent else -1)
+            else:
+                fitting = self._fitting(message, session) if filters else found
+                levels.append(self._deliver_to(message, session, fitting, now) if fitting else -1)
+        return levels
 
     def _fitting(self, message: Message, session: Session) -> list[Subscription]:
         """The subscriptions of a session that a message fits."""
@@ -353,18 +380,26 @@ class Deliverer:
                 with_topic=with_topic,
                 numbered=connection.numbered,
             )
-        if not connection.takes(form.size):  # dropped as if it had been sent (MQTT-3.1.2-25)
-            return self._drop(session, delivery, TOO_LARGE)
+        if connection.packet_bytes_max and not connection.takes(form.size):
+            return self._drop(session, delivery, TOO_LARGE)  # as if it had been sent (MQTT-3.1.2-25)
         if alias and with_topic:
             connection.aliases_out[message.topic] = alias
+        packet, inflight = form.head, session.inflight
         if delivery.qos:
-            number = session.take_id()
-            session.inflight[number] = delivery
-            session.inflight_bytes += message.size
-            self.shared.inflight_bytes += message.size
-            self.write(connection, form.head + PACKET_ID[number] + form.tail)
-        else:
-            self.write(connection, form.head)
+            number = session.next_id
+            if number in inflight:
+                number = session.take_id()
+            else:
+                session.next_id = number + 1 if number < 65_535 else 1
+            inflight[number] = delivery
+            size = len(message.frame)
+            session.inflight_bytes += size
+            self.shared.inflight_bytes += size
+            packet += PACKET_ID[number] + form.tail
+        output = connection.output
+        if not output:
+            self.shared.effects.touched.append(connection)
+        output.append(packet)
         return form.size
 
     def _drop(self, session: Session, delivery: Delivery, reason: str) -> int:

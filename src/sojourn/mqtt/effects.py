@@ -104,7 +104,11 @@ class Effects:
         self.interests: list[tuple[Subscription, int]] | None = None
         """Subscriptions that came (1) and went (-1), for whoever tells them; None where nobody does."""
 
-    @property
-    def leaves_more(self) -> bool:
-        """Whether there is something that the driver does before the next fact."""
-        return bool(self.unread or self.overflowing or self.dismissals or self.subacks)
+    def forget(self) -> None:
+        """Let go of what a driver would do; what is for other brokers stays."""
+        for connection in self.touched:
+            connection.output.clear()
+        for done in (self.touched, self.knocks, self.unread, self.overflowing, self.dismissals, self.waiting):
+            done.clear()
+        self.sources.clear()
+        self.subacks.clear()

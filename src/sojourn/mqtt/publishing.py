@@ -260,16 +260,25 @@ class Publisher:
             self.shared.effects.changes.append(Change(Turn.ADVERTISED, session))
 
     def _number(self, message: Message, now: float) -> None:
-        # A source is a publisher at one broker: its events take one way to each subscriber, so that their
-        # numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
-        message.source = f"{message.publisher}@{self.shared.origin}"
-        message.sequence = self.shared.number(now)
+        """Give a message its number, which grows, also over restarts and from broker to broker.
+
+        A source is a publisher at one broker: its events take one way to each subscriber, so that their
+        numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
+        """
+        shared = self.shared
+        message.source = f"{message.publisher}@{shared.origin}"
+        if now == shared.numbered_s:  # what came together is numbered on
+            shared.sequence += 1
+        else:
+            shared.numbered_s = now
+            micros = int(now * 1e6)
+            shared.sequence = micros if micros > shared.sequence else shared.sequence + 1
+        message.sequence = shared.sequence
 
     def _accept(self, message: Message, route: Route, now: float) -> None:
         shared = self.shared
-        if not message.retain:  # else it is numbered already; the same as there, on a hot path
-            message.source = f"{message.publisher}@{shared.origin}"
-            message.sequence = shared.number(now)
+        if not message.retain:  # else it is numbered already
+            self._number(message, now)
         shared.counters.received += 1
         counted = shared.topics.rows.get(message.topic)
         if counted is None:

@@ -91,7 +91,7 @@ class State:
         """What came and cannot be read yet."""
         self.sequence = 0
         """The number of the last message published here."""
-        self._numbered_s = 0.0
+        self.numbered_s = 0.0
         self.refusing: str | None = None
         """Why QoS 1 and 2 publishes are refused at present, a full disk perhaps; None when they are not."""
         self.quenches = False
@@ -153,13 +153,3 @@ class State:
             _, _, about, whom = heapq.heappop(self._moments)
             found.append((about, whom))
         return found
-
-    def number(self, now: float) -> int:
-        """Return the next sequence number: it grows, also over restarts and from broker to broker."""
-        if now == self._numbered_s:  # what came together is numbered on
-            self.sequence += 1
-        else:
-            self._numbered_s = now
-            micros = int(now * 1e6)
-            self.sequence = micros if micros > self.sequence else self.sequence + 1
-        return self.sequence

@@ -99,7 +99,8 @@ class TopicTree:
         self._root = _Node()
         self._shares: dict[tuple[str, str], Share] = {}
         """By name of the share and topic filter."""
-        self._routes: dict[str, Route] = {}
+        self.routes: dict[str, Route] = {}
+        """What was found for topics so far (`route`)."""
         self._route_chars = 0
         """Characters of topics in there since it was last emptied for their sake."""
         self.by_bytes: dict[bytes, Route] = {}
@@ -108,7 +109,7 @@ class TopicTree:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the routes, which are found again; the tree, which may be deep, as a flat list."""
-        return self.__dict__ | {"_routes": {}, "by_bytes": {}, "_root": self._flat()}
+        return self.__dict__ | {"routes": {}, "by_bytes": {}, "_root": self._flat()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the state, and make the tree again."""
@@ -190,24 +191,24 @@ class TopicTree:
 
     def route(self, topic: str) -> Route:
         """Return what is to be done with messages of a topic."""
-        route = self._routes.get(topic)
+        route = self.routes.get(topic)
         if route is None:
             self._route_chars += len(topic)
-            if len(self._routes) >= ROUTES_MAX or self._route_chars > ROUTE_TOPICS_MAX:
-                self._routes.clear()
+            if len(self.routes) >= ROUTES_MAX or self._route_chars > ROUTE_TOPICS_MAX:
+                self.routes.clear()
                 self.by_bytes.clear()
                 self._route_chars = len(topic)
-            route = self._routes[topic] = self.find(topic)
+            route = self.routes[topic] = self.find(topic)
             if not topic.startswith("$"):
                 self.by_bytes[topic.encode()] = route
         return route
 
     def _forget_routes(self, pattern: str) -> None:
         if _is_exact(pattern):
-            self._routes.pop(pattern, None)
+            self.routes.pop(pattern, None)
             self.by_bytes.pop(pattern.encode(), None)
         else:
-            self._routes.clear()
+            self.routes.clear()
             self.by_bytes.clear()
 
     def _place(self, pattern: str) -> dict[Session, Subscription]:

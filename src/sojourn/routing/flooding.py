@@ -8,7 +8,7 @@ two it has; what a neighbour says of its interests is not expected and changes n
 from sojourn.routing.effects import Deliver
 from sojourn.routing.messages import NO_CAUSE, Advertise, Publish, Subscribe, Unadvertise, Unsubscribe
 from sojourn.routing.neighbours import LOCAL
-from sojourn.routing.router import Router, local_clients
+from sojourn.routing.router import Router
 
 
 class FloodingRouter(Router):
@@ -42,12 +42,10 @@ class FloodingRouter(Router):
         if towards:
             self._sends.append((towards, message))
         if message.version != self.interests.version:
-            message.matched = self.interests.match(message.event)
-            message.version = self.interests.version
-        local = self.local_subs
-        holders = [local[sub] for sub in message.matched if sub in local]
-        if holders:
-            self.effects.deliveries.append(Deliver(local_clients(holders), message))
+            self._match(message)
+        clients = self._local_clients(message.matched)
+        if clients:
+            self.effects.deliveries.append(Deliver(clients, message))
 
     def neighbour_gained(self, broker: int, cause: int = NO_CAUSE) -> None:  # noqa: ARG002  (as in `Router`)
         """Take in a new neighbour, which needs to know nothing."""

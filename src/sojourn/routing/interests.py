@@ -101,6 +101,8 @@ class Interests(ABC):
         self.covering = covering
         self.version = 0
         """Grows with every new subscription: what was matched before does not know of it."""
+        self.by_topic: Mapping[str, tuple[int, ...]] = {}
+        """What events of some topics match, whatever else they say: they need not be looked at."""
         self.subs_of: dict[int, dict[int, None]] = {}
         """By advertisement: the subscriptions that it intersects."""
         self.ads_of: dict[int, dict[int, None]] = {}

@@ -33,11 +33,11 @@ class MeshFloodingRouter(FloodingRouter):
 
     def has_seen(self, message: Publish) -> bool:
         """Whether an event has come before, as far as is remembered."""
-        return (message.event.source, message.event.sequence) in self._seen
+        return (message.source, message.sequence) in self._seen
 
     def publish(self, message: Publish, bit: int) -> None:
         """Send a new event on to all other neighbours, and to the local clients that want it."""
-        event = message.event.source, message.event.sequence
+        event = message.source, message.sequence
         if event in self._seen:
             self.copies += 1
             return

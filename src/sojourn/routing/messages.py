@@ -91,12 +91,15 @@ class Unsubscribe:
 class Publish:
     """One event on its way; it remembers which subscriptions matched, so that the index is asked once."""
 
-    __slots__ = ("cause", "event", "matched", "size", "version")
+    __slots__ = ("cause", "event", "matched", "sequence", "size", "source", "version")
 
     kind: ClassVar[int] = int(Kind.PUBLISH)
+    topic: str = ""
+    """Its topic, for routers that can do with that; empty where the event has to be looked at."""
 
     def __init__(self, event: Event, cause: int = NO_CAUSE, size: int = 0) -> None:
         self.event = event
+        self.source, self.sequence = event.source, event.sequence
         self.cause = cause
         self.size = size
         """Bytes that it takes in a queue; 0 for what the broker takes as usual (`mobility/schemes.py`)."""

@@ -221,8 +221,7 @@ class Router:
     def publish(self, message: Publish, bit: int) -> None:
         """Section 2.2.3: forward an event to whoever sent a subscription that matches it."""
         if message.version != self.interests.version:
-            message.matched = self.interests.match(message.event)
-            message.version = self.interests.version
+            self._match(message)
         subs = self.subs
         mask = 0
         for sub in message.matched:
@@ -235,9 +234,21 @@ class Router:
             if guess:
                 self.effects.guesses.append((guess, message))
         if mask & LOCAL:
-            local = self.local_subs
-            holders = [local[sub] for sub in message.matched if sub in local]
-            self.effects.deliveries.append(Deliver(local_clients(holders), message))
+            self.effects.deliveries.append(Deliver(self._local_clients(message.matched), message))
+
+    def _match(self, message: Publish) -> None:
+        """Find out which subscriptions want an event."""
+        interests = self.interests
+        known = interests.by_topic.get(message.topic)
+        message.matched = interests.match(message.event) if known is None else known
+        message.version = interests.version
+
+    def _local_clients(self, matched: tuple[int, ...]) -> tuple[int, ...]:
+        """The local clients that made these subscriptions, each once."""
+        local = self.local_subs
+        if len(matched) == 1:
+            return tuple(local.get(matched[0], ()))
+        return tuple(dict.fromkeys(client for sub in matched for client in local.get(sub, ())))
 
     # What the network does -------------------------------------------------------------------------
 
@@ -315,13 +326,6 @@ class Router:
             self._sends += [(to, Subscribe(other, message.cause)) for to, other in uncovered]
         if mask:
             self._sends.append((mask, message))
-
-
-def local_clients(holders: list[dict[int, None]]) -> tuple[int, ...]:
-    """The clients of several subscriptions, each once."""
-    if len(holders) == 1:
-        return tuple(holders[0])
-    return tuple(dict.fromkeys(client for clients in holders for client in clients))
 
 
 def _entries(

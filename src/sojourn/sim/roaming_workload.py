@@ -20,12 +20,11 @@ VALUES = 100
 class Publication(Publish):
     """An event on its way, which knows when it set out and how many brokers still have to handle it."""
 
-    __slots__ = ("counted", "outstanding", "publisher", "sequence", "time_s", "value")
+    __slots__ = ("counted", "outstanding", "publisher", "time_s", "value")
 
-    def __init__(self, event: Event, publisher: int, sequence: int, value: int) -> None:
+    def __init__(self, event: Event, publisher: int, value: int) -> None:
         super().__init__(event)
         self.publisher = publisher
-        self.sequence = sequence
         self.value = value
         self.time_s = 0.0
         self.counted = False
@@ -52,7 +51,7 @@ class RoamingWorkload:
     def publication(self, publisher: int, sequence: int, value: int) -> Publication:
         """The next event of a publisher."""
         event = Event({"value": value}, source=f"p{publisher}", sequence=sequence)
-        publication = Publication(event, publisher, sequence, value)
+        publication = Publication(event, publisher, value)
         publication.matched = self.matched[value]
         publication.version = self.interests.version
         return publication

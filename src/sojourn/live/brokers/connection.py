@@ -10,6 +10,7 @@ import socket
 import termios
 from collections.abc import Callable
 
+from sojourn.broker.facts import ClientSent
 from sojourn.live.brokers.doors import Guest, certificate_of
 from sojourn.live.brokers.node import LINGER_S, Node
 
@@ -88,7 +89,7 @@ class ClientConnection(asyncio.Protocol):
     def _came(self, data: bytes) -> None:
         """Take what came on the socket."""
         if self._number and not self._closing:
-            self._node.received(self._number, data)
+            self._node.tell(ClientSent(self._number, data))
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came; a client that sends a lot at once waits for the others' turn."""

@@ -190,10 +190,6 @@ class Node:
         self.tell(facts.ClientOpened(number, peer, f"auto-{secrets.token_hex(12)}"))
         return number
 
-    def received(self, number: int, data: bytes) -> None:
-        """Take bytes of a client."""
-        self.tell(facts.ClientSent(number, data))
-
     def blocked(self, number: int) -> None:
         """Note that a client does not read."""
         self.tell(facts.ClientBlocked(number))
@@ -242,13 +238,11 @@ class Node:
                 return
             if fact is not None:
                 self.tell(fact)
+        if self._timer is None or self._timer_s > now + LOOK_S:
+            self._look_by(now + LOOK_S)
         self._carry_out(turn)
         if broker.has_work and not self._flushing:
             self._schedule()
-        if self.warmer.is_due:
-            self._begin(self.warmer.warm())
-        if self._timer is None or self._timer_s > now + LOOK_S:
-            self._look_by(now + LOOK_S)
         self.turns.add(time.perf_counter() - began)
 
     def _fail(self, error: SojournError) -> None:
@@ -344,6 +338,8 @@ class Node:
     def _look(self) -> None:
         """Say that time has passed if something is due, and look again when the next thing is."""
         self._timer = None
+        if self.warmer.is_due:
+            self._begin(self.warmer.warm())
         now = self.now()
         if self.keeper is not None:
             fact = self.keeper.look_for_room(now)

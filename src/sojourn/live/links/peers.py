@@ -104,7 +104,8 @@ class PeerLinks:
         """Connections that were ended because nobody proved who was at the other end."""
         self.on_refusal: Callable[[str, str], None] = lambda _peer, _why: None
         """Is told who was refused, and why."""
-        self._connections: dict[str, _Connection] = {}
+        self.connections: dict[str, _Connection] = {}
+        """By neighbour: the connection that counts."""
         self._strangers: dict[_Connection, None] = {}
         """Connections that have not proved yet who they are, the oldest first."""
         self._callers: list[asyncio.Task[None]] = []
@@ -146,7 +147,7 @@ class PeerLinks:
             caller.cancel()
         if self._listener is not None:
             self._listener.close()
-        for connection in [*self._connections.values(), *self._strangers]:
+        for connection in [*self.connections.values(), *self._strangers]:
             connection.finish()
         await asyncio.gather(*self._callers, return_exceptions=True)
 
@@ -156,7 +157,7 @@ class PeerLinks:
             caller.cancel()
         if self._listener is not None:
             self._listener.close()
-        for connection in [*self._connections.values(), *self._strangers]:
+        for connection in [*self.connections.values(), *self._strangers]:
             connection.abort()
 
     async def renew(self, proof: Proof) -> None:
@@ -167,14 +168,14 @@ class PeerLinks:
 
     def write(self, peer: str, data: bytes) -> None:
         """Write to a neighbour, if it is there."""
-        connection = self._connections.get(peer)
+        connection = self.connections.get(peer)
         if connection is not None:
             connection.write(data)
 
     def close(self, peer: str, why: str) -> None:
         """End the connection to a neighbour; it is made anew."""
         self.complain(peer, why)
-        connection = self._connections.get(peer)
+        connection = self.connections.get(peer)
         if connection is not None:
             connection.finish()
 
@@ -225,13 +226,13 @@ class PeerLinks:
 
     def admit(self, connection: _Connection, peer: str) -> None:
         """A connection is to this neighbour; an older one, half dead perhaps, makes way."""
-        before = self._connections.get(peer)
+        before = self.connections.get(peer)
         self._strangers.pop(connection, None)
         if before is not None and before is not connection:
-            self._connections.pop(peer)
+            self.connections.pop(peer)
             before.abort()
             self.tell(facts.PeerLost(peer))
-        self._connections[peer] = connection
+        self.connections[peer] = connection
         if peer not in self._calls:
             for wake in self._wakes.values():
                 wake.set()  # somebody came, so the others may be there again too
@@ -268,14 +269,13 @@ class PeerLinks:
         """A connection is gone."""
         self._strangers.pop(connection, None)
         peer = connection.peer
-        if peer is not None and self._connections.get(peer) is connection:
-            del self._connections[peer]
+        if peer is not None and self.connections.get(peer) is connection:
+            del self.connections[peer]
             self.tell(facts.PeerLost(peer))
 
-    def arrived(self, connection: _Connection, peer: str, data: bytes) -> None:
-        """Bytes came from a neighbour."""
-        if self._connections.get(peer) is connection:
-            self.tell(facts.PeerSent(peer, data))
+
+def _ignore(_data: object) -> None:
+    """Write nothing, as there is nobody to read it."""
 
 
 class _Connection(asyncio.Protocol):
@@ -287,6 +287,8 @@ class _Connection(asyncio.Protocol):
         """Who is at the other end: known to a caller, learnt by who is called."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
+        self.write: Callable[[bytes], None] = _ignore
+        """Writes; the channel's window bounds how much is ever under way."""
         self._proving = links.proving(peer)
         """What is left to prove; None when that is done."""
         self._proven: str | None = None
@@ -301,6 +303,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
         """Say hello, or wait for one."""
         self._transport = transport
+        self.write = transport.write
         if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
             # The port of a neighbour that is down was given to this very call: it has reached itself.
             transport.abort()
@@ -330,7 +333,8 @@ class _Connection(asyncio.Protocol):
             self._has_heard = True
             self._quiet_looks = 0
             assert self.peer is not None, "who was admitted has a name"
-            self._links.arrived(self, self.peer, data)
+            if self._links.connections.get(self.peer) is self:
+                self._links.tell(facts.PeerSent(self.peer, data))
         except SojournError as error:
             self._links.refuse(self, str(error))
 
@@ -356,14 +360,10 @@ class _Connection(asyncio.Protocol):
         if self._next_look is not None:
             self._next_look.cancel()
         self._transport = None
+        self.write = _ignore
         self._links.lost(self)
         if not self.ended.done():
             self.ended.set_result(None)
-
-    def write(self, data: bytes) -> None:
-        """Write; the channel's window bounds how much is ever under way."""
-        if data and self._transport is not None:
-            self._transport.write(data)
 
     def finish(self) -> None:
         """End the connection after what was written."""

@@ -38,7 +38,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sojourn.broker.records import (
@@ -212,25 +212,30 @@ class Journal:
         """Entries that wait for a commit."""
         return len(self._pending)
 
-    def commit(self) -> None:
-        """Make everything appended safe, as one batch; if that fails, say so and keep it pending."""
-        if not self._pending:
+    def commit(self, entries: Sequence[bytes] = ()) -> None:
+        """Make all that was appended and these entries safe, as one batch; if that fails, keep it pending."""
+        if self._pending:
+            entries = [*self._pending, *entries]
+        if not entries:
             return
         if self.torn:
             self._forget_pending()
             raise JournalError(f"The store {self._path} is waiting for room.")
-        batch = write_batch(self._next, self._pending)
+        batch = write_batch(self._next, entries)
         try:
             self._write(batch)
         except OSError as error:
+            self._pending = list(entries)
+            self._pending_bytes = sum(map(len, entries))
             if self._pending_bytes > MAX_PENDING_BYTES:
                 self.torn = True
                 self._forget_pending()
             raise JournalError(f"The store {self._path} cannot be written: {error.strerror}.") from None
         self._next += 1
-        self.entries += len(self._pending)
+        self.entries += len(entries)
         self.bytes += len(batch)
-        self._forget_pending()
+        if self._pending:
+            self._forget_pending()
 
     def _write(self, batch: bytes) -> None:
         """Write a batch behind the last one, or nothing at all."""
@@ -238,7 +243,9 @@ class Journal:
             os.ftruncate(self._file, self._size)
             self._is_dirty = False
         try:
-            write_all(self._file, batch, self._size)
+            written = os.pwrite(self._file, batch, self._size)
+            if written < len(batch):
+                write_all(self._file, batch[written:], self._size + written)
             if self._power_safe:
                 os.fdatasync(self._file)
         except OSError:

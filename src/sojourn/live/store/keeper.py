@@ -77,13 +77,11 @@ class Keeper:
     def commit(self, broker: LiveBroker, entries: list[bytes]) -> facts.Remembered | None:
         """Make entries safe before anybody hears of them; return what the broker is to be told."""
         journal = self.journal
-        if self._is_gone(broker.now_s):
+        if (self.is_gone or broker.now_s >= self._next_look_s) and self._is_gone(broker.now_s):
             self._renew(broker)
             return None
-        for entry in entries:
-            journal.append(entry)
         try:
-            journal.commit()
+            journal.commit(entries)
         except JournalError as error:
             return self._short_of_room(str(error), broker.now_s)
         if self._is_time_for_snapshot(broker.now_s):

@@ -11,9 +11,9 @@ from typing import Any
 
 from sojourn.broker import channel, facts
 from sojourn.broker.channel import Channel
+from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Confirming
 from sojourn.broker.live_broker import LiveBroker
-from sojourn.broker.network import Network
 from sojourn.errors import SojournError
 from sojourn.mobility.epochs import EPOCHS_A_SECOND, EpochClock
 from sojourn.mobility.finding import Finder
@@ -97,7 +97,7 @@ MUTATIONS: dict[str, Patch] = {
     "tell-no-subscriptions-anew": (Router, "out_subs", lambda _right: lambda _self: []),
     "forget-half-received": (handshake, "session_state", _forget_received),
     "keep-any-retained": (Retained, "is_news", lambda _right: lambda *_args: True),
-    "take-repetitions": (Network, "_came_before", _never),
+    "take-repetitions": (Clients, "_came_before", _never),
     "lose-the-last-stored-event": (Giving, "give", _lose_last),
 }
 
