@@ -401,7 +401,7 @@ class Channel:
 
         One that costs a write of its own (not `is_free`) is put off while more are about to come.
         """
-        if self._out and not is_free:
+        if (self._out and not is_free) or self._pending.number <= self._noted_to:
             return None
         kept = self.kept
         if kept <= self._noted_to:

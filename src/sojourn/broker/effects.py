@@ -37,3 +37,5 @@ class Turn(msgspec.Struct):
     releases: list[int] = []
     """Those of them that are to be read again."""
     notes: list[Note] = []
+    leaves_more: bool = False
+    """Whether something is left to the next turn, which should come soon."""

@@ -43,6 +43,7 @@ from sojourn.errors import SojournError
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
+from sojourn.mqtt.gate import UNSLICED_MAX
 from sojourn.mqtt.input import next_slice
 
 FORGOTTEN = "has forgotten what was said between them"
@@ -73,7 +74,7 @@ class LiveBroker:
         """The time of the last fact."""
         self._quencher: Quencher | None = None
         self._slices = Slices(self.core)
-        self.core.gate.open()
+        self.core.begin_turn()
         self._turn = Turn()
         self.to_pump: list[int] = []
         """Connections for which a turn left something to the next one, which should come soon."""
@@ -110,9 +111,11 @@ class LiveBroker:
         network = self.network
         if self.to_pump:
             self._pump(now)
-        if self._slices.has_work:
+        slices, ring = self._slices, self.core.state.input.ring
+        if slices.frames_wait or ring:
             self.handle(facts.ReadyForMore(), now)
-        self.core.gate.open()
+        if self.core.gate.unsliced != UNSLICED_MAX:
+            self.core.begin_turn()
         if network is not None:
             confirming = network.confirming
             is_unconfirmed = confirming.waiting or confirming.confirmed
@@ -123,7 +126,11 @@ class LiveBroker:
             self._quench()
         turn, self._turn = self._turn, Turn()
         self._collect_writes(turn)
-        self._hold_and_release(turn)
+        pressure = network.pressure if network is not None else None
+        is_pressed = pressure is not None and (pressure.holds or pressure.releases)
+        if is_pressed or slices.has_held or self.core.effects.waiting:
+            self._hold_and_release(turn)
+        turn.leaves_more = bool(self.to_pump or slices.frames_wait or ring)
         if network is not None:
             turn.notes, network.clients.notes = network.clients.notes, []
             self._end_links_turn(network, turn, now)
@@ -145,20 +152,19 @@ class LiveBroker:
         """Say which clients are not to be read from for now."""
         pressure = self.network.pressure if self.network is not None else None
         holds, releases = (pressure.holds, pressure.releases) if pressure is not None else ([], [])
-        if holds or releases or self._slices.has_held or self.core.effects.waiting:
-            turn.holds, turn.releases = self._slices.settle(holds, releases)
+        turn.holds, turn.releases = self._slices.settle(holds, releases)
         if pressure is not None:
             pressure.holds, pressure.releases = [], []
 
     @property
     def has_slices(self) -> bool:
         """Whether something waits its turn, to be taken in (`ReadyForMore`) while there is time."""
-        return self._slices.has_work
+        return self._slices.frames_wait or bool(self.core.state.input.ring)
 
     @property
     def has_work(self) -> bool:
         """Whether a turn left something to the next one, which should come soon."""
-        return bool(self.to_pump) or self._slices.has_work
+        return bool(self.to_pump) or self.has_slices
 
     def next_moment(self) -> float | None:
         """When `TimePassed` is to be said at the latest."""

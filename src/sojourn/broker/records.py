@@ -97,7 +97,8 @@ def write_batch(number: int, entries: Sequence[bytes]) -> bytes:
     body = _encode(entries)
     if len(body) > BODY_BYTES_MAX:
         raise RecordError(f"A batch has at most {BODY_BYTES_MAX} bytes; this one has {len(body)}.")
-    return _sealed(_BATCH.pack(_BATCH_MAGIC, len(body), number, zlib.crc32(body))) + body
+    head = _BATCH.pack(_BATCH_MAGIC, len(body), number, zlib.crc32(body))
+    return b"".join((head, _CHECKSUM.pack(zlib.crc32(head)), body))
 
 
 def write_snapshot(number: int, state: bytes) -> bytes:

@@ -27,24 +27,16 @@ class Slices:
         """Connections that are not read from because they wait their turn."""
         self._pressed: set[int] = set()
         """Connections that are not read from because a link is full."""
+        self.has_held = False
+        """Whether somebody is not read from."""
         self.frames_wait = False
         """Whether frames of neighbours wait for nothing but their turn."""
-
-    @property
-    def has_work(self) -> bool:
-        """Whether anything waits."""
-        return self.frames_wait or bool(self._core.state.input.ring)
-
-    @property
-    def has_held(self) -> bool:
-        """Whether somebody is not read from."""
-        return bool(self._waiting or self._pressed)
 
     def restarted(self) -> None:
         """No connection is left."""
         self._waiting.clear()
         self._pressed.clear()
-        self.frames_wait = False
+        self.has_held = self.frames_wait = False
 
     def lost(self, connection: int) -> None:
         """A client's connection is gone."""
@@ -66,4 +58,5 @@ class Slices:
             if (connection := connections.get(number)) is not None and connection.waits
         }
         after = self._waiting | self._pressed
+        self.has_held = bool(after)
         return sorted(after - before), sorted(number for number in before - after if number in connections)

@@ -38,7 +38,7 @@ from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC
 from sojourn.mqtt.cutting import CUT_BYTES_MIN, cut
 from sojourn.mqtt.delivery import Deliverer
-from sojourn.mqtt.gate import OTHER_COST, SUBSCRIBE_COST, UNLIMITED, Gate
+from sojourn.mqtt.gate import OTHER_COST, SUBSCRIBE_COST, UNLIMITED, UNSLICED_MAX, Gate
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
@@ -128,8 +128,8 @@ class Core:
             return
         connection.seen_s = now
         waiting, gate, at = self.state.input, self.gate, 0
-        if data and gate.must_wait(connection):
-            gate.line_up(connection)
+        if data and gate.slices and (connection.waits or waiting.ring or gate.unsliced <= 0):
+            gate.line_up(connection)  # others have something to be read first
         if (data and connection.pieces) or connection.waits:
             waiting.put_by(connection, data, now)
         if connection.waits:
@@ -144,14 +144,19 @@ class Core:
             if connection.is_old and connection.state is Phase.OPEN:
                 self._read_old(connection, data, at, now)
             else:
-                self._read(connection, data, now, at, gate.most(connection))
-            gate.check_rate(connection, self.state.counters.received - published, now)
+                self._read(connection, data, now, at, connection.slice if gate.slices else UNLIMITED)
+            if self.state.limits.publishes_per_s_max:
+                gate.check_rate(connection, self.state.counters.received - published, now)
         except PacketError as error:
             self._break(connection, error, now)
         except VersionError as error:
             self.handshake.refuse_version(connection, old=error.old)
         if self.handshake.wills:
             self._settle(now)
+
+    def begin_turn(self) -> None:
+        """Read clients in slices from now on, some at once and the rest in turn (`take_turn`)."""
+        self.gate.slices, self.gate.unsliced = True, UNSLICED_MAX
 
     def take_turn(self, now: float) -> Connection | None:
         """Return the connection whose turn it is to be read (`received` without further bytes)."""
@@ -476,7 +481,7 @@ class Core:
             most, of_bridge = self.state.limits.packet_bytes_max, connection.is_bridge
             came = packets_of(data[at:] if at else data, most, of_bridge=of_bridge)
         rest = data[at + came.taken :]
-        self._read(connection, came.packets, now, 0, self.gate.most(connection))
+        self._read(connection, came.packets, now, 0, connection.slice if self.gate.slices else UNLIMITED)
         if connection.state is not Phase.OPEN:
             return
         if connection.waits or (done and rest):  # what is left over has its turn, and the rest with it

@@ -30,28 +30,15 @@ class Gate:
     def __init__(self, shared: State) -> None:
         self._shared = shared
         self.slices = False
-        """Whether clients are read in slices, in turn; the driver then calls `Core.take_turn`."""
+        """Whether clients are read in slices, in turn (`Core.begin_turn`)."""
         self.unsliced = UNLIMITED
         """How many packets may still be read in this turn as they come."""
-
-    def open(self) -> None:
-        """Begin a turn."""
-        self.slices = True
-        self.unsliced = UNSLICED_MAX
-
-    def most(self, connection: Connection) -> int:
-        """Return how many packets of a client may be read now."""
-        return connection.slice if self.slices else UNLIMITED
 
     def line_up(self, connection: Connection) -> None:
         """Let a connection wait its turn; one that has not been let in waits for that first."""
         if not connection.waits and connection.state is not Phase.KNOCKING:
             self._shared.input.line_up(connection)
             self._shared.effects.waiting.append(connection.number)
-
-    def must_wait(self, connection: Connection) -> bool:
-        """Whether others have something to be read first."""
-        return self.slices and (connection.waits or bool(self._shared.input.ring) or self.unsliced <= 0)
 
     def wait_for_more(self, connection: Connection, data: bytes, needed: int, now: float) -> None:
         """Keep the beginning of a packet; its client has so long to send the rest."""
@@ -80,7 +67,7 @@ class Gate:
     def check_rate(self, connection: Connection, published: int, now: float) -> None:
         """Limit how often a client publishes."""
         per_s = self._shared.limits.publishes_per_s_max
-        if per_s and published and not spend(connection, published, per_s, now):
+        if published and not spend(connection, published, per_s, now):
             raise PacketError(
                 Reason.MESSAGE_RATE_TOO_HIGH, f"A client publishes at most {per_s} events a second here."
             )

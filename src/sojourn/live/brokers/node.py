@@ -113,6 +113,8 @@ class Node:
         self._began = 0.0
         """When the present turn began, by a clock that goes on while it lasts."""
         self.turns = Tally()
+        self._took_s: list[float] = []
+        """How long turns took that are not counted yet."""
         """How long turns took."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
@@ -241,9 +243,9 @@ class Node:
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
         self._carry_out(turn)
-        if broker.has_work and not self._flushing:
+        if turn.leaves_more and not self._flushing:
             self._schedule()
-        self.turns.add(time.perf_counter() - began)
+        self._took_s.append(time.perf_counter() - began)
 
     def _fail(self, error: SojournError) -> None:
         """End without a further word: what the broker has in mind is not safe, so nobody hears of it."""
@@ -338,6 +340,9 @@ class Node:
     def _look(self) -> None:
         """Say that time has passed if something is due, and look again when the next thing is."""
         self._timer = None
+        for took_s in self._took_s:
+            self.turns.add(took_s)
+        self._took_s.clear()
         if self.warmer.is_due:
             self._begin(self.warmer.warm())
         now = self.now()
