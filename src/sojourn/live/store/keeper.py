@@ -84,7 +84,8 @@ class Keeper:
             journal.commit(entries)
         except JournalError as error:
             return self._short_of_room(str(error), broker.now_s)
-        if self._is_time_for_snapshot(broker.now_s):
+        is_long = journal.entries >= EARLY_ENTRIES or journal.bytes > SNAPSHOT_BYTES
+        if is_long and self._is_time_for_snapshot(broker.now_s):
             self._take_snapshot(broker)
         return None
 
