@@ -107,6 +107,20 @@ def test_who_would_not_be_let_in_any_more_is_sent_away(tmp_path: Path) -> None:
         client.expect_end(NOT_AUTHORIZED)
 
 
+def test_what_clients_without_a_name_may_do_is_reloaded(tmp_path: Path) -> None:
+    """Narrower rights of guests hold for those who are here."""
+    path = tmp_path / "one.toml"
+    write(path, "")
+    with running_broker(str(path)) as broker, Raw(broker.port) as guest:
+        guest.connect("guest")
+        assert guest.subscribe("closed/#") == [2]
+        write(path, "", '[security.guests]\nsubscribe = ["open/#"]\npublish = ["open/#", "closed/#"]')
+        sojourn("reload", str(path))
+        assert guest.publish("closed/1", b"secret", 1) == 0
+        guest.expect_nothing()
+        assert guest.publish("other", b"", 1) == NOT_AUTHORIZED
+
+
 def test_a_wrong_configuration_changes_nothing(tmp_path: Path) -> None:
     """It is refused with its sentence; what needs a restart is named."""
     path = tmp_path / "one.toml"

@@ -274,6 +274,10 @@ class Stopping(Remembered, frozen=True, array_like=True, tag=24):
     reference: str | None = None
 
 
+class SystemDue(NamedTuple):
+    """Clients that subscribe to `$SYS` topics are to be told the values of now."""
+
+
 class StatusMade(NamedTuple):
     """The broker's own report is to be told to all others."""
 
@@ -316,7 +320,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     )
 
 
-Fact = Remembered | ClientSent | PeerConnected | PeerSent | PeerLost | StatusMade | ReadyForMore
+Fact = Remembered | ClientSent | PeerConnected | PeerSent | PeerLost | StatusMade | SystemDue | ReadyForMore
 
 write_entry: Callable[[tuple[float, int, Remembered]], bytes] = msgspec.msgpack.Encoder().encode
 """Returns the parts of an `Entry` as a line of a journal."""

@@ -40,6 +40,7 @@ from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.broker.wire import Carried, WireError
 from sojourn.errors import SojournError
+from sojourn.mqtt import system_topics
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
@@ -445,6 +446,9 @@ class LiveBroker:
         if self.network is not None:
             self.network.tell_status(fact.report, now)
 
+    def _on_system(self, _fact: facts.SystemDue, now: float) -> None:
+        system_topics.tell(self.core.state, self.core.deliverer, now)
+
     # The broker itself ---------------------------------------------------------------------------------
 
     def _on_time(self, fact: facts.TimePassed, now: float) -> None:
@@ -566,4 +570,5 @@ class LiveBroker:
         facts.StoreMended: _on_store_mended,
         facts.Stopping: _on_stopping,
         facts.StatusMade: _on_status,
+        facts.SystemDue: _on_system,
     }

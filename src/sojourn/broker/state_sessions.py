@@ -152,7 +152,7 @@ SESSIONS = (
             state=Choice(Phase),
             session=REF,
         ),
-        rebuilt="output",
+        rebuilt="output said",
     ),
 )
 

@@ -196,6 +196,8 @@ class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     origins: list[str] | None = None
     """Web pages that may connect by WebSockets, as browsers name them: `https://example.org`, or `*` for all.
     By default those of the host that the broker is on."""
+    audit: str | None = None
+    """The folder for logs of what brokers refused, one file each; none writes none."""
     clients_state_attributes: bool | None = None
     """Whether a client's own word about its attributes counts: by default only for anonymous ones."""
     guests: GuestConfig | None = None
@@ -312,7 +314,11 @@ def at_folder(config: Config, folder: Path) -> Config:
         ),
         trace=trace,
         tls=tls,
-        security=replace(config.security, jwt=jwt),
+        security=replace(
+            config.security,
+            jwt=jwt,
+            audit=None if config.security.audit is None else placed(config.security.audit),
+        ),
     )
 
 

@@ -77,6 +77,8 @@ covering = true
 # clients_state_attributes = true
 # Web pages that may connect (see `listen_ws` below); without this line those of the broker's own host.
 # origins = ["https://example.org"]
+# A log of what brokers refused, to whom and why; each has a file in this folder, and none grows for ever:
+# audit = "audit"
 
 # What clients without a user name may do; a topic or topic filter outside is refused as not authorised.
 # [security.guests]

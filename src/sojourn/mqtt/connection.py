@@ -56,6 +56,7 @@ class Connection:
         "pieces",
         "problem_information",
         "reminded",
+        "said",
         "seen_s",
         "session",
         "slice",
@@ -132,6 +133,8 @@ class Connection:
         """Whether reason strings are sent in every packet."""
         self.unreleased: set[int] = set()
         """Packet identifiers of QoS 2 messages that came on it and were not released yet."""
+        self.said = ("", "")
+        """The client identifier and the user name that its CONNECT had, for whoever notes refusals."""
         self.until_s: float | None = None
         """When what its client proved its name by runs out; None for never."""
         self.numbered = False

@@ -52,6 +52,19 @@ class SubAckDue(NamedTuple):
     packet: bytes
 
 
+class Refused(NamedTuple):
+    """Something that a client asked for and did not get."""
+
+    what: str
+    """Whether it wanted to connect, to subscribe or to publish."""
+    why: str
+    about: str
+    """A topic, or a sentence."""
+    client: str
+    user: str
+    address: str
+
+
 class Effects:
     """What is to be done; lists to be carried out in order and cleared."""
 
@@ -63,6 +76,7 @@ class Effects:
         "knocks",
         "overflowing",
         "published",
+        "refusals",
         "settled",
         "sources",
         "subacks",
@@ -101,6 +115,8 @@ class Effects:
         """What became of sessions and subscriptions."""
         self.sources: list[Connection] = []
         """Connections of publishers that are to be told what is wanted (`sojourn-quench`)."""
+        self.refusals: list[Refused] | None = None
+        """What was refused, for an audit log; None where nobody keeps one."""
         self.interests: list[tuple[Subscription, int]] | None = None
         """Subscriptions that came (1) and went (-1), for whoever tells them; None where nobody does."""
 

@@ -64,6 +64,7 @@ class Handshake:
         """
         limits = self.shared.limits
         will = packet.will
+        connection.said = packet.client_id, packet.username or ""
         connection.problem_information = packet.request_problem_info
         connection.packet_bytes_max = packet.max_packet_size or 0
         if packet.authentication_method is not None:
@@ -111,6 +112,7 @@ class Handshake:
     ) -> None:
         """Answer a CONNECT with a refusal, and close; `reference` names the server to use instead."""
         self.shared.counters.refused[code.name.lower()] += 1
+        self.shared.note_refusal("connect", code.name.lower(), text, connection)
         self._write(connection, answers.refusal(connection, code, text, reference))
         self.close_silently(connection)
 

@@ -120,7 +120,9 @@ class Publisher:
         try:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
-            self.shared.counters.refused["publish"] += 1
+            why = refusal.code.name.lower()
+            self.shared.counters.refused[f"publish {why}"] += 1
+            self.shared.note_refusal("publish", why, topic, connection)
             self._answer(connection, qos, number, refusal)
             return
         if qos == 2:

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from sojourn.mqtt.bans import Bans
 from sojourn.mqtt.connection import Connection
-from sojourn.mqtt.effects import Effects
+from sojourn.mqtt.effects import Effects, Refused
 from sojourn.mqtt.filter_book import FilterBook
 from sojourn.mqtt.input import Input
 from sojourn.mqtt.limits import Limits
@@ -17,6 +17,8 @@ from sojourn.mqtt.session import Session, Will
 from sojourn.mqtt.topic_counts import TopicCounts
 from sojourn.mqtt.topic_tree import TopicTree
 
+REFUSALS_MAX = 1_000
+"""Refusals that may wait to be written to an audit log."""
 SPARE_MOMENTS = 10_000
 """Reminders of what is over that may wait for their time."""
 
@@ -125,6 +127,12 @@ class State:
         """Count the bytes of all wills anew."""
         wills = (session.will for session in self.sessions.values())
         self.will_bytes = sum(will.message.size for will in wills if will is not None)
+
+    def note_refusal(self, what: str, why: str, about: str, connection: Connection) -> None:
+        """Note a refusal for the audit log, if there is one."""
+        refusals = self.effects.refusals
+        if refusals is not None and len(refusals) < REFUSALS_MAX:
+            refusals.append(Refused(what, why, about, *connection.said, connection.peer))
 
     def remind(self, moment_s: float, about: Due, whom: int | str) -> None:
         """Note a moment at which to look at a connection or a session again."""

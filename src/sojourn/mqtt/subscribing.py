@@ -11,7 +11,7 @@ from mqtt5 import SubscribePacket, TopicFilter, UnsubscribePacket
 from mqtt5 import UnsubAckReasonCode as UnsubCode
 
 from sojourn.interest import Filter, TopicError, TopicPattern
-from sojourn.mqtt import answers
+from sojourn.mqtt import answers, system_topics
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
     ContentError,
@@ -79,7 +79,9 @@ class Subscriber:
                 codes.append(refusal.code)
                 if len(reasons) < REASONS_MAX:
                     reasons.append(refusal.text)
-                self.shared.counters.refused["subscription"] += 1
+                why = refusal.code.name.lower()
+                self.shared.counters.refused[f"subscribe {why}"] += 1
+                self.shared.note_refusal("subscribe", why, wanted.pattern, connection)
                 continue
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
@@ -250,7 +252,8 @@ class Subscriber:
     def _send_retained(self, subscription: Subscription, now: float) -> None:
         session, condition = subscription.session, subscription.filter
         found = []
-        for message in self.shared.retained.matching(subscription.pattern, now):
+        system = system_topics.messages(self.shared, subscription.pattern, now)
+        for message in (*self.shared.retained.matching(subscription.pattern, now), *system):
             if subscription.no_local and message.publisher == session.client_id:
                 continue
             if condition is not None and not self.shared.filters.passes(message, condition):

@@ -29,6 +29,7 @@ from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.logins import Verdict
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, book_of, true_address
+from sojourn.live.audit import AuditLog
 from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal, Welcome
 from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.login_desk import LoginDesk
@@ -105,6 +106,10 @@ class Node:
             self.broker.handle(facts.Started(life, settings), self.now())
         self.links = self._make_links(self.network, proof) if self.network is not None else None
         self._seldom = Seldom(_log)
+        self.audit: AuditLog | None = None
+        self.audit_to(config.security.audit)
+        if self.links is not None:
+            self.links.on_refusal = self._note_stranger
         self._tracer: Tracer | None = None
         self._last_number = 0
         self._has_ended = False
@@ -240,12 +245,37 @@ class Node:
                 return
             if fact is not None:
                 self.tell(fact)
+<<<<<<< HEAD
+=======
+        self._carry_out(turn)
+        self._note_refusals(now)
+        if broker.has_work and not self._flushing:
+            self._schedule()
+        if self.warmer.is_due:
+            self._begin(self.warmer.warm())
+>>>>>>> 60faa4f (Serve $SYS topics, keep an audit log of refusals, and say what is promised)
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
         self._carry_out(turn)
         if turn.leaves_more and not self._flushing:
             self._schedule()
         self._took_s.append(time.perf_counter() - began)
+
+    def audit_to(self, folder: str | None) -> None:
+        """Write what is refused into a folder from now on; None writes nothing."""
+        self.audit = None if folder is None else AuditLog(folder, self.place.name)
+        self.core.effects.refusals = None if folder is None else []
+
+    def _note_refusals(self, now: float) -> None:
+        refusals = self.core.effects.refusals
+        if self.audit is not None and refusals:
+            for one in refusals:
+                self.audit.note(now, one._asdict())
+            refusals.clear()
+
+    def _note_stranger(self, peer: str, why: str) -> None:
+        if self.audit is not None:
+            self.audit.note(self.now(), {"what": "link", "why": "not_proved", "about": why, "peer": peer})
 
     def _fail(self, error: SojournError) -> None:
         """End without a further word: what the broker has in mind is not safe, so nobody hears of it."""

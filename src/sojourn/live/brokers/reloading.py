@@ -19,7 +19,7 @@ from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config, UserConfig
 from sojourn.live.links.knowing import proof_for
 from sojourn.live.links.peers import Proof
-from sojourn.mqtt.rights import NOTHING
+from sojourn.mqtt.rights import ANONYMOUS, NOTHING
 
 RELOADED = ("users", "security", "tls")
 """What takes effect at once; beside it the secret, and who comes in where."""
@@ -65,8 +65,13 @@ def apply(node: Node, reload: Reload) -> int:
     old, node.config = node.config, reload.config
     node.place = reload.config.broker(node.place.name)
     node.doorkeeper = reload.doorkeeper
+    node.audit_to(reload.config.security.audit)
     for fact in changed_rights(old.users, reload.config.users):
         node.tell(fact)
+    guests = reload.config.security.guests
+    if guests != old.security.guests:
+        permissions = None if guests is None else permissions_of(guests)
+        node.tell(facts.RightsChanged.of(ANONYMOUS, permissions))
     sent_away = 0
     for number, entry in list(node.entries.items()):
         refusal = reload.doorkeeper.still(entry)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from sojourn.broker.facts import StatusMade
+from sojourn.broker.facts import StatusMade, SystemDue
 from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.node import Node
 from sojourn.live.page.asking import Enquirer, is_talk
@@ -41,6 +41,8 @@ from sojourn.live.page.status import (
 )
 
 EVERY_S = 1.0
+SYSTEM_EVERY = 10
+"""After how many reports clients are told the `$SYS` topics anew."""
 TRAILS_KEPT = 10_000
 """Hand-offs to this broker that are remembered, for whoever follows one client."""
 TRAIL_S = 3_600.0
@@ -74,6 +76,7 @@ class Observer:
         self._trails: deque[Move] = deque(maxlen=TRAILS_KEPT)
         """Hand-offs to this broker with clients' whole names, the oldest first."""
         self.enquirer = Enquirer(node, self.trail)
+        self._looks = 0
         self._before = (self.started_s, *self._counts())
         self._timer: asyncio.TimerHandle | None = None
         self._encode = msgspec.msgpack.Encoder().encode
@@ -105,6 +108,9 @@ class Observer:
         if self.board is not None:
             self.board.take(node.place.name, report, report.at_s)
             self.board.tick(report.at_s)
+        self._looks += 1
+        if self._looks % SYSTEM_EVERY == 0:
+            node.tell(SystemDue())
         for listener in self.listeners:
             listener(report)
 

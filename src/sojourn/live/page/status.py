@@ -152,7 +152,10 @@ def lost_by_reason(node: Node) -> dict[str, int]:
 
 def refused_by_reason(node: Node) -> dict[str, int]:
     """What this broker refused, by reason."""
-    return {reason: count for reason, count in sorted(node.core.state.counters.refused.items()) if count}
+    found = Counter(node.core.state.counters.refused)
+    if node.links is not None:
+        found["neighbour not proved"] += node.links.refusals
+    return {reason: count for reason, count in sorted(found.items()) if count}
 
 
 def repeated(node: Node) -> int:
