@@ -245,18 +245,10 @@ class Node:
                 return
             if fact is not None:
                 self.tell(fact)
-<<<<<<< HEAD
-=======
-        self._carry_out(turn)
-        self._note_refusals(now)
-        if broker.has_work and not self._flushing:
-            self._schedule()
-        if self.warmer.is_due:
-            self._begin(self.warmer.warm())
->>>>>>> 60faa4f (Serve $SYS topics, keep an audit log of refusals, and say what is promised)
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
         self._carry_out(turn)
+        self._note_refusals(now)
         if turn.leaves_more and not self._flushing:
             self._schedule()
         self._took_s.append(time.perf_counter() - began)
