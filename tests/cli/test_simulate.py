@@ -6,12 +6,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sojourn.cli.simulate import KINDS, simulate
+from sojourn.cli.simulate import KINDS
+from sojourn.cli.simulate import app as APP  # noqa: N812 - as in the other tests
 from sojourn.errors import SojournError
 from sojourn.sim.scenario import factors
-
-APP = typer.Typer()
-APP.command()(simulate)
 
 SMALL = [
     "publisher-mobility",
@@ -94,7 +92,9 @@ def test_a_roaming_run_and_its_trace(tmp_path: Path) -> None:
         (["weather"], "world may be publisher-mobility, roaming, manet, not 'weather'"),
         ([], "world may be publisher-mobility, roaming, manet, not nothing"),
         (["roaming", "--scheme=hopeful"], "scheme may be durable, reactive, proactive"),
-        (["roaming", "--protocol=standard"], "protocol is no parameter of a scenario"),
+        (["roaming", "--scheme=proactiv"], "scheme may be durable, reactive, proactive"),
+        (["roaming", "--protocol=standard"], "scheme may be durable, reactive, proactive"),
+        (["manet", "--protocol=standard"], "scheme may be"),
         (["roaming", "--watch"], "watch shows moving publishers only"),
         (["publisher-mobility", "--watch", "--trace=x"], "watch and trace exclude each other"),
     ],
@@ -116,3 +116,21 @@ def test_bad_topology_file(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(SojournError, match=sentence):
             _run("publisher-mobility", "--topology=file", f"--topology-file={path}")
+
+
+def test_each_world_shows_its_own_options() -> None:
+    """Every parameter of a world and none of another's; what some call protocol is --protocol everywhere."""
+    commands = typer.main.get_command(APP).commands  # type: ignore[attr-defined]
+    shown = {world: {name for one in commands[world].params for name in one.opts} for world in KINDS}
+    for world, kind in KINDS.items():
+        own = {f"--{factor.name.replace('_', '-')}" for factor in factors(kind)}
+        assert own | {"--protocol", "--scheme", "--json", "--list"} <= shown[world]
+    assert "--nodes" not in shown["roaming"] | shown["publisher-mobility"]
+
+
+def test_protocol_and_scheme_are_one_option() -> None:
+    """Whichever word is used."""
+    small = ("roaming", "--subscribers=5", "--warmup-s=0", "--duration-s=5", "--json")
+    one, other = (json.loads(_run(*small, option)) for option in ("--protocol=durable", "--scheme=durable"))
+    one.pop("wall_s"), other.pop("wall_s")
+    assert one == other

@@ -86,7 +86,7 @@ COMMANDS = {
         "sojourn.cli.filter:app", "Explain filters, the SQL conditions that subscriptions are written in."
     ),
     "simulate": Command(
-        "sojourn.cli.simulate:simulate",
+        "sojourn.cli.simulate:app",
         "Run one scenario of moving publishers, roaming subscribers or a mobile network; show what it cost.",
         "studies",
     ),

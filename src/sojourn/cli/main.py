@@ -67,7 +67,7 @@ def refuse(error: SojournError) -> None:
         _say(f"sojourn: {error}")
     else:
         _say(f"sojourn: {getattr(error, 'sentence', error)}:\n{pointer()}")
-    sys.exit(EXIT_REFUSED)
+    sys.exit(getattr(error, "exit_code", EXIT_REFUSED))
 
 
 def _say(text: str) -> None:

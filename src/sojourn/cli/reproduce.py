@@ -5,7 +5,8 @@ plain processes), the report package makes the page. A study that was interrupte
 the finished runs stand in the directory `store` of its output.
 """
 
-from functools import partial
+import signal
+import threading
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -14,9 +15,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sojourn.cli.sweep_bar import sweep_bar
+from sojourn.cli.sweep_bar import SweepBar, sweep_bar
 from sojourn.errors import SojournError
-from sojourn.pipeline.progress import Listener
 from sojourn.report.page import Chart, ClaimRow, Entry, Page, render, render_index
 from sojourn.studies import runner
 from sojourn.studies.captions import caption_of, tidy, with_notes
@@ -31,6 +31,12 @@ _COLOURS = {"holds": "green", "differs": "red", "not yet": "yellow"}
 
 class ReproduceError(SojournError):
     """A study cannot be run as asked."""
+
+
+class InterruptedStudyError(ReproduceError):
+    """Somebody pressed Ctrl-C."""
+
+    exit_code = 130
 
 
 class _Engine(NamedTuple):
@@ -48,7 +54,11 @@ class _Engine(NamedTuple):
 def reproduce(
     study_name: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of: {', '.join(STUDIES)}, all.")],
     scale: Annotated[
-        str, typer.Option(help="How much to run: smoke (seconds), quick (minutes) or paper (half an hour).")
+        str,
+        typer.Option(
+            help="How much to run: smoke (whether it works: minutes), quick (fewer seeds and shorter runs: "
+            "minutes to an hour) or paper (as the paper: longer); the bar tells the time that is left."
+        ),
     ] = "quick",
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds a configuration; the scale's own if left out.")
@@ -85,7 +95,10 @@ def reproduce(
         folder = out / study.name if study_name == "all" else out
         chosen = study.scale_named(scale)
         console.print(f"{study.name} at scale {scale}: {study.what_is_run(chosen, seeds)}; {engine}.")
-        outcome = _run(study, chosen, seeds, engine, folder, console)
+        try:
+            outcome = _run(study, chosen, seeds, engine, folder, console)
+        except KeyboardInterrupt:
+            raise InterruptedStudyError(_how_to_go_on(engine, folder)) from None
         written = [*study.write_results(outcome, folder), *_write_figures(study, outcome, folder, again)]
         _show(outcome, Console())
         console.print(
@@ -105,33 +118,60 @@ def reproduce(
         raise ReproduceError(" ".join(failures))
 
 
+def _how_to_go_on(engine: _Engine, folder: Path) -> str:
+    if engine.workers is not None:
+        return "Interrupted. Runs in plain processes are not kept: the same command begins anew."
+    return (
+        f"Interrupted. The runs that were finished are kept in {folder / 'store'}: the same command goes on "
+        "from there."
+    )
+
+
 def _run(study: Study, scale: Any, seeds: int | None, engine: _Engine, folder: Path, console: Console) -> Any:
-    with sweep_bar(console) as listener:
+    with sweep_bar(console) as bar:
         if engine.workers is None:
-            return _run_on_spark(study, scale, seeds, engine, folder, listener)
+            return _run_on_spark(study, scale, seeds, engine, folder, bar)
 
         def sweep(specs: list[runner.RunSpec]) -> list[runner.Row]:
-            return runner.run_grid(specs, study.simulate, workers=engine.workers, progress=listener)
+            bar.begin(_distinct(specs), "starting processes")
+            return runner.run_grid(specs, study.simulate, workers=engine.workers, progress=bar)
 
         return study.run(scale, seeds, sweep, None)
 
 
+def _distinct(specs: list[runner.RunSpec]) -> int:
+    """How many runs there are; equal scenarios are one."""
+    return len({spec.run_id for spec in specs})
+
+
 def _run_on_spark(
-    study: Study, scale: Any, seeds: int | None, engine: _Engine, folder: Path, listener: Listener
+    study: Study, scale: Any, seeds: int | None, engine: _Engine, folder: Path, bar: SweepBar
 ) -> Any:
     # Imported here because plain processes need neither Spark nor Java.
     from sojourn.pipeline.session import spark_session  # noqa: PLC0415
     from sojourn.studies import spark_runner  # noqa: PLC0415
 
     simulate = _traced(study) if engine.trace else study.simulate
-    spark = spark_session(engine.master)
     store = (folder / "store").resolve().as_uri()
     traces = (folder / "trace").resolve().as_uri() if engine.trace else None
 
     def sweep(specs: list[runner.RunSpec]) -> list[runner.Row]:
-        return spark_runner.run_grid_on_spark(spark, specs, simulate, store, traces=traces, progress=listener)
+        # Spark takes its time to start, so what there is to do is told before.
+        bar.begin(_distinct(specs), "starting Spark")
+        spark = _interruptible(spark_session(engine.master))
+        return spark_runner.run_grid_on_spark(spark, specs, simulate, store, traces=traces, progress=bar)
 
-    return study.run(scale, seeds, sweep, partial(spark_runner.means_on_spark, spark))
+    def means(*arguments: Any) -> Any:
+        return spark_runner.means_on_spark(spark_session(engine.master), *arguments)
+
+    return study.run(scale, seeds, sweep, means)
+
+
+def _interruptible(spark: Any) -> Any:
+    """Have Ctrl-C end this program as it ends others: PySpark's own handler first asks Java, and fails."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return spark
 
 
 def _traced(study: Study) -> Any:

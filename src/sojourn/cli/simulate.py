@@ -1,16 +1,16 @@
 """`sojourn simulate`: one run of a scenario, as a table, as JSON, watched, or with its trace.
 
-There are three worlds: publishers that move (paper 000), subscribers that roam (paper 001), and nodes with no
-infrastructure at all (paper 004, `simulate_manet.py`). The options are the fields of their scenarios, made
-from those structures, so that a factor has its name, unit and default in one place; an option that the chosen
-world does not have is refused. A TOML file gives values, options on the command line override it.
+There are three worlds, a sub-command each: publishers that move (paper 000), subscribers that roam (paper
+001), and nodes with no infrastructure at all (paper 004, `simulate_manet.py`). The options are the fields of
+their scenarios, made from those structures, so that a factor has its name, unit and default in one place. A
+TOML file gives values, options on the command line override it.
 """
 
 import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from typer.core import TyperGroup
 
 from sojourn.cli.simulate_manet import run_manet
 from sojourn.cli.watch import watch_run
@@ -51,15 +52,10 @@ class SimulateError(SojournError):
     """A run cannot be made as asked."""
 
 
-def _simulate(world: str | None, options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+def _simulate(world: str, options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     if own["list_factors"]:
-        _show_factors([world] if world in WORLDS else list(WORLDS), as_json=own["as_json"])
+        _show_factors([world], as_json=own["as_json"])
         return
-    if world is None or world not in WORLDS:
-        asked = "nothing" if world is None else repr(world)
-        raise SimulateError(
-            f"world may be {', '.join(WORLDS)}, not {asked}; --list explains every parameter."
-        )
     values = {**BASES[world], **_merged(own["scenario"], options)}
     scenario = described_from(values, KINDS[world])
     if not own["as_json"]:
@@ -191,37 +187,34 @@ def _show_row(row: Mapping[str, Any]) -> None:
     Console().print(table)
 
 
-def _option_parameter(name: str) -> inspect.Parameter:
-    """The option of a factor, which one world or both may have."""
-    found = {world: factor for world in WORLDS for factor in _factors(world) if factor.name == name}
-    texts = []
-    for world, factor in found.items():
-        default = " ".join(filter(None, (_default(factor.default), factor.unit))) or "none"
-        texts.append(f"{world}: {factor.explanation} Default: {default}.")
-    first = next(iter(found.values()))
-    kind: Any = str if isinstance(first.default, tuple) else type(first.default)
-    flag = "--" + name.replace("_", "-")
-    declared = f"{flag}/--no-{flag[2:]}" if kind is bool else flag
+# The command line -------------------------------------------------------------------------------------------
+
+TWINS = {"scheme": "protocol", "protocol": "scheme"}
+"""What some call the one and some the other: where a world has one of the two, its option has both names."""
+
+
+def _option_parameter(factor: Factor, known: Collection[str]) -> inspect.Parameter:
+    """The option of a factor."""
+    default = " ".join(filter(None, (_default(factor.default), factor.unit))) or "none"
+    kind: Any = str if isinstance(factor.default, tuple) else type(factor.default)
+    flag = "--" + factor.name.replace("_", "-")
+    flags = [f"{flag}/--no-{flag[2:]}" if kind is bool else flag]
+    twin = TWINS.get(factor.name)
+    if twin is not None and twin not in known:
+        flags.append(f"--{twin}")
     annotation = Annotated[
         kind | None,
         typer.Option(
-            declared,
-            help=" ".join(texts),
+            *flags,
+            help=f"{factor.explanation} Default: {default}.",
             show_default=False,
-            rich_help_panel=f"{', '.join(found)}: {first.group}",
+            rich_help_panel=factor.group.capitalize(),
         ),
     ]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    return inspect.Parameter(factor.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 _OWN_PARAMETERS = (
-    (
-        "world",
-        None,
-        Annotated[
-            str | None, typer.Argument(metavar="WORLD", help=f"What to simulate: {', '.join(WORLDS)}.")
-        ],
-    ),
     (
         "scenario",
         None,
@@ -253,21 +246,70 @@ _OWN_PARAMETERS = (
 )
 
 
-def _with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a function the command line of a scenario: typer reads its signature."""
+class _Worlds(TyperGroup):
+    """Refuses a world that there is none of with a sentence that names those there are."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a world's command."""
+        if args and not args[0].startswith("-") and args[0] not in WORLDS:
+            raise _no_world(repr(args[0]))
+        return super().resolve_command(ctx, args)
+
+
+def _no_world(asked: str) -> SimulateError:
+    return SimulateError(f"world may be {', '.join(WORLDS)}, not {asked}; --list explains every parameter.")
+
+
+app = typer.Typer(cls=_Worlds, invoke_without_command=True, rich_markup_mode="rich", add_completion=False)
+
+
+@app.callback()
+def simulate(
+    ctx: typer.Context,
+    *,
+    list_factors: Annotated[
+        bool, typer.Option("--list", help="Explain every parameter of every world and stop.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --list: as JSON.")] = False,
+) -> None:
+    """Run one scenario of moving publishers, roaming subscribers or a mobile network; show what it cost.
+
+    sojourn simulate roaming --help lists the parameters of that world. For example:
+
+    sojourn simulate publisher-mobility --protocol delayed --publishers 20 --watch
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if not list_factors:
+        raise _no_world("nothing")
+    _show_factors(list(WORLDS), as_json=as_json)
+
+
+ABOUT = {
+    PUBLISHERS: "Publishers that drive through a city, from broker to broker (paper 000).",
+    ROAMING: "Subscribers that walk through a building and lose their connections (paper 001).",
+    MANET: "Nodes with radios that move in a city without any infrastructure (paper 004).",
+}
+
+
+def _add(world: str) -> None:
+    """Give a world its sub-command: typer reads the signature of the function."""
+
+    def run(**given: Any) -> None:
+        own = {name: given.pop(name) for name, _, _ in _OWN_PARAMETERS}
+        _simulate(world, given, own)
+
     own = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, default, annotation in _OWN_PARAMETERS
     ]
-    names = dict.fromkeys(factor.name for world in WORLDS for factor in _factors(world))
-    every = [*own, *(_option_parameter(name) for name in names)]
-    function.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    function.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
-    return function
+    factors_of = _factors(world)
+    known = [factor.name for factor in factors_of]
+    every = [*own, *(_option_parameter(factor, known) for factor in factors_of)]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+    app.command(world, help=ABOUT[world])(run)
 
 
-@_with_options
-def simulate(**given: Any) -> None:
-    """Run one scenario of moving publishers, roaming subscribers or a mobile network; show what it cost."""
-    own = {name: given.pop(name) for name, _, _ in _OWN_PARAMETERS}
-    _simulate(own["world"], given, own)
+for _world in WORLDS:
+    _add(_world)

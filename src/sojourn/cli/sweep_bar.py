@@ -10,59 +10,79 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from sojourn.pipeline.progress import Listener, Progress
+from sojourn.pipeline.progress import Progress
 
 LINE_EVERY_S = 30.0
 
 
+class SweepBar:
+    """A listener of a sweep that shows what it hears, and before that how much there is to do."""
+
+    def begin(self, runs: int, doing: str) -> None:
+        """Say how many runs there are, and what is done before the first of them."""
+
+    def __call__(self, now: Progress) -> None:
+        """Show how far the sweep is."""
+
+
 @contextmanager
-def sweep_bar(console: Console) -> Iterator[Listener]:
+def sweep_bar(console: Console) -> Iterator[SweepBar]:
     """Show a bar, or a line now and then, while the block runs; what it yields moves it."""
     if not console.is_terminal:
-        yield _lines(console)
+        yield _Lines(console)
         return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[done]}/{task.fields[all]} runs"),
-        TextColumn("{task.fields[running]} running, {task.fields[failed]} failed"),
+        TextColumn("{task.fields[runs]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
     with Bar(*columns, console=console) as bar:
-        task = bar.add_task("simulating", total=1.0, done=0, all="?", running=0, failed=0, left="")
-
-        def listener(now: Progress) -> None:
-            bar.update(
-                task,
-                completed=now.share,
-                done=now.done,
-                all=now.total,
-                running=now.running,
-                failed=now.failed,
-                left=time_left(now.left_s),
-            )
-
-        yield listener
+        yield _Drawn(bar)
 
 
-def _lines(console: Console) -> Listener:
-    """A listener that writes a line every half minute."""
-    written_s = 0.0
+class _Drawn(SweepBar):
+    """On a terminal."""
 
-    def listener(now: Progress) -> None:
-        nonlocal written_s
-        if now.elapsed_s - written_s < LINE_EVERY_S:
-            return
-        written_s = now.elapsed_s
-        console.print(
-            f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed, "
-            f"after {now.elapsed_s / 60:.1f} min; {time_left(now.left_s) or 'no run has ended yet'}",
-            highlight=False,
-            soft_wrap=True,
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+        self._task = bar.add_task("preparing", total=1.0, runs="", left="")
+
+    def begin(self, runs: int, doing: str) -> None:
+        self._bar.update(self._task, description=doing, runs=f"0/{runs} runs")
+
+    def __call__(self, now: Progress) -> None:
+        self._bar.update(
+            self._task,
+            description="simulating",
+            completed=now.share,
+            runs=f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed",
+            left=time_left(now.left_s),
         )
 
-    return listener
+
+class _Lines(SweepBar):
+    """In a file or a pipe: a line at the beginning and one every half minute."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._written_s = 0.0
+
+    def begin(self, runs: int, doing: str) -> None:
+        self._say(f"{runs} runs; {doing}")
+
+    def __call__(self, now: Progress) -> None:
+        if now.elapsed_s - self._written_s < LINE_EVERY_S:
+            return
+        self._written_s = now.elapsed_s
+        self._say(
+            f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed, "
+            f"after {now.elapsed_s / 60:.1f} min; {time_left(now.left_s) or 'no run has ended yet'}"
+        )
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True)
 
 
 def time_left(seconds: float | None) -> str:

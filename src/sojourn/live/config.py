@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.errors import SojournError
+from sojourn.live.choices import with_choices
 from sojourn.mqtt.limits import Limits
 
 PORT_MAX = 65_535
@@ -260,7 +261,7 @@ def read_config(text: str | bytes, source: str = "the configuration") -> Config:
     try:
         config = msgspec.toml.decode(text, type=Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"In {source}: {error}.") from None
+        raise ConfigError(f"In {source}: {with_choices(str(error), Config)}.") from None
     except msgspec.DecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}.") from None
     check_config(config)

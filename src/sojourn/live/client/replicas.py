@@ -411,7 +411,7 @@ class ReplicaClient:
     ) -> None:
         """Publish an event to every replica; the options are those of `Client.publish`."""
         number = self._numbers.number()
-        options = {
+        options: dict[str, Any] = {
             "attributes": attributes,
             "qos": qos,
             "retain": retain,
