@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak demo bench sumo ns3 clean
+.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak demo wheel bench sumo ns3 clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -38,6 +38,9 @@ soak: setup  ## kill -9 every broker of six in turn for five minutes, and look f
 
 demo: setup-demo  ## see the system at work
 	$(BIN)/sojourn demo
+
+wheel: setup  ## install the wheel alone in a clean environment and measure broker and client at work (a minute)
+	$(BIN)/python scripts/try_wheel.py
 
 bench: setup  ## every benchmark, as tables
 	$(BIN)/sojourn bench all

@@ -5,6 +5,7 @@ plain processes), the report package makes the page. A study that was interrupte
 the finished runs stand in the directory `store` of its output.
 """
 
+import logging
 import signal
 import threading
 from importlib import import_module
@@ -169,8 +170,13 @@ def _run_on_spark(
 
 def _interruptible(spark: Any) -> Any:
     """Have Ctrl-C end this program as it ends others: PySpark's own handler first asks Java, and fails."""
+
+    def end(*_signal: object) -> None:
+        logging.disable(logging.CRITICAL)  # Py4J would log where in the wire protocol it was
+        raise KeyboardInterrupt
+
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, end)
     return spark
 
 
