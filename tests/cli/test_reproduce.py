@@ -5,6 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from sojourn.cli.main import main
 from sojourn.cli.reproduce import reproduce
 from sojourn.errors import SojournError
 from sojourn.studies.claims import claims_of
@@ -45,3 +46,28 @@ def test_bad_option_is_one_sentence(arguments: list[str], sentence: str) -> None
     """A bad study, scale or master ends in one sentence."""
     with pytest.raises(SojournError, match=sentence):
         _run(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"), [([], "goes on from there"), (["--workers=2"], "begins anew")]
+)
+def test_ctrl_c_is_one_sentence_that_says_how_to_go_on(
+    options: list[str],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """No traceback, the exit code of an interrupted program, and whether finished runs are kept."""
+
+    def interrupted(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sojourn.cli.reproduce._run", interrupted)
+    monkeypatch.setattr("sys.argv", ["sojourn", "reproduce", "handoff", f"--out={tmp_path}", *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("sojourn: Interrupted.")
+    assert last.endswith(f"{sentence}.")

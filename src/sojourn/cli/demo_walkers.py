@@ -114,8 +114,8 @@ async def _walker(
         there = next(path)
         if not await _wait_until(began + there.from_s / plan.pace, end):
             there = here  # the time is over while it is away: it comes back where it was
-        await _arrive(client, plan.urls[there.broker], crowd, gate)
-        crowd.moves += there.broker != here.broker
+        if await _arrive(client, plan.urls[there.broker], crowd, gate):
+            crowd.moves += there.broker != here.broker
         here = there
     await _wait_for_quiet(crowd)
     await client.close()
@@ -123,7 +123,8 @@ async def _walker(
     crowd.repeated += client.repeated
 
 
-async def _arrive(client: Client, url: str, crowd: Crowd, gate: asyncio.Semaphore) -> None:
+async def _arrive(client: Client, url: str, crowd: Crowd, gate: asyncio.Semaphore) -> bool:
+    """Connect at a broker; whether that succeeded."""
     for _ in range(5):
         try:
             async with gate:
@@ -133,7 +134,8 @@ async def _arrive(client: Client, url: str, crowd: Crowd, gate: asyncio.Semaphor
             await asyncio.sleep(0.2)
         else:
             crowd.connected += 1
-            return
+            return True
+    return False
 
 
 async def _read(client: Client, crowd: Crowd) -> None:

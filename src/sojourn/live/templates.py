@@ -157,7 +157,7 @@ listen = "127.0.0.1:{client_port}"{peers}{page}
 # certificates = "optional"     # clients of `listen_tls` prove their names by certificates; or "required"
 # listen_ws = "127.0.0.1:{ws_port}"    # WebSockets, for web pages; listen_wss with [tls]
 # anonymous_ws = true
-# metrics = "127.0.0.1:{metrics_port}"
+metrics = "127.0.0.1:{metrics_port}"
 {store}"""
 
 _STORE = """\
@@ -175,8 +175,8 @@ store = "stores/B{number}"
 """
 
 _PAGE = """
-# The page for people, and /metrics, /healthz and /readyz for machines; `metrics` serves the latter alone. The
-# page shows all brokers, so one is enough; whoever reaches it reads the names of clients.
+# The page for people, and /metrics, /healthz and /readyz for machines; `metrics` serves the latter alone, at
+# every broker. The page shows all of them, so one is enough; whoever reaches it reads the names of clients.
 page = "127.0.0.1:{port}"
 # page_password = "scrypt$…"    # as `sojourn password` prints it; needed where others can reach the page\
 """
