@@ -10,6 +10,8 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from sojourn.sim.live_check.disk import ROOM_CHECK_S
+
 if TYPE_CHECKING:
     from sojourn.sim.live_check.process import Process
     from sojourn.sim.live_check.wires import Link
@@ -50,6 +52,9 @@ class Log:
         """By link: when it was out of use."""
         self._down_s: dict[int, float] = dict.fromkeys(range(len(world.script.links)), 0.0)
         """By link that is out of use now: since when."""
+        self._deaf: list[tuple[float, float]] = []
+        """When some broker took nothing in because its disk was full: it leaves its neighbours' words with
+        them, over links that are in use."""
         self.forgotten: list[Forgotten] = []
         self.jumps: list[Jump] = []
         near: list[list[tuple[int, int]]] = [[] for _ in range(count)]
@@ -76,6 +81,11 @@ class Log:
         """A link carries nothing for a while."""
         now = self._world.now
         self._bad[link.number].append((now, now + seconds + SETTLING_S))
+
+    def disk_filled(self, seconds: float) -> None:
+        """A broker can note nothing for a while, and looks only now and then whether it can again."""
+        now = self._world.now
+        self._deaf.append((now, now + seconds + ROOM_CHECK_S + SETTLING_S))
 
     def died(self, process: Process) -> None:
         """A process died."""
@@ -137,6 +147,9 @@ class Log:
         """Whether what one broker said to all others then has been heard by now."""
         links = tuple(range(len(self._bad)))
         now = self._world.now
+        if any(low <= now and began_s <= high + CALM_S for low, high in self._deaf):
+            began_s = max(high for low, high in self._deaf if low <= now)
+            return now >= self.whole_from(links, began_s)
         if all(self._was_in_use(link, began_s - CALM_S, now) for link in links):
             return True
         return now >= self.whole_from(links, began_s)

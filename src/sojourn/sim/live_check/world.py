@@ -154,6 +154,7 @@ class World:
             case "fill disk":
                 disk = self.processes[step.who].disk
                 disk.is_full = True
+                self.log.disk_filled(step.seconds)
                 self.clock.plan(self.now + step.seconds, lambda _: setattr(disk, "is_full", False))
             case _:
                 raise AssertionError(f"nobody knows how to {step.what}")
