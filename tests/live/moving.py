@@ -11,9 +11,10 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from sojourn.errors import SojournError
+from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
-from sojourn.live.config import Config
+from sojourn.live.config import Address, Config, single_broker
 from tests.live.building import building, url
 
 START_S = 60
@@ -76,6 +77,18 @@ class Moving:
         """Stop one broker, from the test's thread."""
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(self.servers.pop(number).stop(), self._loop).result(START_S)
+
+    def guarded_page(self, password: str) -> str:
+        """Start one more broker, alone, whose page asks for a password; return where that is."""
+        assert self._loop is not None
+        config = single_broker(Address("127.0.0.1", 0))
+        broker = msgspec.structs.replace(
+            config.brokers[0], page="127.0.0.1:0", page_password=hash_password(password)
+        )
+        server = Server(msgspec.structs.replace(config, brokers=[broker]), broker.name)
+        asyncio.run_coroutine_threadsafe(server.start(), self._loop).result(START_S)
+        self.servers.append(server)
+        return f"http://{server.page}"
 
     @contextmanager
     def client(self, name: str, broker: int, topic: str) -> Iterator[None]:

@@ -248,3 +248,12 @@ def test_a_broker_that_falls_silent_is_shown(tab: Any, world: Moving) -> None:
     assert "silent" in tab.value("document.querySelectorAll('#brokers tbody tr')[3].textContent")
     assert tab.value("document.querySelectorAll('#nodes .node.up').length") == 5
     assert tab.complaints() == []
+
+
+def test_a_reader_with_the_password_sees_the_page(tab: Any, world: Moving) -> None:
+    """Name and password in the address are enough for the page, its parts, its stream and its questions."""
+    page = world.guarded_page("open sesame").replace("http://", f"http://me:{quote('open sesame')}@")
+    tab.call("Page.navigate", url=page + "/#/clients")
+    tab.wait_for(LIVE)
+    tab.wait_for("document.querySelectorAll('#clients-table tbody tr').length > 0")
+    assert "answers" not in tab.value("document.getElementById('clients-note').textContent")

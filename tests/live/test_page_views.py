@@ -14,12 +14,15 @@ import pytest
 from sojourn.broker import answering
 from sojourn.broker.facts import StatusMade
 from sojourn.broker.questions import AskClients
+from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
-from sojourn.live.page import asking
+from sojourn.live.page import asking, board
 from sojourn.live.page.asking import Answered, Asked, is_talk
 from sojourn.live.page.history import COARSE, FINE, STEP, History, Moment
 from sojourn.live.page.views import PAGE_ROWS, QueryError, Views
+from sojourn.mqtt import topic_counts
+from sojourn.mqtt.topic_counts import TopicCounts
 from tests.live.building import building, url
 from tests.live.moving import with_page
 from tests.live.test_page import get, report
@@ -350,3 +353,63 @@ def test_a_report_is_told_from_a_question() -> None:
     assert is_talk(msgspec.msgpack.encode(Asked(1, [], AskClients())))
     with pytest.raises(QueryError):
         raise QueryError("as the page says it")
+
+
+def test_topics_beyond_the_limit_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood of topics takes no more room; who looks now and then forgets the least busy ones."""
+    monkeypatch.setattr(topic_counts, "TOPICS_MAX", 4)
+    counts = TopicCounts()
+    for number in range(6):
+        counts.begin(f"t{number}", 10.0 + number)
+    assert (list(counts.rows), counts.beyond, counts.since_s) == (["t0", "t1", "t2", "t3"], 2, 10.0)
+    counts.rows["t3"][0] = 9
+    counts.rows["t1"][0] = 5
+    counts.make_room()
+    assert set(counts.rows) == {"t1", "t3"}
+    counts.make_room()
+    assert set(counts.rows) == {"t1", "t3"}, "there is room"
+
+
+def test_a_broker_answers_so_many_questions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond that it is silent, and whoever asked says so."""
+    monkeypatch.setattr(asking, "ANSWERING_MAX", 0)
+    monkeypatch.setattr(asking, "ANSWER_S", 0.2)
+
+    async def scenario(_servers: list[Server], views: Views) -> None:
+        found = await views.clients({})
+        assert found["missing"] == [f"B{number}" for number in range(1, 7)]
+
+    in_a_building(scenario)
+
+
+def test_the_map_shows_a_bounded_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many clients the same few are shown every time, whichever broker they are at; numbers are of all."""
+    monkeypatch.setattr(board, "DOTS_MAX", 10)
+    shown: list[set[str]] = []
+    for shift in (0, 7):
+        shows = board.Board(building(), "B1")
+        for number in range(6):
+            names = [(f"c{n}", 1.0) for n in range(100) if (n + shift) % 6 == number]
+            shows.take(f"B{number + 1}", report(1.0, clients=len(names), present=names), 1.0)
+        state = shows.state(1.0)
+        assert sum(broker["report"].clients for broker in state["brokers"]) == 100
+        shown.append({client for broker in state["brokers"] for client, _ in broker["report"].present})
+    assert len(shown[0]) == 10
+    assert shown[0] == shown[1]
+
+
+def test_a_page_with_a_password_shows_nothing_without_it() -> None:
+    """Views and the page's own files ask for it like the rest."""
+
+    async def scenario() -> None:
+        config = building()
+        first, *rest = config.brokers
+        kept = msgspec.structs.replace(first, page="127.0.0.1:0", page_password=hash_password("hush"))
+        server = Server(msgspec.structs.replace(config, brokers=[kept, *rest]), "B1")
+        await server.start()
+        page = f"http://{server.page}"
+        for path in ("/", "/main.js", "/page.css", "/clients", "/client?id=x", "/who?topic=a", "/history"):
+            assert (await asyncio.to_thread(get, page + path))[0] == 401, path
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

@@ -114,7 +114,8 @@ export function showLinks(state) {
     const name = element("span");
     name.append(named(one[0], "strong"), " – ", named(one[1], "strong"));
     const downFor = Math.max(0, ...ends.map(function (end) { return end.down_s || 0; }));
-    let standing = badge("up", "up");
+    const upSince = Math.max(0, ...ends.map(function (end) { return end.since_s || 0; }));
+    let standing = badge(upSince ? "up for " + age(state.at_s - upSince) : "up", "up");
     if (!one[2]) { standing = badge("spare", "spare"); } else if (ends.length < 2) { standing = badge("not known", "silent"); } else if (!ends.every(function (end) { return end.up; })) {
       standing = badge("down for " + age(downFor), downFor > DOWN_S ? "silent" : "away");
     }

@@ -6,7 +6,7 @@ import { makeLists, nameBrokers, showLinks } from "./lists.js";
 import { follow } from "./map.js";
 import { Overview } from "./overview.js";
 import { Tester } from "./tester.js";
-import { byId, clientAddress, clock, many, shown, total, write } from "./words.js";
+import { at, byId, clientAddress, clock, many, shown, total, write } from "./words.js";
 
 const STALLED_MS = 4000;
 const SCHEMES = { proactive: "pro-active hand-off", reactive: "reactive hand-off", durable: "durable subscriptions" };
@@ -76,7 +76,7 @@ function show(state) {
 }
 function pulse(text, kind) { write("pulse", text); byId("pulse").className = "pill " + kind; }
 function listen() {
-  stream = new EventSource("stream");
+  stream = new EventSource(at("stream"));
   const mine = stream;
   stream.onmessage = function (message) {
     last = JSON.parse(message.data);

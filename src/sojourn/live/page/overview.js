@@ -6,7 +6,7 @@ import { age, ask, byId, bytes, clientLink, count, element, fill, link, millis, 
 const MOVES_SHOWN = 12;
 const HOUR_EVERY_MS = 10000;
 const COLUMNS = ["broker", "state", "clients", "sessions", "in /s", "out /s", "waiting", "hand-offs", "not delivered",
-  "refused", "store", "links"];
+  "refused", "longest turn", "store", "links"];
 
 function rate(id, value) { byId(id).replaceChildren(count(value), element("small", " /s")); }
 
@@ -100,7 +100,7 @@ function showBrokers(state) {
     const isRefusing = isUp && report.refusing;
     const badge = element("span", standing(broker), "state " + (isRefusing ? "refusing" : broker.state));
     if (isRefusing) { badge.title = report.refusing; }
-    if (!isUp) { return row(COLUMNS, [name, badge, ...new Array(10).fill(null)]); }
+    if (!isUp) { return row(COLUMNS, [name, badge, ...new Array(11).fill(null)]); }
     const links = element("span");
     for (const peer of Object.keys(report.links).sort()) {
       const one = report.links[peer], isAmiss = !one.up && one.down_s > DOWN_S;
@@ -108,7 +108,7 @@ function showBrokers(state) {
     }
     return row(COLUMNS, [name, badge, count(report.clients), count(report.sessions), count(report.published_rate),
       count(report.delivered_rate), bytes(report.queue_bytes), count(report.handoffs), count(sumOf(report.dropped)),
-      count(sumOf(report.refused)),
+      count(sumOf(report.refused)), report.longest_turn_s ? millis(report.longest_turn_s) : null,
       report.store === "none" ? "in memory" : bytes(report.store_bytes) + (report.store === "ok" ? "" : ", full"), links]);
   }), "No brokers.");
 }

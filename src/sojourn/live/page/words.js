@@ -102,12 +102,14 @@ function emptyRow(table, nothing) {
   return made;
 }
 
+// Where the broker answers: the page's own address, without a name and password that somebody wrote into it.
+export function at(path) { return location.origin + location.pathname.replace(/[^/]*$/, "") + path; }
 // Ask the broker; what it refuses is an Error with its own sentence.
 export async function ask(path, given) {
   const query = new URLSearchParams(given || {}).toString();
   let answer;
   try {
-    answer = await fetch(path + (query ? "?" + query : ""), { cache: "no-store" });
+    answer = await fetch(at(path) + (query ? "?" + query : ""), { cache: "no-store" });
   } catch (_) {
     throw new Error("The broker does not answer.");
   }
