@@ -67,11 +67,9 @@ def tell(state: State, deliverer: Deliverer, now: float) -> None:
     if not any(state.tree.route(topic).by_session for topic in TOPICS):
         return
     for place, (topic, text) in enumerate(values(state).items()):
-        message = None
-        for session in state.tree.route(topic).by_session:
-            if session.connection is not None:
-                message = message or _message(state, topic, text, place, now)
-                deliverer.deliver_to_one(message, session, now)
+        here = [one for one in state.tree.route(topic).by_session if one.connection is not None]
+        if here:
+            deliverer.deliver_to_each(_message(state, topic, text, place, now), here, now)
 
 
 def _message(state: State, topic: str, text: str, place: int, now: float) -> Message:
