@@ -64,6 +64,8 @@ class Arrivals:
         if session is not None and not is_over(session, now) and not is_owner(admission, session):
             self.core.refuse(number, ConnectCode.NOT_AUTHORIZED, FOREIGN)
             return
+        if not self._make_way(client, number, admission):
+            return
         waiting = Waiting(
             number,
             admission,
@@ -91,6 +93,22 @@ class Arrivals:
             self.waiting[client] = waiting
             self.finder.seek(client, epoch, previous, now)
         self.follow_finder(now)
+
+    def _make_way(self, client: int, number: int, admission: Admission) -> bool:
+        """Let a connection that waits for the same session make way; say whether this one may go on.
+
+        Both are told at once. One of somebody else waits in peace: nobody is kept out by others' attempts.
+        """
+        older = self.waiting.get(client)
+        if older is None or older.connection not in self.core.state.connections:
+            return True
+        if older.admission.owner != admission.owner:
+            text = "Another client with your identifier is about to be let in; try again."
+            self.core.refuse(number, ConnectCode.SERVER_BUSY, text)
+            return False
+        del self.waiting[client]
+        self.core.refuse(older.connection, ConnectCode.SERVER_BUSY, "The same client connected again.")
+        return True
 
     def next_epoch(self, client: int, now: float) -> int:
         """Return the epoch of a new connection of a client, later than all that is known of it."""
