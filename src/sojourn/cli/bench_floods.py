@@ -34,6 +34,7 @@ from sojourn.cli.bench_floods_attacks import FLOOD_S, FLOODS, PASSWORD, USER, Fl
 from sojourn.cli.bench_live import BenchError
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.fleet import last_line
+from sojourn.live.links.secret import SECRET_NAME, write_secret
 
 START_S = 120.0
 CALM_S = 1.0
@@ -54,7 +55,7 @@ def _free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in held]
 
 
-def _config(flood: Flood, ports: list[int]) -> str:
+def _config(flood: Flood, ports: list[int], secret: Path | None) -> str:
     names = [f"B{number}" for number in range(1, flood.brokers + 1)]
     links = ", ".join(f'["{one}", "{other}"]' for one, other in itertools.pairwise(names))
     lines = [f"links = [{links}]"]
@@ -62,6 +63,8 @@ def _config(flood: Flood, ports: list[int]) -> str:
         listen, peers = ports[number], ports[flood.brokers + number]
         lines += ["[[brokers]]", f'name = "{name}"', f'listen = "127.0.0.1:{listen}"']
         lines += [f'peers = "127.0.0.1:{peers}"']
+    if secret is not None:
+        lines += ["[network]", f'secret = "{secret}"']
     if flood.has_users:
         lines += ["[[users]]", f'name = "{USER}"', f'password = "{hash_password(PASSWORD)}"']
     return "\n".join(lines)
@@ -72,11 +75,15 @@ def _network(flood: Flood, checkout: Path | None, folder: Path) -> Iterator[list
     """Run a network of brokers; give the ports for clients. What each says is in its file of notes."""
     ports = _free_ports(2 * flood.brokers)
     file = folder / "floods.toml"
-    file.write_text(_config(flood, ports))
+    secret = None if checkout is not None else folder / SECRET_NAME  # others may not know of it
+    if secret is not None:
+        write_secret(secret)
+    file.write_text(_config(flood, ports, secret))
     environment = dict(os.environ)
     if checkout is not None:
         environment["PYTHONPATH"] = str(checkout.absolute() / "src")
     script = bench_floods_broker.__file__
+    processes = []
     with contextlib.ExitStack() as stack:
         for number in range(1, flood.brokers + 1):
             notes = folder / f"B{number}.json"
@@ -85,9 +92,10 @@ def _network(flood: Flood, checkout: Path | None, folder: Path) -> Iterator[list
             said = stack.enter_context((folder / f"B{number}.log").open("w"))
             process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)  # noqa: S603
             stack.callback(_stop, process)
+            processes.append(process)
         until = time.monotonic() + START_S
         while not all(_listens(port) for port in ports[: flood.brokers]):
-            if time.monotonic() > until:
+            if time.monotonic() > until or any(process.poll() is not None for process in processes):
                 logged = " ".join(last_line(log.read_text()) for log in sorted(folder.glob("*.log")))
                 raise BenchError(f"The brokers of the benchmark do not listen: {logged}")
             time.sleep(0.1)
