@@ -182,3 +182,32 @@ def test_a_token_that_runs_out_ends_its_connection(tmp_path: Path) -> None:
         await server.stop()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_nobody_gets_a_name_or_an_attribute_by_saying_so(tmp_path: Path) -> None:
+    """Where names can be proved, who proves none has none, and what it says of itself does not count."""
+    (tmp_path / "key").write_text(SECRET)
+    jwt_only = read_config(
+        f'security.jwt.key = "{tmp_path / "key"}"\n[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
+    )
+    nobody_known = read_config('[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n')
+
+    async def scenario(config: Config, *, is_open: bool) -> dict[str, object]:
+        server = Server(config, "B1")
+        address = await server.start()
+        assert server.node is not None
+        if is_open:
+            async with Client(f"mqtt://{address}", client_id="x", username="ann"):
+                pass
+        else:
+            with pytest.raises(RefusedError, match="is wrong"):
+                await Client(f"mqtt://{address}", username="ann").connect()
+        said = {"role": "medic", "user": "ann", "client": "other"}
+        async with Client(f"mqtt://{address}", client_id="phone", attributes=said):
+            stated = dict(server.node.core.state.sessions["phone"].stated)
+        await server.stop()
+        return stated
+
+    run = asyncio.run
+    assert run(scenario(jwt_only, is_open=False)) == {"client": "phone", "user": ""}
+    assert run(scenario(nobody_known, is_open=True)) == {"client": "phone", "user": "", "role": "medic"}

@@ -200,7 +200,8 @@ class SecurityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     audit: str | None = None
     """The folder for logs of what brokers refused, one file each; none writes none."""
     clients_state_attributes: bool | None = None
-    """Whether a client's own word about its attributes counts: by default only for anonymous ones."""
+    """Whether a client's own word about its attributes counts: by default only for anonymous ones, and only
+    where nobody can prove a name."""
     guests: GuestConfig | None = None
     """What anonymous clients may do; none allows all."""
     jwt: JwtConfig | None = None

@@ -73,7 +73,7 @@ covering = true
 # let them in elsewhere too, say so here, or for one address at its broker below:
 # anonymous = true
 # Whether what clients say of their own attributes counts for access policies; without this line only what
-# anonymous ones say does.
+# anonymous ones say does, and that only where nobody can prove a name by password, token or certificate.
 # clients_state_attributes = true
 # Web pages that may connect (see `listen_ws` below); without this line those of the broker's own host.
 # origins = ["https://example.org"]

@@ -275,9 +275,9 @@ class Handshake:
         if session.subscriptions and (before, admission.permissions, admission.state) != (None, None, None):
             self.reviewer.review(session)
         stated = stated_attributes(packet.user_properties) if admission.may_state else {}
-        session.stated = (
-            {"client": session.client_id, "user": admission.username} | stated | dict(admission.attributes)
-        )
+        # What a client says of itself is never about its name.
+        named = {"client": session.client_id, "user": admission.username}
+        session.stated = dict(stated) | named | dict(admission.attributes)
         session.attributes = subscriber_event(session.stated)
         previous = property_values(packet.user_properties, PREVIOUS)
         session.previous = previous[0] if previous else None

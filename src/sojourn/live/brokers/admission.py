@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import mqtt5
@@ -82,6 +83,7 @@ class Doorkeeper:
 
             self._tokens = Tokens(config.security.jwt)
         certifies = any(one.certificates != "ignored" for one in config.brokers)
+        self._authority = fingerprint(config.tls.client_authority if config.tls is not None else None)
         self._knows_names = bool(self._users or self._tokens or certifies)
 
     def ask(self, packet: mqtt5.ConnectPacket, guest: Guest) -> Welcome | Refusal | Question:
@@ -96,8 +98,8 @@ class Doorkeeper:
             return Question(user, password, guest) if user.password is not None else wrong()
         if self._tokens is not None and user is None and password is not None:
             return self._by_token(self._tokens, name, password, guest)
-        if self._doors[guest.door].anonymous and user is None and (not self._users or name is None):
-            # Without users a name is only a name; with users a wrong one is a mistake to tell.
+        if self._doors[guest.door].anonymous and (name is None or not self._knows_names):
+            # Where nobody can prove a name it is only a name; else one without a proof is a mistake.
             return self._by_nothing(name or "", guest)
         if name is None:
             return Refusal(NOT_AUTHORIZED, "Clients without a user name are not let in here.")
@@ -120,7 +122,7 @@ class Doorkeeper:
             return Refusal(NOT_AUTHORIZED, "The name of your certificate is not among the users.")
         known = user if user is not None else UserConfig(name=name)
         admission = replace(self._of(known), until_s=certificate.until_s)
-        return Welcome(admission, Entry(guest, "certificate", name))
+        return Welcome(admission, Entry(guest, "certificate", name, self._authority))
 
     def _by_token(self, tokens: Tokens, name: str | None, token: bytes, guest: Guest) -> Welcome | Refusal:
         found = tokens.ask(name, token)
@@ -132,7 +134,8 @@ class Doorkeeper:
     def _by_nothing(self, name: str, guest: Guest) -> Welcome:
         admission = Admission(
             username=name,
-            may_state=self._states is not False,
+            # Their own word counts only where nobody else's attributes are vouched for.
+            may_state=self._states is True or (self._states is None and not self._knows_names),
             permissions=self._guests,
             owner=ANONYMOUS,
             among_others=self._knows_names,
@@ -160,12 +163,21 @@ class Doorkeeper:
             holds = user is not None and user.password == against
         elif by == "certificate":
             certificates = door.certificates if door is not None else "ignored"
-            holds = certificates != "ignored" and (user is not None or not self._users)
+            is_known = user is not None or not self._users
+            holds = certificates != "ignored" and is_known and against == self._authority
         else:
             holds = door is not None and door.anonymous
         if holds:
             return None
         return Refusal(NOT_AUTHORIZED, "What you came in by is not valid any more; connect again.")
+
+
+def fingerprint(path: str | None) -> str:
+    """What tells an authority from another one: a digest of its file; empty where there is none to read."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path is not None else ""
+    except OSError:
+        return ""
 
 
 def wrong() -> Refusal:
