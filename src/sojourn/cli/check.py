@@ -1,12 +1,13 @@
 """`sojourn check`: run a protocol's properties over many seeds, and show what fails as short as it gets."""
 
+import json
 import multiprocessing
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import product
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -47,6 +48,8 @@ def handoff(
     scheme: Annotated[str | None, typer.Option(help="reactive or proactive; both if left out.")] = None,
     routing: Annotated[str | None, typer.Option(help="flooding or content; both if left out.")] = None,
     seconds: Annotated[float, typer.Option(help="Simulated seconds in which clients move.")] = 60.0,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
 ) -> None:
     """Let subscribers move, die and change their minds while messages cross, repeat and wait.
 
@@ -68,13 +71,27 @@ def handoff(
             deliveries += found.deliveries
             if found.failure is not None:
                 bar.update(task, description=f"shortening seed {found.spec.seed}")
-                _show(found, shorten(found))
+                if as_json:
+                    _tell(seeds, len(specs), handoffs, deliveries, found)
+                else:
+                    _show(found, shorten(found))
                 raise typer.Exit(EXIT_FAILED)
             bar.update(task, advance=1, description=f"{handoffs} hand-offs")
+    if as_json:
+        _tell(seeds, len(specs), handoffs, deliveries, None)
+        return
     typer.echo(
         f"{seeds} seeds, {len(specs)} worlds, {handoffs} hand-offs, {deliveries} deliveries: "
         "0 lost, 0 doubled, 0 out of order, no copy left behind."
     )
+
+
+def _tell(seeds: int, worlds: int, handoffs: int, deliveries: int, broken: Found | None) -> None:
+    """The outcome as one JSON object, with the first failure if there is one."""
+    told: dict[str, Any] = {"seeds": seeds, "worlds": worlds, "handoffs": handoffs, "deliveries": deliveries}
+    told["failure"] = None if broken is None else broken.failure
+    told["repeat"] = None if broken is None else broken.command()
+    typer.echo(json.dumps(told))
 
 
 @contextmanager

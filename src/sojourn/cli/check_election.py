@@ -5,6 +5,7 @@ every live subscription, or that loses, doubles or misdirects an event, is print
 repeats it, and the exit code is 1.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ def election(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as there are cores if left out.")
     ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
 ) -> None:
     """Heal an ad-hoc network from random partitions and see that one broker has everything."""
     histories = [
@@ -63,8 +66,16 @@ def election(
         for history, healed in zip(histories, found, strict=True)
         if fault_of(healed) is not None
     ]
-    typer.echo(_summary(found))
-    for history, healed in faults[:10]:
+    if as_json:
+        broken = [{"seed": history.seed, "fault": fault_of(healed)} for history, healed in faults]
+        typer.echo(
+            json.dumps({"histories": len(found), "healed": len(found) - len(faults), "faults": broken})
+        )
+        faults_shown = []
+    else:
+        typer.echo(_summary(found))
+        faults_shown = faults[:10]
+    for history, healed in faults_shown:
         again = f"sojourn check election --seeds 1 --first-seed {history.seed} --nodes {nodes}"
         again += f" --refresh-s {refresh_s:g} --loss {loss:g}"
         typer.echo(f"seed {history.seed}: {fault_of(healed)}; to repeat: {again}")

@@ -10,6 +10,7 @@ replica that came back is ahead of the other; they are counted.
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -207,6 +208,7 @@ def replicas(
     restart: Annotated[
         bool, typer.Option(help="Start the killed replica again after three fifths of the stream.")
     ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
 ) -> None:
     """Kill one of two live replicas in the middle of a stream, and look for every event."""
     stream = Stream(events, sources, restart_at=Stream().restart_at if restart else None)
@@ -221,13 +223,22 @@ def replicas(
     ):
         task = bar.add_task("shown", total=events)
         verdicts = try_replicas(stream, Path(folder), lambda done: bar.update(task, completed=done))
+    faults = [(verdict.filter, verdict.fault) for verdict in verdicts if verdict.fault is not None]
+    if as_json:
+        rows = [
+            {**verdict._asdict(), "dropped": verdict.dropped._asdict(), "fault": verdict.fault}
+            for verdict in verdicts
+        ]
+        typer.echo(json.dumps({"events": events, "displayers": rows}))
+        if faults:
+            raise typer.Exit(EXIT_FAILED)
+        return
     for verdict in verdicts:
         typer.echo(
             f"{verdict.filter}: {verdict.shown:,} shown, {verdict.missed:,} missed, {verdict.doubled:,} "
             f"doubled, {verdict.out_of_order:,} out of order; dropped {verdict.dropped.copies:,} copies and "
             f"{verdict.dropped.late:,} events that came too late to be in order."
         )
-    faults = [(verdict.filter, verdict.fault) for verdict in verdicts if verdict.fault is not None]
     for name, fault in faults:
         typer.echo(f"The filter {name} broke its promise: {fault}.")
     console.print(f"That took {time.monotonic() - began:.0f} s.")

@@ -7,6 +7,7 @@ The same people walk the same ways three times, once for each scheme; then one S
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,9 +54,13 @@ def demo(
     rate: Annotated[float, typer.Option(min=0.1, help="Events a second.")] = 20.0,
     seed: Annotated[int, typer.Option(help="Decides who walks where.")] = 1,
     out: Annotated[Path, typer.Option(help="Where traces, logs and the report go.")] = Path("demo-out"),
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what the audit found as one JSON object.")
+    ] = False,
 ) -> None:
     """Let phones move between six live brokers, and audit what each of them got."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=as_json)
     began = time.monotonic()
     run = f"{int(time.time()):x}"
     trace = out / f"trace-{run}"
@@ -75,6 +80,8 @@ def demo(
         raise DemoError(f"The trace has no run {missing[0]!r}; look into {out / run}.")
     for scheme, crowd in crowds.items():
         rows[scheme]["moves"] = crowd.moves
+    if as_json:
+        typer.echo(json.dumps(rows, default=str))
     _show(console, rows)
     console.print(
         "A phone that moves on before it has everything completes no hand-off; durable sessions need none."

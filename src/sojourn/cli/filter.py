@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,17 +16,21 @@ app = typer.Typer(
     help="Explain filters, the SQL conditions that subscriptions are written in.", no_args_is_help=True
 )
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
 Text = Annotated[str, typer.Argument(metavar="FILTER", help='An SQL condition, such as "price <= 1600".')]
 
 
 @app.command()
-def explain(text: Text) -> None:
+def explain(text: Text, *, as_json: AsJson = False) -> None:
     """Show a filter's normal form, an event that matches it, and the same condition for Spark SQL.
 
     Example: sojourn filter explain "price <= 1600 AND brand = 'IBM'"
     """
     console = Console(highlight=False)
     parsed = Filter.parse(text)
+    if as_json:
+        typer.echo(json.dumps(_explained(parsed), ensure_ascii=False))
+        return
     console.print(f"[bold]normal form[/bold]   {_plain(str(parsed))}", soft_wrap=True)
     if parsed.spark_sql().replace("(", "").replace(")", "") != str(parsed).replace("(", "").replace(")", ""):
         console.print(f"[bold]in Spark SQL[/bold]  {_plain(parsed.spark_sql())}", soft_wrap=True)
@@ -50,6 +54,8 @@ def explain(text: Text) -> None:
 def covers_command(
     wide: Annotated[str, typer.Argument(metavar="A", help="The filter that may be the wider one.")],
     narrow: Annotated[str, typer.Argument(metavar="B", help="The other filter.")],
+    *,
+    as_json: AsJson = False,
 ) -> None:
     """Tell whether every event that matches B matches A, and the other way round.
 
@@ -58,6 +64,15 @@ def covers_command(
     console = Console(highlight=False)
     one, other = Filter.parse(wide), Filter.parse(narrow)
     forth, back = covers(one, other), covers(other, one)
+    if as_json:
+        shared = common_example(one, other)
+        found = {
+            "covers": forth,
+            "covered": back,
+            "both_match": None if shared is None else dict(shared.flat),
+        }
+        typer.echo(json.dumps({**found, "merged": str(merge([one, other]))}, ensure_ascii=False))
+        return
     if forth and back:
         console.print("A and B match the same events.")
     elif forth:
@@ -73,6 +88,20 @@ def covers_command(
         assert shared is not None
         console.print(f"Both match {_plain(_event(shared))}, for instance.", soft_wrap=True)
     console.print(f"Together they ask for  {_plain(str(merge([one, other])))}", soft_wrap=True)
+
+
+def _explained(parsed: Filter) -> dict[str, Any]:
+    """What there is to say of a filter, for programs."""
+    found = example(parsed)
+    return {
+        "normal_form": str(parsed),
+        "spark_sql": parsed.spark_sql(),
+        "example": None if found is None else dict(found.flat),
+        "alternatives": [
+            {path: constraint_text(path, allowed)[0] for path, allowed in conjunction.constraints}
+            for conjunction in parsed.conjunctions
+        ],
+    }
 
 
 def _event(event: Event) -> str:

@@ -5,6 +5,7 @@ plain processes), the report package makes the page. A study that was interrupte
 the finished runs stand in the directory `store` of its output.
 """
 
+import json
 import logging
 import signal
 import threading
@@ -12,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -78,6 +80,9 @@ def reproduce(
         bool,
         typer.Option("--trace", help="Keep every run's trace, for `sojourn audit`, in the directory trace."),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdicts as one JSON object, and no table.")
+    ] = False,
 ) -> None:
     """Measure every claim of a study and write figures, verdicts and report.html."""
     if study_name not in (*STUDIES, "all"):
@@ -92,6 +97,7 @@ def reproduce(
     again = f"sojourn reproduce {study_name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
     again += " --trace" if trace else ""
     entries, failures = [], []
+    verdicts: dict[str, Any] = {}
     for study in wanted:
         folder = out / study.name if study_name == "all" else out
         chosen = study.scale_named(scale)
@@ -101,7 +107,10 @@ def reproduce(
         except KeyboardInterrupt:
             raise InterruptedStudyError(_how_to_go_on(engine, folder)) from None
         written = [*study.write_results(outcome, folder), *_write_figures(study, outcome, folder, again)]
-        _show(outcome, Console())
+        if as_json:
+            verdicts[study.name] = [msgspec.to_builtins(verdict) for verdict in outcome.verdicts]
+        else:
+            _show(outcome, Console())
         console.print(
             f"Wrote {', '.join(path.name for path in written)} into {folder} in {outcome.seconds:.0f} s."
         )
@@ -114,6 +123,8 @@ def reproduce(
                 f"{outcome.failed} of {outcome.distinct_runs} runs failed; their errors and seeds stand in "
                 f"{folder / 'runs.parquet'}."
             )
+    if as_json:
+        typer.echo(json.dumps(verdicts))
     console.print(f"To repeat: {again}")
     if failures:
         raise ReproduceError(" ".join(failures))

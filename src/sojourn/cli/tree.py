@@ -11,9 +11,10 @@ The file is JSON. Every node has a place and an interest, a number interval or a
 `topics` is needed only by nodes that have a `topic`, such as "sports.news", in place of an interval.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -28,8 +29,8 @@ from sojourn.adhoc.tree.cooling import COLD, Cooling
 from sojourn.adhoc.tree.metrics import METRICS, metric_named
 from sojourn.adhoc.tree.node import Choosing
 from sojourn.adhoc.tree.optimum import Solved, optimum
-from sojourn.adhoc.tree.overhead import Costs, tree_work
-from sojourn.adhoc.tree.turns import rules, system, take_turns
+from sojourn.adhoc.tree.overhead import Costs, NodeWork, tree_work
+from sojourn.adhoc.tree.turns import Grown, rules, system, take_turns
 from sojourn.interest.measure import MeasuredSet, TopicTree
 from sojourn.sim.adhoc_world import AdhocWorld
 from sojourn.sim.radio import Radio
@@ -75,6 +76,8 @@ def tree(
         list[int] | None,
         typer.Option(help="A node that publishes too, over this tree and over one of its own; repeatable."),
     ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
 ) -> None:
     """Build the publish/subscribe tree of a layout, print its overhead and compare it with the optimum."""
     given = read_layout(layout)
@@ -95,6 +98,51 @@ def tree(
     chosen = rules("path" if metric == COOL else metric, draws, cooling=cooling)
     grown = take_turns(system(graph, interests, costs), chosen, order)
     work = tree_work(grown.parents.tolist(), inherent, costs)
+    best = None
+    if seconds > 0:
+        best = optimum(graph, interests, costs, start=grown.parents, seconds_max=seconds)
+    published = {}
+    for node in publisher or ():
+        world = AdhocWorld(
+            Radio(places, given.range_m),
+            interests.sets(),
+            stream,
+            choosing=[Choosing(metric=metric, costs=costs, draw=_drawing(row)) for row in draws],
+            roots=(ROOT, node),
+        )
+        published[node] = _published(world, interests, node, order.tolist(), costs)
+    if as_json:
+        typer.echo(json.dumps(_told(metric, grown, work, best, published)))
+        return
+    _show(metric, grown, work, best, published)
+
+
+Published = Mapping[int, tuple[float, float]]
+"""By node that publishes: the overhead over the shared tree, and over one of its own."""
+
+
+def _told(
+    metric: str, grown: Grown, work: list[NodeWork], best: Solved | None, published: Published
+) -> dict[str, Any]:
+    """All of it as one object."""
+    found: dict[str, Any] = {"metric": metric, "rounds": int(grown.rounds)}
+    found["overhead"] = float(sum(each.overhead for each in work))
+    found["nodes"] = [
+        {
+            "parent": None if parent < 0 else int(parent),
+            "cost": float(each.cost),
+            "overhead": float(each.overhead),
+        }
+        for parent, each in zip(grown.parents, work, strict=True)
+    ]
+    if best is not None:
+        found["optimum"] = {"overhead": float(best.overhead), "proved": bool(best.proved)}
+    found["publishers"] = {str(node): {"shared": both[0], "own": both[1]} for node, both in published.items()}
+    return found
+
+
+def _show(metric: str, grown: Grown, work: list[NodeWork], best: Solved | None, published: Published) -> None:
+    """All of it for people."""
     total = float(sum(each.overhead for each in work))
     shown = Table("node", "parent", "cost", "overhead")
     for node, (parent, each) in enumerate(zip(grown.parents, work, strict=True)):
@@ -105,22 +153,17 @@ def tree(
     console.print(shown)
     rounds = "1 round" if grown.rounds == 1 else f"{grown.rounds} rounds"
     console.print(f"{metric}: overhead {total:g} after {rounds} of turns.")
-    if seconds > 0:
-        best = optimum(graph, interests, costs, start=grown.parents, seconds_max=seconds)
+    if best is not None:
         how = "the optimum, proved" if best.proved else _unproved(best)
         above = (
             f"; this tree is {total / best.overhead - 1:.1%} above it" if total > best.overhead > 0 else ""
         )
         console.print(f"{best.overhead:g} is {how}{above}.")
-    for node in publisher or ():
-        world = AdhocWorld(
-            Radio(places, given.range_m),
-            interests.sets(),
-            stream,
-            choosing=[Choosing(metric=metric, costs=costs, draw=_drawing(row)) for row in draws],
-            roots=(ROOT, node),
+    for node, (shared, own) in published.items():
+        console.print(
+            f"Node {node} publishing the same events: overhead {shared:g} over this tree, towards the root "
+            f"with shortcuts down its branches; {own:g} over a tree of its own."
         )
-        console.print(_published(world, interests, node, order.tolist(), costs))
 
 
 def _drawing(row: NDArray[np.float64]) -> Callable[[int], float]:
@@ -129,16 +172,12 @@ def _drawing(row: NDArray[np.float64]) -> Callable[[int], float]:
 
 def _published(
     world: AdhocWorld, interests: Subscriptions, publisher: int, order: list[int], costs: Costs
-) -> str:
+) -> tuple[float, float]:
     """What a node's events cost over the shared tree and over one of its own, by messages."""
     for tree in (ROOT, publisher):
         world.take_turns(order, tree)
     shared, own = (world.publish_all(publisher, interests, tree, costs) for tree in (ROOT, publisher))
-    return (
-        f"Node {publisher} publishing the same events: overhead {shared:g} over this tree, towards the "
-        f"root with "
-        f"shortcuts down its branches; {own:g} over a tree of its own."
-    )
+    return float(shared), float(own)
 
 
 def _check_publishers(publishers: list[int], count: int, metric: str) -> None:
