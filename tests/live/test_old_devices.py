@@ -6,11 +6,13 @@ import json
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
+from mqtt5 import DisconnectPacket
 
 from tests.live.old_client import OldRaw
-from tests.live.raw_client import Raw
+from tests.live.raw_client import BrokerProcess, Raw
 
 SUB, PUB = shutil.which("mosquitto_sub") or "", shutil.which("mosquitto_pub") or ""
 needs_mosquitto = pytest.mark.skipif(
@@ -64,6 +66,41 @@ def test_a_device_that_sleeps_finds_its_commands(port: int) -> None:
                     device.ping()
             for qos in (1, 2):
                 master.publish("sleeper/do", b"%d-%d" % (turn + 1, qos), qos)
+
+
+def test_a_session_survives_the_death_of_its_broker(tmp_path: Path) -> None:
+    """Kill -9 between what is acknowledged and what is heard; the other version finds the session too."""
+    file = tmp_path / "kept.toml"
+    file.write_text('[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\nstore = "store"\n')
+    heard: list[bytes] = []
+    for life in range(4):
+        broker = BrokerProcess(str(file))
+        try:
+            if life % 2:
+                with Raw(broker.port) as newer:
+                    answer = newer.connect("survivor", clean_start=False, session_expiry_interval=600)
+                    assert answer.session_present
+                    heard += [newer.message().payload for _ in range(2)]
+                    newer.send(DisconnectPacket())
+                    newer.expect_end()
+            else:
+                with OldRaw(broker.port) as older:
+                    assert older.connect("survivor", clean=False) == (1 if life else 0, 0)
+                    if life:
+                        heard += older.messages(2)
+                        older.ping()
+                    else:
+                        older.subscribe(("kept/#", 2))
+            with OldRaw(broker.port) as source:
+                source.connect("source")
+                for qos in (1, 2):
+                    source.publish("kept/a", b"%d-%d" % (life, qos), qos, number=qos)
+        finally:
+            broker.process.kill()
+            broker.process.wait()
+            assert broker.process.stderr is not None
+            broker.process.stderr.close()
+    assert heard == [b"%d-%d" % (life, qos) for life in range(3) for qos in (1, 2)]
 
 
 @needs_mosquitto
