@@ -76,6 +76,8 @@ class Deliverer:
                 if not output:
                     touched.append(connection)
                 output.append(frame)
+            elif connection is not None and connection.is_old and _waits_for_nothing(session, connection):
+                self.write(connection, message.old_form(0, retain=retain).head)
             else:
                 self.hand(session, Delivery(message, 0, retain, group.identifiers), now)
         self.shared.counters.delivered += len(group.sessions)
@@ -116,6 +118,19 @@ class Deliverer:
                 if not output:
                     touched.append(connection)
                 output.append(head + PACKET_ID[number] + tail)
+            elif (
+                connection is not None
+                and connection.is_old
+                and _waits_for_nothing(session, connection)
+                and len(inflight) < connection.window
+                and inflight_bytes <= bytes_max
+            ):
+                form = message.old_form(qos, retain=retain)
+                number = session.take_id()
+                inflight[number] = delivery
+                session.inflight_bytes = inflight_bytes
+                sent += size
+                self.write(connection, form.head + PACKET_ID[number] + form.tail)
             else:
                 self.hand(session, delivery, now)
         shared.inflight_bytes += sent
@@ -472,6 +487,11 @@ class Deliverer:
         head = bytes((form.head[0] | 0x08,)) + form.head[1:]
         self.write(connection, head + PACKET_ID[number] + form.tail)
         return form.size
+
+
+def _waits_for_nothing(session: Session, connection: Connection) -> bool:
+    """Whether a message may go to a client of MQTT 3.1.1 at once, before nothing that waits."""
+    return not (session.queue or session.unsent or session.held or connection.blocked)
 
 
 def _alias(connection: Connection, topic: str) -> tuple[int, bool]:
