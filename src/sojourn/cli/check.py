@@ -17,6 +17,7 @@ from sojourn.cli.check_election import election
 from sojourn.cli.check_fuzz import fuzz
 from sojourn.cli.check_live import live
 from sojourn.cli.check_properties import properties
+from sojourn.cli.check_replay import replay_stores
 from sojourn.cli.check_replicas import replicas
 from sojourn.sim.handoff_check import Found, check, shorten
 from sojourn.sim.handoff_check_script import CHECKED_SCHEMES, ROUTINGS, CheckSpec
@@ -38,6 +39,7 @@ app.command()(election)
 app.command()(fuzz)
 app.command()(live)
 app.command()(properties)
+app.command("replay")(replay_stores)
 app.command()(replicas)
 
 

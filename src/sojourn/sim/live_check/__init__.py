@@ -10,5 +10,7 @@
 | `ending.py`, `books.py` | the faults stop: everything is served, and in the end forgotten |
 | `check.py`, `shrink.py` | one check, and a failing one cut down to what it needs |
 | `campaign.py`, `running.py` | many seeds in several processes, over hours, in a file that survives a kill |
+| `replaying.py`, `comparing.py` | what live brokers recorded, told again and lived on from |
+| `mutation_run.py` | which of the mistakes below are found, and after how many seeds |
 | `mutations.py` | brokers broken on purpose, which a check must find |
 """

@@ -53,12 +53,7 @@ class World:
         """Whether brokers tell each other how they are."""
         self.log = Log(self)
         self.oracle = Oracle(self)
-        names = tuple(f"B{number}" for number in range(script.brokers))
-        links = tuple((names[one], names[other]) for one, other in script.links)
-        self.processes = [
-            Process(self, number, self._settings(name, names, links), power_safe=script.power_safe[number])
-            for number, name in enumerate(names)
-        ]
+        self.processes = [self.make_process(number) for number in range(script.brokers)]
         self.links = [
             Link(self, number, self.processes[one], self.processes[other])
             for number, (one, other) in enumerate(script.links)
@@ -69,10 +64,16 @@ class World:
         self.present = [walker for walker in self.walkers if walker.number in acting]
         """Those that come at all."""
 
-    def _settings(self, name: str, names: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> Settings:
+    def make_process(self, number: int) -> Process:
+        """Return the process of a broker."""
+        return Process(self, number, self._settings(number), power_safe=self.script.power_safe[number])
+
+    def _settings(self, number: int) -> Settings:
         script = self.script
+        names = tuple(f"B{number}" for number in range(script.brokers))
+        links = tuple((names[one], names[other]) for one, other in script.links)
         return Settings(
-            name=name,
+            name=names[number],
             brokers=names,
             links=links,
             mobility=MobilityConfig(

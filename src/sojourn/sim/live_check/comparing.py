@@ -1,0 +1,40 @@
+"""Whether two brokers remember the same, told by all that a snapshot would hold of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.state_codec import dump_state, read_document, rows_of
+
+DIFFERENCES_MAX = 5
+_NOT_NOTED = (
+    "core.state._moments",
+    "core.state._moments_made",
+    "core.state.counters.",
+    "network.clients.timers._heap",
+    "network.confirming.",
+)
+"""Where events of QoS 0, pings and waves leave their traces, which no journal holds, and heaps of moments
+that may have passed."""
+_POSITIONS = ("_acknowledged_to", "_arrived", "_taken")
+"""Of a channel: a number that is noted, and a rank of volatile frames that is not."""
+
+
+def differences(one: LiveBroker, other: LiveBroker) -> list[str]:
+    """Return the names of what two brokers remember differently, a few of them."""
+    parts = [read_document(dump_state(each.core, each.network)) for each in (one, other)]
+    mine, yours = (_flat(document) for document in parts)
+    names = [name for name in sorted(mine.keys() | yours.keys()) if mine.get(name) != yours.get(name)]
+    return [name for name in names if not name.startswith(_NOT_NOTED)][:DIFFERENCES_MAX]
+
+
+def _flat(document: dict[str, Any]) -> dict[str, Any]:
+    """Return each remembered thing by its name."""
+    found: dict[str, Any] = {}
+    for path, part in document["parts"].items():
+        for name, value in part.items() if isinstance(part, dict) else (("", part),):
+            found[f"{path}.{name}"] = value[0] if name in _POSITIONS else value
+    for place, (name, row) in enumerate(rows_of(document)):
+        found[f"{name} {place}"] = row
+    return found
