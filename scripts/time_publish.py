@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -80,7 +81,14 @@ async def serve(folder: Path, *, is_routed: bool) -> None:
         )
         for name in names
     ]
-    config = Config(brokers=brokers, links=[("B1", "B2")] if is_routed else [])
+    more: dict[str, Any] = {}
+    with contextlib.suppress(ImportError):  # older trees know no secret
+        from sojourn.live.config import NetworkConfig  # noqa: PLC0415
+        from sojourn.live.links.secret import SECRET_NAME, write_secret  # noqa: PLC0415
+
+        write_secret(folder / SECRET_NAME)
+        more["network"] = NetworkConfig(secret=str(folder / SECRET_NAME))
+    config = Config(brokers=brokers, links=[("B1", "B2")] if is_routed else [], **more)
     servers = [Server(config, name) for name in reversed(names)]
     addresses = [await server.start() for server in servers]
     print(addresses[-1].port, addresses[0].port, flush=True)
