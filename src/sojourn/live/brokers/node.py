@@ -248,7 +248,8 @@ class Node:
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
         self._carry_out(turn)
-        self._note_refusals(now)
+        if self.audit is not None:
+            self._note_refusals(self.audit, now)
         if turn.leaves_more and not self._flushing:
             self._schedule()
         self._took_s.append(time.perf_counter() - began)
@@ -258,11 +259,11 @@ class Node:
         self.audit = None if folder is None else AuditLog(folder, self.place.name)
         self.core.effects.refusals = None if folder is None else []
 
-    def _note_refusals(self, now: float) -> None:
+    def _note_refusals(self, audit: AuditLog, now: float) -> None:
         refusals = self.core.effects.refusals
-        if self.audit is not None and refusals:
+        if refusals:
             for one in refusals:
-                self.audit.note(now, one._asdict())
+                audit.note(now, one._asdict())
             refusals.clear()
 
     def _note_stranger(self, peer: str, why: str) -> None:
