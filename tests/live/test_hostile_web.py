@@ -61,7 +61,7 @@ def visited() -> tuple[WebSocketConnection, Line, list[bytes]]:
         has_room_for_another=lambda: True,
         config=SimpleNamespace(limits=Limits()),
         opened=lambda *_: 1,
-        received=lambda _number, data: got.append(data),
+        tell=lambda fact: got.append(fact.data),
         loop=SimpleNamespace(call_later=lambda *_: None, call_soon=lambda *_: None),
     )
     connection, socket = WebSocketConnection(node, Gate(None, on_loopback=True), "listen_ws"), Line()
