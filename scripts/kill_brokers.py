@@ -131,7 +131,8 @@ class Network:
         if report is None or report["started_s"] < since_s:
             return None
         links = report["links"].values()
-        return max(link["since_s"] for link in links) if all(link["up"] for link in links) else None
+        is_linked = all(link["up"] and link["since_s"] for link in links)
+        return max(link["since_s"] for link in links) if is_linked else None
 
     def reported_losses(self) -> list[LostStore]:
         """What brokers say was lost with stores, once for each store: the most that a neighbour knew of."""
@@ -144,7 +145,9 @@ class Network:
                         one = LostStore(said["lost_store"], said["sessions"], said["events"])
                         key = (one.broker, said["memory"])
                         found[key] = max(found.get(key, one), one, key=lambda each: each.events)
-        return list(found.values())
+        named = {broker for broker, memory in found if memory}
+        # Who had just been started itself does not know what the store was called, nor what was in it.
+        return [one for (broker, memory), one in found.items() if memory or broker not in named]
 
     @property
     def gave_up(self) -> bool:

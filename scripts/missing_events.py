@@ -62,9 +62,13 @@ def explain(missed: list[Missed], losses: list[SessionLoss], deaths: list[Death]
     gone = [death for death in deaths if death.store != "kept"]
     gaps: dict[str, list[tuple[float, float]]] = {}
     for loss in losses:
-        ends = [one.killed_s for one in gone if one.broker in loss.places and one.killed_s < loss.found_s]
-        if ends:
-            gaps.setdefault(loss.client, []).append((max(ends) - MOMENT_S, loss.found_s))
+        ends = [
+            one.killed_s
+            for one in gone
+            if one.broker in loss.places and loss.since_s <= one.killed_s < loss.found_s
+        ]
+        if ends:  # with the first of them, if it was at that one
+            gaps.setdefault(loss.client, []).append((min(ends) - MOMENT_S, loss.found_s))
     found: Counter[str] = Counter()
     for subscriber, _, told in missed:
         spans = [

@@ -50,6 +50,8 @@ class SessionLoss(NamedTuple):
     """A session that should have been there and was not; times as of `time.time`."""
 
     client: str
+    since_s: float
+    """When the client was last let in with its session, or with a new one."""
     found_s: float
     """When the client was told that its session is new."""
     places: frozenset[str]
@@ -116,6 +118,7 @@ class Client:
         self.losses: list[SessionLoss] = []
         """Sessions that a broker did not know although they had not expired."""
         self._tried: set[str] = set()
+        self._since_s = 0.0
         self._places = places
         self._tells = tells
         self._here = ""
@@ -150,7 +153,9 @@ class Client:
             wire.close(abrupt=True)
             raise Trouble("refused")
         if self._had_session and not answer.session_present:
-            self.losses.append(SessionLoss(self.name, time.time(), frozenset(self._tried | {self._here})))
+            places = frozenset(self._tried | {self._here})
+            self.losses.append(SessionLoss(self.name, self._since_s, time.time(), places))
+        self._since_s = time.time()
         self._here = place.name
         self._tried = {place.name}
         self._had_session = True

@@ -23,7 +23,7 @@ def missed(at_s: float, broker: str) -> Missed:
     return Missed(reader(), Event("writer", 1), Acknowledged(at_s, broker))
 
 
-LOSS = SessionLoss("reader", 103.0, frozenset({"B2", "B3"}))
+LOSS = SessionLoss("reader", 90.0, 103.0, frozenset({"B2", "B3"}))
 
 
 def test_what_a_lost_session_missed_is_explained_until_it_subscribed_anew() -> None:
@@ -39,6 +39,13 @@ def test_a_session_that_was_lost_though_no_store_was_deleted_explains_nothing() 
     elsewhere = LOSS._replace(places=frozenset({"B3"}))
     assert explain([missed(103.0, "B1")], [LOSS], [kept])[UNEXPLAINED] == 1
     assert explain([missed(103.0, "B1")], [elsewhere], [DELETED])[UNEXPLAINED] == 1
+
+
+def test_a_session_may_have_been_lost_with_the_first_of_several_stores() -> None:
+    """It was at one of the brokers that its client was at, or tried, since it was last let in."""
+    earlier, long_ago = DELETED._replace(killed_s=95.0, broker="B3"), DELETED._replace(killed_s=80.0)
+    assert explain([missed(96.0, "B1")], [LOSS], [earlier, DELETED])[UNEXPLAINED] == 0
+    assert explain([missed(85.0, "B1")], [LOSS], [long_ago, earlier])[UNEXPLAINED] == 1
 
 
 def test_an_event_that_only_the_dead_broker_had_is_explained() -> None:

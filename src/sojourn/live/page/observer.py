@@ -66,9 +66,11 @@ class Observer:
         self.incomplete = 0
         self.lost_with: Counter[str] = Counter()
         """What was lost with the stores of neighbours, by reason."""
-        neighbours = node.network.links.channels if node.network is not None else {}
-        self._reports: dict[str, Report | None] = dict.fromkeys(neighbours)
-        """By neighbour: what it last told."""
+        names = [broker.name for broker in node.config.brokers]
+        self._reports: dict[str, Report | None] = dict.fromkeys(names)
+        """By broker: what it last told."""
+        self._lost_memories: deque[str] = deque(maxlen=len(names))
+        """The last of those that are known to be lost."""
         self.started_s = node.now()
         self.listeners: list[Callable[[Report], None]] = []
         """Who is told of every report."""
@@ -124,19 +126,27 @@ class Observer:
         told = read_report(broker, report)
         if told is None:
             return
+        before = self._reports.get(broker)
+        if before is not None and before.memory != told.memory:
+            self.forgot(broker, now)  # of which a neighbour that has forgotten all itself knows nothing
         if broker in self._reports:
             self._reports[broker] = told
         if self.board is not None:
             self.board.take(broker, told, now)
 
     def forgot(self, neighbour: str, now: float) -> None:
-        """A neighbour has come back without its store: what it last told of is lost, as far as it was there.
+        """A broker has come back without its store: what it last told of is lost, as far as it was there.
 
-        That is what waited there a second or less before its end. Of several neighbours one counts it.
+        That is what waited there a second or less before its end. All who knew of it log it, once; of its
+        neighbours one counts it.
         """
         before = self._reports[neighbour]
+        if before is not None:
+            if before.memory in self._lost_memories:
+                return
+            self._lost_memories.append(before.memory)
         sessions, events = (before.sessions, before.held) if before is not None else (0, 0)
-        memory = self.node.network.reconciling.memories[neighbour] if self.node.network is not None else ""
+        memory = before.memory if before is not None else ""
         _log.warning(
             "%s has lost its store, and with it what only that had: %d sessions and up to %d events",
             neighbour,
@@ -144,8 +154,8 @@ class Observer:
             events,
             extra={"lost_store": neighbour, "sessions": sessions, "events": events, "memory": memory},
         )
-        self.node.trace_lost_store(neighbour, events, now)
         if self._counts_for(neighbour):
+            self.node.trace_lost_store(neighbour, events, now)
             self.lost_with[f"session lost with the store of {neighbour}"] += sessions
             self.lost_with[f"event lost with the store of {neighbour}"] += events
 
