@@ -240,6 +240,17 @@ class Arrivals:
             self.core.refuse(waiting.connection, ConnectCode.NOT_AUTHORIZED, FOREIGN)
         elif session is not None and session.owner == message.refused:
             self._dismiss(client_id, now)
+        elif session is None:
+            self._pass_refusal_on(message)
+
+    def _pass_refusal_on(self, message: Found) -> None:
+        """The session in question was here and has been given away since: tell the broker that has it.
+
+        It goes the way that the session went, and so comes after it; ever later epochs end its journey.
+        """
+        epoch, broker = self.finder.latest(message.client)
+        if broker not in (self.links.number, message.sender) and epoch > message.epoch:
+            self.finder.sends.append(replace(message, destination=broker, epoch=epoch))
 
     def _dismiss(self, client_id: str, now: float) -> None:
         """End a session that somebody else has at another broker, and had before."""

@@ -118,6 +118,11 @@ class Finder:
         if self._others:
             self._find(client, EVERYBODY, epoch)
 
+    def latest(self, client: int) -> Pair:
+        """The latest connection of a client that was heard of: what came here has gone there."""
+        trail = self._trails.get(client)
+        return trail.latest if trail is not None else (0, self.number)
+
     def abandon(self, client: int) -> None:
         """Look for a client no longer: it was sent away. What was asked is answered all the same."""
         self._searches.pop(client, None)
