@@ -216,7 +216,7 @@ class Deliverer:
                     levels.append(self._deliver_to(message, session, found, now))
                     continue
                 retain = message.retain and only.retain_as_published
-                if delivery is None or delivery[1:] != (qos, retain, only.identifiers):
+                if delivery is None or delivery[1:] != (qos, retain, only.identifiers, False):
                     delivery = Delivery(message, qos, retain, only.identifiers)
                 is_sent = self._send(session, connection, delivery, now) > 0
                 self.shared.counters.delivered += is_sent
