@@ -47,11 +47,16 @@ class Alone:
     def tell(self, fact: facts.Fact) -> None:
         """Tell the broker something, and let in who knocks."""
         self.broker.handle(fact, self.now)
+        self.admit()
+
+    def admit(self) -> None:
+        """Let in who knocks."""
         while self.broker.knocks:
             self.broker.handle(facts.ClientAdmitted(self.broker.knocks.pop(0).number), self.now)
 
     def turn(self) -> None:
         """End a turn."""
+        self.admit()
         turn = self.broker.turn(self.now)
         self.entries += turn.entries
         for number, data in turn.writes:
@@ -383,3 +388,28 @@ def test_frames_of_a_neighbour_are_taken_in_slices() -> None:
         broker.handle(facts.ReadyForMore(), hall.now)
         slices += 1
     assert slices > 50
+
+
+@pytest.mark.parametrize("traces", [False, True])
+def test_who_says_much_and_goes_is_heard_to_the_end(traces: bool) -> None:
+    """All that came before a connection ended counts, its DISCONNECT too, so that no will is published."""
+    hall = Alone(traces=traces)
+    watcher = hall.client("watcher")
+    hall.send(watcher, SubscribePacket(1, [TopicFilter("will")]))
+    hall.settle()
+    hall.came.clear()
+    brief = hall.client("brief", will=mqtt5.Will("will", payload=b"gone"), session_expiry_interval=600)
+    hall.send(brief, events(3_000), DisconnectPacket())
+    hall.tell(facts.ClientLost(brief))
+    rude = hall.client("rude", will=mqtt5.Will("will", payload=b"rude"))
+    hall.send(rude, events(2_000))
+    hall.tell(facts.ClientLost(rude))
+    hall.settle()
+    state = hall.broker.core.state
+    assert state.counters.received == 5_001, "with one will"
+    assert [one.payload for one in hall.packets(watcher) if isinstance(one, PublishPacket)] == [b"rude"]
+    assert state.connections.keys() == {watcher}
+    assert state.sessions["brief"].connection is None
+    assert state.input.ring == type(state.input.ring)()
+    again = hall.again().core.state.sessions["brief"]
+    assert again.expires_s == state.sessions["brief"].expires_s

@@ -131,7 +131,7 @@ class LiveBroker:
         is_pressed = pressure is not None and (pressure.holds or pressure.releases)
         if is_pressed or slices.has_held or self.core.effects.waiting:
             self._hold_and_release(turn)
-        turn.leaves_more = bool(self.to_pump or slices.frames_wait or ring)
+        turn.leaves_more = bool(self.to_pump or slices.frames_wait or ring or self.knocks)
         if network is not None:
             turn.notes, network.clients.notes = network.clients.notes, []
             self._end_links_turn(network, turn, now)
@@ -165,7 +165,7 @@ class LiveBroker:
     @property
     def has_work(self) -> bool:
         """Whether a turn left something to the next one, which should come soon."""
-        return bool(self.to_pump) or self.has_slices
+        return bool(self.to_pump or self.knocks) or self.has_slices
 
     def next_moment(self) -> float | None:
         """When `TimePassed` is to be said at the latest."""
@@ -272,10 +272,12 @@ class LiveBroker:
         self._note(fact, now)
 
     def _on_lost(self, fact: facts.ClientLost, now: float) -> None:
-        self.core.lost(fact.connection, now)
+        """Note that a connection is gone, once what its client had said before has been taken in."""
         if self.network is not None:
             self.network.pressure.lost(fact.connection)
-        self._slices.lost(fact.connection)
+        if self._slices.lost(fact.connection):
+            return
+        self.core.lost(fact.connection, now)
         self._note(fact, now)
 
     def _on_overflowed(self, fact: facts.Overflowed, now: float) -> None:
@@ -296,6 +298,9 @@ class LiveBroker:
             self._on_sent(facts.ClientSent(connection.number, b""), now)
             self._report(now)
             connection.slice = next_slice(connection.slice, self.core.state.counters.delivered - before)
+        for number in self._slices.left():
+            self._sequence = self.core.state.sequence
+            self._on_lost(facts.ClientLost(number), now)
 
     def _on_admitted(self, fact: facts.ClientAdmitted, now: float) -> None:
         self._note(fact, now)
@@ -486,6 +491,7 @@ class LiveBroker:
         """Do what the session core leaves to its driver, and would do at once if nobody took notes."""
         effects = self.core.effects
         while effects.unread or effects.overflowing or effects.dismissals:
+            self._sequence = self.core.state.sequence
             if effects.unread:
                 self._on_sent(facts.ClientSent(effects.unread.pop(0), b""), now)
             elif effects.dismissals:

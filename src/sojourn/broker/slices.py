@@ -27,6 +27,8 @@ class Slices:
         """Connections that are not read from because they wait their turn."""
         self._pressed: set[int] = set()
         """Connections that are not read from because a link is full."""
+        self._leaving: set[int] = set()
+        """Connections that are gone, and of which something waits its turn."""
         self.has_held = False
         """Whether somebody is not read from."""
         self.frames_wait = False
@@ -36,12 +38,30 @@ class Slices:
         """No connection is left."""
         self._waiting.clear()
         self._pressed.clear()
+        self._leaving.clear()
         self.has_held = self.frames_wait = False
 
-    def lost(self, connection: int) -> None:
-        """A client's connection is gone."""
-        self._waiting.discard(connection)
-        self._pressed.discard(connection)
+    def lost(self, number: int) -> bool:
+        """A client's connection is gone; say whether something that came on it before waits its turn."""
+        self._waiting.discard(number)
+        self._pressed.discard(number)
+        connection = self._core.state.connections.get(number)
+        if connection is None or not connection.waits:
+            self._leaving.discard(number)
+            return False
+        self._leaving.add(number)
+        return True
+
+    def left(self) -> list[int]:
+        """Return the connections that are gone and of which nothing waits any more."""
+        if not self._leaving:
+            return []
+        connections = self._core.state.connections
+        return sorted(
+            number
+            for number in self._leaving
+            if (connection := connections.get(number)) is None or not connection.waits
+        )
 
     def settle(self, holds: Iterable[int], releases: Iterable[int]) -> tuple[list[int], list[int]]:
         """Return who is not to be read from any more, and who is again, given whom a full link concerns."""
@@ -57,6 +77,8 @@ class Slices:
             for number in self._waiting
             if (connection := connections.get(number)) is not None and connection.waits
         }
+        self._waiting -= self._leaving
+        self._pressed -= self._leaving
         after = self._waiting | self._pressed
         self.has_held = bool(after)
         return sorted(after - before), sorted(number for number in before - after if number in connections)

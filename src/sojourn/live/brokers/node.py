@@ -232,6 +232,8 @@ class Node:
         now = self._epoch_s + self.loop.time()
         broker = self.broker
         began = self._began
+        while broker.knocks:  # of what the last turn took in at its end
+            self._answer(broker.knocks.pop(0), now)
         while broker.has_slices and time.perf_counter() < began + TURN_S:
             broker.handle(facts.ReadyForMore(), now)
             while broker.knocks:

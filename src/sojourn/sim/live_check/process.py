@@ -200,6 +200,8 @@ class Process:
         if broker is None or life != self.lives:
             return
         self._flushing = False
+        while broker.knocks:
+            broker.handle(facts.ClientAdmitted(broker.knocks.pop(0).number), self.now())
         turn = broker.turn(self.now())
         effects = self._effects(turn)
         doom = self._doom if effects or turn.entries else None
