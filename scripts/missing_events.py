@@ -58,16 +58,15 @@ def explain(missed: list[Missed], losses: list[SessionLoss], deaths: list[Death]
     - A session was lost with a store: its client was told so, and missed what came from a little before the
       end of that broker until it had subscribed again.
     - An event was only in the store of the broker that had acknowledged it a moment before.
+    - An event waited for a client that was away, and went to its next broker through one whose store was
+      deleted before the client was back.
     """
     gone = [death for death in deaths if death.store != "kept"]
     gaps: dict[str, list[tuple[float, float]]] = {}
     for loss in losses:
-        ends = [
-            one.killed_s
-            for one in gone
-            if one.broker in loss.places and loss.since_s <= one.killed_s < loss.found_s
-        ]
-        if ends:  # with the first of them, if it was at that one
+        # It was at one of these brokers, or on its way through one.
+        ends = [one.killed_s for one in gone if loss.since_s <= one.killed_s < loss.found_s]
+        if ends:
             gaps.setdefault(loss.client, []).append((min(ends) - MOMENT_S, loss.found_s))
     found: Counter[str] = Counter()
     for subscriber, _, told in missed:
@@ -79,8 +78,17 @@ def explain(missed: list[Missed], losses: list[SessionLoss], deaths: list[Death]
             found["of sessions that were lost, as their clients were told"] += 1
         elif any(one.broker == told.broker and 0 <= one.killed_s - told.at_s <= MOMENT_S for one in gone):
             found["acknowledged just before, by the broker whose store was deleted"] += 1
+        elif any(told.at_s <= one.killed_s <= _back_s(subscriber, told.at_s) for one in gone):
+            found["waited for clients that were away when a store was deleted, and moved"] += 1
         elif any(0 <= one.killed_s - told.at_s <= MOMENT_S for one in gone):
             found["on their way through a broker when its store was deleted"] += 1
         else:
             found[UNEXPLAINED] += 1
     return found
+
+
+def _back_s(subscriber: Subscriber, at_s: float) -> float:
+    """When a subscriber that was away at a moment was let in again; that moment itself if it was not away."""
+    if any(came_s <= at_s <= left_s for came_s, left_s in subscriber.stays):
+        return at_s
+    return min((came_s for came_s, _ in subscriber.stays if came_s > at_s), default=at_s)

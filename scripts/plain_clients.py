@@ -54,8 +54,6 @@ class SessionLoss(NamedTuple):
     """When the client was last let in with its session, or with a new one."""
     found_s: float
     """When the client was told that its session is new."""
-    places: frozenset[str]
-    """Where the session may have been: where the client last was, and where it has tried to be since."""
 
 
 class Trouble(Exception):  # noqa: N818 - an everyday word for an everyday thing
@@ -117,7 +115,6 @@ class Client:
         self.refused: Counter[int] = Counter()
         self.losses: list[SessionLoss] = []
         """Sessions that a broker did not know although they had not expired."""
-        self._tried: set[str] = set()
         self._since_s = 0.0
         self._places = places
         self._tells = tells
@@ -131,7 +128,6 @@ class Client:
 
     async def connect(self, place: Place) -> tuple[Wire, bool]:
         """Connect; return the connection, and whether the session goes on."""
-        self._tried.add(place.name)
         wire = await Wire.open(place)
         said = [("sojourn-previous", self._here)] if self._tells and self._here else []
         wire.send(
@@ -153,11 +149,9 @@ class Client:
             wire.close(abrupt=True)
             raise Trouble("refused")
         if self._had_session and not answer.session_present:
-            places = frozenset(self._tried | {self._here})
-            self.losses.append(SessionLoss(self.name, self._since_s, time.time(), places))
+            self.losses.append(SessionLoss(self.name, self._since_s, time.time()))
         self._since_s = time.time()
         self._here = place.name
-        self._tried = {place.name}
         self._had_session = True
         return wire, bool(answer.session_present)
 
@@ -177,6 +171,8 @@ class Subscriber(Client):
         """Events that came again and were said to."""
         self.disordered: list[Event] = []
         self.moves = 0
+        self.stays: list[tuple[float, float]] = []
+        """From when to when it was connected, each time."""
         self.renewed: list[float] = []
         """When its subscription was confirmed, each time that it had to be made."""
         self.ready = asyncio.Event()
@@ -194,6 +190,7 @@ class Subscriber(Client):
 
     async def _visit(self, place: Place, stay_s: float) -> None:
         wire, goes_on = await self.connect(place)
+        came_s = time.time()
         try:
             if not goes_on:
                 self._half.clear()
@@ -209,6 +206,7 @@ class Subscriber(Client):
                     break
                 self._take(wire, packet)
         finally:
+            self.stays.append((came_s, time.time()))
             wire.close(abrupt=self.draw.random() < 0.5)
 
     def _take(self, wire: Wire, packet: Any) -> None:
