@@ -125,12 +125,7 @@ class Deliverer:
                 and len(inflight) < connection.window
                 and inflight_bytes <= bytes_max
             ):
-                form = message.old_form(qos, retain=retain)
-                number = session.take_id()
-                inflight[number] = delivery
-                session.inflight_bytes = inflight_bytes
-                sent += size
-                self.write(connection, form.head + PACKET_ID[number] + form.tail)
+                self._send(session, connection, delivery, now)
             else:
                 self.hand(session, delivery, now)
         shared.inflight_bytes += sent
