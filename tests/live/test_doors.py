@@ -204,7 +204,7 @@ def test_nobody_gets_a_name_or_an_attribute_by_saying_so(tmp_path: Path) -> None
                 await Client(f"mqtt://{address}", username="ann").connect()
         said = {"role": "medic", "user": "ann", "client": "other"}
         async with Client(f"mqtt://{address}", client_id="phone", attributes=said):
-            stated = dict(server.node.core.state.sessions["phone"].stated)
+            stated: dict[str, object] = dict(server.node.core.state.sessions["phone"].stated)
         await server.stop()
         return stated
 
