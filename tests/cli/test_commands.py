@@ -113,6 +113,15 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
     assert ours == {"sojourn.cli", "sojourn.cli.main", "sojourn.cli.commands", "sojourn.errors"}
 
 
+def test_who_only_starts_brokers_loads_no_broker(tmp_path: Path) -> None:
+    """`serve --all` watches over processes; what a broker is made of is loaded by each of these."""
+    assert run(tmp_path, "serve", "--help").returncode == 0
+    modules = json.loads((tmp_path / "loaded.json").read_text())
+    assert not [
+        name for name in modules if name.startswith(("sojourn.broker", "sojourn.mqtt.core", "sqlglot"))
+    ]
+
+
 def test_brackets_of_a_help_text_are_printed(tmp_path: Path) -> None:
     """Rich would take [[users]] for a mark of its own."""
     assert "[[users]]" in run(tmp_path, "password", "--help").stdout

@@ -16,7 +16,6 @@ from rich.console import Console
 from sojourn.cli.logs import LogFormat, set_up_logs
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
-from sojourn.live.brokers.server import serve as run_broker
 from sojourn.live.config import Address, Config, load_config, single_broker
 from sojourn.live.page.status import Report
 
@@ -76,6 +75,8 @@ def serve(  # noqa: PLR0913 - each is an option of the command
             raise ServeError("--all runs every broker of a file: give FILE and none of the other choices.")
         serve_all(config, placed(load_config(config), addresses), logs, log=log, verbose=verbose)
         return
+    from sojourn.live.brokers.server import serve as run_broker  # noqa: PLC0415 - who starts brokers is none
+
     settings, name = _settings(config, broker, host, port)
     settings = placed(settings, addresses)
     set_up_logs(log, verbose=verbose)
