@@ -118,7 +118,7 @@ def test_who_only_starts_brokers_loads_no_broker(tmp_path: Path) -> None:
     assert run(tmp_path, "serve", "--help").returncode == 0
     modules = json.loads((tmp_path / "loaded.json").read_text())
     assert not [
-        name for name in modules if name.startswith(("sojourn.broker", "sojourn.mqtt.core", "sqlglot"))
+        name for name in modules if name.startswith(("sojourn.broker.live", "sojourn.mqtt.core", "sqlglot"))
     ]
 
 

@@ -15,6 +15,7 @@ from sojourn.cli.main import main
 NO_REPORTS = {
     "ban": "tells a broker something",
     "bans": "prints one ban a line",
+    "check replay": "tells of each store in sentences",
     "kick": "tells a broker something",
     "reload": "tells a broker something",
     "unban": "tells a broker something",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,12 +22,14 @@ from rich.text import Text
 from sojourn.cli.demo_building import demo_building
 from sojourn.cli.demo_report import write_report
 from sojourn.cli.demo_walkers import Crowd, Plan, walk
+from sojourn.cli.serve_all import Keeper, wait_for_links
 from sojourn.errors import SojournError
 from sojourn.live.brokers.fleet import Fleet
 from sojourn.live.links.secret import SECRET_NAME, write_secret
 from sojourn.pipeline.audit_job import AuditOptions, audit_trace
 from sojourn.pipeline.session import spark_session
 
+LINKS_S = 60.0
 SCHEMES = ("proactive", "reactive", "durable")
 ROWS = (
     ("published", "published"),
@@ -108,9 +111,11 @@ def _run(
     path = folder / "building.toml"
     path.write_text(config.text)
     write_secret(folder / SECRET_NAME)
-    fleet = Fleet(path, config.names, folder)
+    fleet = Fleet(path, config.names, folder, reports=True)
     with Live(Text(f"{scheme}: starting six brokers …"), console=console, transient=True) as live:
         fleet.wait_until_ready()
+        # Events cross no sooner than links stand: without them the first ones would be told to some only.
+        wait_for_links(Keeper(fleet, console.print), threading.Event(), console.print, LINKS_S)
         first = fleet.listening(config.names[0])
         if first is not None and first.page is not None:
             console.print(f"{scheme}: watch it at [bold]http://{first.page}/[/bold]")

@@ -103,7 +103,8 @@ async def _walker(
         await client.connect()
         await client.subscribe(f"kind = {number % KINDS}", topic="news")
     crowd.connected += 1
-    reading = asyncio.create_task(_read(client, crowd))
+    got: list[int] = []
+    reading = asyncio.create_task(_read(client, crowd, got))
     ready.set()
     await start.wait()
     loop = asyncio.get_running_loop()
@@ -117,7 +118,7 @@ async def _walker(
         if await _arrive(client, plan.urls[there.broker], crowd, gate):
             crowd.moves += there.broker != here.broker
         here = there
-    await _wait_for_quiet(crowd)
+    await _wait_for_all(crowd, got, number % KINDS)
     await client.close()
     await reading
     crowd.repeated += client.repeated
@@ -138,9 +139,10 @@ async def _arrive(client: Client, url: str, crowd: Crowd, gate: asyncio.Semaphor
     return False
 
 
-async def _read(client: Client, crowd: Crowd) -> None:
-    async for _ in client:
+async def _read(client: Client, crowd: Crowd, got: list[int]) -> None:
+    async for event in client:
         crowd.received += 1
+        got.append(event.attributes["n"])
 
 
 async def _wait_until(moment: float, end: asyncio.Event) -> bool:
@@ -156,13 +158,11 @@ async def _wait_until(moment: float, end: asyncio.Event) -> bool:
     return False
 
 
-async def _wait_for_quiet(crowd: Crowd) -> None:
-    """Wait until nothing has come to anybody for a while."""
-    quiet = 0
-    seen = crowd.received
-    for _ in range(int(SETTLE_S / 0.2)):
+async def _wait_for_all(crowd: Crowd, got: list[int], kind: int) -> None:
+    """Wait until a phone has all news of its kind, or until nothing has come to anybody for long."""
+    wanted = len(range(kind, crowd.published, KINDS))
+    since, seen = asyncio.get_running_loop().time(), crowd.received
+    while len(got) < wanted and asyncio.get_running_loop().time() - since < SETTLE_S:
         await asyncio.sleep(0.2)
-        quiet = quiet + 1 if crowd.received == seen else 0
-        seen = crowd.received
-        if quiet >= 8:
-            return
+        if crowd.received != seen:
+            since, seen = asyncio.get_running_loop().time(), crowd.received
