@@ -365,6 +365,16 @@ def show(console: Console, rows: list[dict[str, Any]], deaths: list[Death]) -> N
             f"Links were back within {LINKS_S:g} s of the restart in {in_time} of {len(deaths)} cases: after "
             f"{back[len(back) // 2]:.2f} s (median), {back[-1]:.2f} s (longest) since the new process began."
         )
+        waits = sorted(
+            max(0.0, death.linked_s - death.listens_s)
+            for death in deaths
+            if death.linked_s is not None and death.listens_s is not None
+        )
+        in_time = sum(value <= LINKS_S for value in waits)
+        console.print(
+            f"Since the broker listened: within {LINKS_S:g} s in {in_time} of {len(deaths)} cases, after "
+            f"{waits[len(waits) // 2]:.2f} s (median), {waits[-1]:.2f} s (longest)."
+        )
 
 
 def compare(run: Run, network: Network, deaths: list[Death], console: Console) -> Counter[str]:
