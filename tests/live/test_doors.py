@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import jwt
@@ -192,7 +193,7 @@ def test_nobody_gets_a_name_or_an_attribute_by_saying_so(tmp_path: Path) -> None
     )
     nobody_known = read_config('[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n')
 
-    async def scenario(config: Config, *, is_open: bool) -> dict[str, object]:
+    async def scenario(config: Config, *, is_open: bool) -> Mapping[str, object]:
         server = Server(config, "B1")
         address = await server.start()
         assert server.node is not None
