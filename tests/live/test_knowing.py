@@ -144,6 +144,7 @@ def test_init_writes_a_secret_for_its_owner_alone(tmp_path: Path) -> None:
     runner = CliRunner()
     file = tmp_path / "building.toml"
     assert runner.invoke(app, ["init", "building", str(file)]).exit_code == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "hashed passwords will stand in it"
     path = Path(load_config(file).network.secret or "")
     assert path == tmp_path / "network.secret"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,8 @@ def init(
         typer.echo(text, nl=False)
     else:
         try:
-            with file.open("x") as out:
+            # For you alone: users and their hashed passwords will stand in it.
+            with open(file, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
                 out.write(text)
         except FileExistsError:
             raise TemplateError(f"There is a file {file} already; choose another name.") from None
