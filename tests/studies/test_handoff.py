@@ -101,6 +101,15 @@ def test_every_simulated_claim_can_differ() -> None:
     assert held == NO_RUNS
 
 
+def test_one_seed_claims_no_interval() -> None:
+    """No sentence gives or compares an interval that one seed does not have."""
+    outcome = study.run(SCALES["smoke"], 1, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
+    evidence = {verdict.id: verdict.evidence for verdict in outcome.verdicts}
+    assert not [name for name, text in evidence.items() if "± nan" in text or "95%" in text]
+    assert "no interval" in evidence["B-ctmc-neighbour"]
+    assert "With one seed" in presentation.summary(outcome)
+
+
 def test_smoke_judges_no_simulated_claim() -> None:
     """The smoke scale shows that the parts work; it decides nothing."""
     verdicts = _verdicts(_as_the_paper_says, "smoke")

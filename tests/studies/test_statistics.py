@@ -3,7 +3,14 @@ import math
 import pandas as pd
 import pytest
 
-from sojourn.studies.statistics import crossing, interval95, r_squared, rank_correlation, with_intervals
+from sojourn.studies.statistics import (
+    crossing,
+    give_or_take,
+    interval95,
+    r_squared,
+    rank_correlation,
+    with_intervals,
+)
 
 
 def test_student_interval() -> None:
@@ -35,3 +42,9 @@ def test_crossing() -> None:
     assert crossing([0, 1, 2], [0.0, 0.5, 1.5]) == pytest.approx(1.5)
     assert crossing([0, 1], [2.0, 3.0]) == 0
     assert crossing([0, 1], [0.1, 0.2]) == math.inf
+
+
+def test_an_interval_that_is_not_known_is_not_said() -> None:
+    """One value has no interval, and no sentence says "± nan"."""
+    assert give_or_take(0.1234, ".2f") == " ± 0.12"
+    assert give_or_take(math.nan, ".2f") == ""

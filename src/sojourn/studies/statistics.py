@@ -22,6 +22,11 @@ def interval95(values: Sequence[float]) -> float:
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * spread / math.sqrt(count)
 
 
+def give_or_take(half: float, form: str) -> str:
+    """Half an interval as it stands behind its mean; nothing where one value has none."""
+    return f" ± {half:{form}}" if math.isfinite(half) else ""
+
+
 def with_intervals(runs: pd.DataFrame, by: list[str], measures: list[str]) -> pd.DataFrame:
     """One row a configuration and measure: mean, half-width of the interval, number of runs."""
     long = runs.melt(id_vars=by, value_vars=measures, var_name="measure", value_name="value").dropna(

@@ -1,5 +1,7 @@
 """Judges what paper 001 says in section 6 (the chains and the curve), and of its neighbour graph."""
 
+import math
+
 from scipy import stats
 
 from sojourn.studies.claims import Claim, Number, Verdict, judge
@@ -7,7 +9,7 @@ from sojourn.studies.handoff import chains, paper
 from sojourn.studies.handoff.parameters import STALE_TIMEOUT_S
 from sojourn.studies.handoff.table import BROKERS
 from sojourn.studies.means import Table
-from sojourn.studies.statistics import CONFIDENCE
+from sojourn.studies.statistics import CONFIDENCE, give_or_take
 
 Measured = dict[str, Number]
 
@@ -69,9 +71,23 @@ def ctmc_neighbour(claim: Claim, table: Table) -> Verdict:
         evidence=f"The general solver gives {', '.join(f'{share:.4f}' for share in shares.values())} and "
         f"{elsewhere:.4f} elsewhere, {'the printed digits' if exact else 'not the printed digits'}. "
         "Simulated: "
-        + ", ".join(f"{broker} {means[broker]:.4f} ± {widths[broker]:.4f}" for broker in BROKERS)
-        + f". Six of six agree within joint 95% intervals{'' if not joint else ', but ' + ', '.join(joint)}; "
-        f"{6 - len(single)} of 6 within each one's own.",
+        + ", ".join(
+            f"{broker} {means[broker]:.4f}{give_or_take(widths[broker], '.4f')}" for broker in BROKERS
+        )
+        + ". "
+        + _agreement(single, joint, known=all(math.isfinite(width) for width in widths.values())),
+    )
+
+
+def _agreement(single: list[str], joint: list[str], *, known: bool) -> str:
+    """How many brokers agree, given those that do not."""
+    if not known:
+        return "With one seed there is no interval for them to agree within."
+    but = f" (not {', '.join(joint)})" if joint else ""
+    count = len(BROKERS)
+    return (
+        f"{count - len(joint)} of {count} agree within joint 95% intervals{but}; {count - len(single)} "
+        "within each one's own."
     )
 
 
