@@ -122,7 +122,8 @@ def fig9(claim: Claim, table: Table) -> Verdict:
             **flat("OVHD/COMBO", table.ratio_line("fig9", "r=1", "ovhd")),
         },
         evidence=f"SP-NHOP costs {ratio[80.0]:.3f}{give_or_take(half, '.3f')} times SP-COMBO at 80 "
-        f"(paper about 1.30; nine in ten of our layouts lie between {low:.2f} and {high:.2f}), {free[80.0]:.3f} with r = 0 "
+        f"(paper about 1.30; nine in ten of our layouts lie between {low:.2f} and {high:.2f}), "
+        f"{free[80.0]:.3f} with r = 0 "
         f"(paper about 1.23); the gap is widest at {top:g} with {ratio[top]:.3f} and "
         f"{ratio[max(ratio)]:.3f} at {max(ratio):g}.{'' if holds else reason}",
     )
@@ -212,6 +213,7 @@ def fig13(claim: Claim, table: Table) -> Verdict:
         f"above 1; SP-COMBO's overhead is highest at b={tops['combo']:g} "
         f"({lines['combo'][tops['combo']]:.3g}"
         f"{give_or_take(halves.get(tops['combo'], float('nan')), '.2g')}) and "
-        f"{lines['combo'][max(xs)]:.3g} at b={max(xs):g}; RANDOM's at b={tops['random']:g}. A random interest is a leaf with probability {shares[2]:.1%} at b=2, "
+        f"{lines['combo'][max(xs)]:.3g} at b={max(xs):g}; RANDOM's at b={tops['random']:g}. "
+        f"A random interest is a leaf with probability {shares[2]:.1%} at b=2, "
         f"{shares[10]:.1%} at b=10.",
     )
