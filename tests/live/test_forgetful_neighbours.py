@@ -112,3 +112,31 @@ def test_the_order_of_brokers_and_links_in_the_file_means_nothing(seed: int) -> 
         assert one.settings(name).network == other.settings(name).network
     used = [{frozenset(link) for link in Board(config, "B1")._used} for config in (one, other)]
     assert used[0] == used[1]
+
+
+def test_a_session_that_was_given_away_is_not_there_again_when_that_was_forgotten() -> None:
+    """The broker that has it now keeps it, with all that came since; the other one lets go of its own."""
+    hall = Hall(line(2))
+    got: list[bytes] = []
+    first = hall.visit(1, "reader", lasts_s=500, got=got)
+    hall.settle()
+    first.subscribe("news")
+    there = hall.desks[1]
+    before = len(there.store.written)
+    reader = hall.visit(0, "reader", lasts_s=500, got=got)
+    hall.settle()
+    hall.unlink("B2")
+    there.restart(forgets=len(there.store.written) - before)
+    assert "reader" in there.core.state.sessions
+    hall.visit(0, "writer", lasts_s=500)
+    hall.relink()
+    hall.settle()
+    assert ["reader" in desk.core.state.sessions for desk in hall.desks] == [True, False]
+    reader.lose()
+    writer = hall.visit(0, "writer", lasts_s=500)
+    hall.settle()
+    writer.publish("news", b"one")
+    hall.settle()
+    hall.visit(1, "reader", lasts_s=500, got=got)
+    hall.settle()
+    assert got == [b"one"]

@@ -190,3 +190,23 @@ def test_what_was_right_then_breaks_nothing_now() -> None:
     core.received_again(reader.number, [answer, (core.state.sequence, b"")], hall.now)
     assert not is_open(core, reader)
     assert core.state.counters.refused["malformed_packet"] == 1
+
+
+def test_numbers_do_not_go_back_when_two_facts_of_one_moment_are_told_again() -> None:
+    """One call may note two facts, both with the number before it; each of them sends a will here."""
+    hall = Hall(line(2))
+    will = Will("wills", payload=b"a will", qos=QoS.AT_LEAST_ONCE)
+    visitors = [hall.visit(0, name, will=will) for name in ("one", "two")]
+    hall.settle()
+    hall.now += 1.0
+    for visitor in visitors:
+        visitor.lose()
+    desk = hall.desks[0]
+    noted = [facts.read_entry(data) for data in desk.store.written]
+    lost = [one for one in noted if isinstance(one.fact, facts.ClientLost)]
+    again = LiveBroker(desk.settings, "life", remembers=True)
+    for one in noted[: noted.index(lost[1])]:
+        again.replay(one)
+    first = again.core.state.sequence
+    again.replay(msgspec.structs.replace(lost[1], sequence=lost[0].sequence))
+    assert again.core.state.sequence == first + 1

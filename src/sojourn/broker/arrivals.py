@@ -110,6 +110,18 @@ class Arrivals:
         self.core.refuse(older.connection, ConnectCode.SERVER_BUSY, "The same client connected again.")
         return True
 
+    def confront(self, now: float) -> None:
+        """Let every session here meet any other that there is of its client.
+
+        This broker has forgotten something, perhaps that it had given a session away: it would serve the
+        client again with what it had then. The later one stays.
+        """
+        self.finder.out_of_reach = self._missing(now)
+        for client, roamer in list(self.clients.roamers.items()):
+            if self._held(client)[0] is not None and roamer.roams:
+                self.finder.claim(client, roamer.epoch, now)
+        self.follow_finder(now)
+
     def next_epoch(self, client: int, now: float) -> int:
         """Return the epoch of a new connection of a client, later than all that is known of it."""
         known = self.clients.roamers.get(client)

@@ -46,6 +46,7 @@ from sojourn.broker.hello import (
     ChannelError,
     Hello,
     is_broken,
+    may_have_lost,
     read_hello,
     shared_until,
 )
@@ -360,6 +361,13 @@ class Channel:
         assert self._greeting is not None, "a hello is only read on a connection that began with ours"
         assert self._hello is not None, "the other side has said hello"
         return is_broken(self._greeting, self._hello) or is_broken(self._hello, self._greeting)
+
+    @property
+    def has_lost_memory(self) -> bool:
+        """Whether this side has forgotten something, or may have, as the two hellos say."""
+        assert self._greeting is not None, "a hello is only read on a connection that began with ours"
+        assert self._hello is not None, "the other side has said hello"
+        return may_have_lost(self._greeting, self._hello)
 
     @property
     def shared(self) -> int:

@@ -209,6 +209,8 @@ class LinkReset(Remembered, frozen=True, array_like=True, tag=11):
     peer: str
     taken: int = 0
     """Up to which number the neighbour has the frames that were sent to it, or had and acknowledged them."""
+    is_own_loss: bool = False
+    """Whether this broker is, or may be, the one that has forgotten something."""
 
 
 class LinkChanged(Remembered, frozen=True, array_like=True, tag=12):

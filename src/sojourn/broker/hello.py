@@ -64,6 +64,15 @@ def is_broken(sender: Hello, receiver: Hello) -> bool:
     return shared_until(sender, receiver) < receiver.number
 
 
+def may_have_lost(own: Hello, other: Hello) -> bool:
+    """Whether the side of the first hello has forgotten something, or may have."""
+    if not other.seen_stream:
+        return False  # the other side knows nothing of this one
+    if other.seen_stream != own.stream or shared_until(own, other) < other.number:
+        return True  # it has taken in what this side does not know to have said
+    return own.seen_stream != other.stream or own.number < other.kept
+
+
 def shared_until(sender: Hello, receiver: Hello) -> int:
     """Up to which number both sides speak of the same frames, and the receiver has them."""
     lives = [life for life, _ in sender.births]

@@ -201,7 +201,8 @@ class LiveBroker:
     def replay(self, entry: facts.Entry) -> None:
         """Tell a fact again that was noted in an earlier life."""
         self._is_replaying = True
-        self.core.state.sequence = entry.sequence
+        # Never back: of two facts that one call noted, the later may speak of a number before both.
+        self.core.state.sequence = max(entry.sequence, self.core.state.sequence)
         try:
             self.handle(entry.fact, entry.now)
         except SojournError:
@@ -388,7 +389,8 @@ class LiveBroker:
         text = f"{peer} or this broker {FORGOTTEN}: both tell it anew."
         self._turn.peer_closes.append((peer, text))
         channel = self._network.links.channels[peer]
-        self._on_link_reset(facts.LinkReset(peer, max(channel.shared, channel.kept)), now)
+        taken = max(channel.shared, channel.kept)
+        self._on_link_reset(facts.LinkReset(peer, taken, channel.has_lost_memory), now)
 
     def _on_peer_met(self, fact: facts.PeerMet, now: float) -> None:
         self._network.reconciling.met(fact.peer, fact.memory, now)
@@ -403,6 +405,8 @@ class LiveBroker:
 
     def _on_link_reset(self, fact: facts.LinkReset, now: float) -> None:
         self._network.reconciling.reset(fact.peer, now, fact.taken)
+        if fact.is_own_loss:
+            self._network.arrivals.confront(now)
         self._note(fact, now)
 
     def _take_frame(self, peer: str, position: Position, body: bytes, now: float) -> None:

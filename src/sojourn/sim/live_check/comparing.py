@@ -17,6 +17,11 @@ _NOT_NOTED = (
 )
 """Where events of QoS 0, pings and waves leave their traces, which no journal holds, and heaps of moments
 that may have passed."""
+_WAITING = ("._out", ".queued")
+"""Of a channel: frames that wait for an acknowledgement. Those are noted now and then, so that a broker which
+comes back may have some frames again that its neighbour has; which was the last is compared."""
+_UNSURE = ("marks", "ceiling", "behind")
+"""Of a holding: how far its client has come, events of QoS 0 included."""
 _POSITIONS = ("_acknowledged_to", "_arrived", "_taken")
 """Of a channel: a number that is noted, and a rank of volatile frames that is not."""
 
@@ -26,7 +31,9 @@ def differences(one: LiveBroker, other: LiveBroker) -> list[str]:
     parts = [read_document(dump_state(each.core, each.network)) for each in (one, other)]
     mine, yours = (_flat(document) for document in parts)
     names = [name for name in sorted(mine.keys() | yours.keys()) if mine.get(name) != yours.get(name)]
-    return [name for name in names if not name.startswith(_NOT_NOTED)][:DIFFERENCES_MAX]
+    return [name for name in names if not name.startswith(_NOT_NOTED) and not name.endswith(_WAITING)][
+        :DIFFERENCES_MAX
+    ]
 
 
 def _flat(document: dict[str, Any]) -> dict[str, Any]:
@@ -36,5 +43,6 @@ def _flat(document: dict[str, Any]) -> dict[str, Any]:
         for name, value in part.items() if isinstance(part, dict) else (("", part),):
             found[f"{path}.{name}"] = value[0] if name in _POSITIONS else value
     for place, (name, row) in enumerate(rows_of(document)):
-        found[f"{name} {place}"] = row
+        sure = {field: value for field, value in row.items() if name != "holding" or field not in _UNSURE}
+        found[f"{name} {place}"] = sure
     return found

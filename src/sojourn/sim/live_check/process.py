@@ -16,6 +16,7 @@ from sojourn.broker.channel import Channel
 from sojourn.broker.effects import Turn
 from sojourn.broker.live_broker import FORGOTTEN, LiveBroker
 from sojourn.broker.settings import Settings
+from sojourn.sim.live_check.comparing import differences
 from sojourn.sim.live_check.disk import Disk, Keeper, NoRoomError
 from sojourn.sim.live_check.oracle import FailedCheckError
 
@@ -231,10 +232,20 @@ class Process:
         if self.wants_snapshot and self.keeper.look_again_s is None:
             self.wants_snapshot = False
             self.world.counts["snapshots"] += 1
+            self._compare_replay(broker)
             self.keeper.keep(broker, self.world.now)
         if fact is not None:
             self.world.counts["disk full"] += 1
             self.tell(fact)
+
+    def _compare_replay(self, broker: LiveBroker) -> None:
+        """See that what the disk holds leads to what a broker knows, before a snapshot takes its place."""
+        life, now_s = f"{self.name}-{self.lives}+", broker.now_s + 1.0
+        told = LiveBroker.revived(self.settings, life, now_s, *self.disk.read())
+        kept = LiveBroker.revived(self.settings, life, now_s, broker.snapshot(), [])
+        names = differences(told, kept)
+        if names:
+            raise self._failed("replay", f"would come back from its disk with other {', '.join(names)}")
 
     def _effects(self, turn: Turn) -> list[tuple[Callable[[Any], None], Any]]:
         """Return what is to be done, one by one in order."""
