@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak demo wheel bench sumo ns3 clean
+.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak demo docs wheel bench sumo ns3 clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -38,6 +38,10 @@ soak: setup  ## kill -9 every broker of six in turn for five minutes, and look f
 
 demo: setup-demo  ## see the system at work
 	$(BIN)/sojourn demo
+
+docs: setup  ## build the documentation into build/docs, from pages and from code
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "Open build/docs/index.html"
 
 wheel: setup  ## install the wheel alone in a clean environment and measure broker and client at work (a minute)
 	$(BIN)/python scripts/try_wheel.py

@@ -4,9 +4,9 @@
 | --- | --- | --- |
 | `broker` | those of clients and brokers | |
 | `demo` | and Spark, the filter index, figures | Java 17+ |
-| `all` | and all of requirements.txt: studies, benchmarks, tests, checks | Java 17+, perhaps Mosquitto |
+| `all` | and all of requirements….txt: studies, benchmarks, tests, docs | Java 17+, perhaps Mosquitto |
 
-Versions are those of requirements.txt. Packages are fetched in parallel by uv, which is taken from the path
+Versions are those of these files. Packages are fetched in parallel by uv, which is taken from the path
 or else from the package index, like everything; where there is no uv, by pip. What was asked of pip (another
 index, certificates) is asked of uv too. When nothing changed, only a stamp is compared.
 """
@@ -31,7 +31,7 @@ NEEDS = ("broker", "demo", "all")
 """Each includes those before it."""
 UV = "uv==0.13.7"
 JAVA_MAJOR_MIN = 17
-WATCHED = ("requirements.txt", "pyproject.toml", "scripts/set_up.py")
+WATCHED = ("requirements.txt", "requirements-docs.txt", "pyproject.toml", "scripts/set_up.py")
 """Files that say what is to be installed."""
 ASKED_OF_PIP = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -154,7 +154,11 @@ def install(python: Path, need: str) -> None:
         wanted = ["--editable", ".[demo]"]
     # The build backend is installed first, so that nothing is fetched twice to build one package.
     backend = [line for line in pins() if line.startswith("setuptools==")]
-    packages = ["--requirement", "requirements.txt"] if need == "all" else []
+    packages = (
+        ["--requirement", "requirements.txt", "--requirement", "requirements-docs.txt"]
+        if need == "all"
+        else []
+    )
     uv = find_uv(python)
     if uv is not None:
         known = surroundings(python)

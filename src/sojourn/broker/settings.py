@@ -18,6 +18,8 @@ class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What happens when clients move."""
 
     subscribers: Literal["proactive", "reactive", "durable"] = "proactive"
+    """What happens to the session of a client that moves: copies wait one hop ahead of it, it is fetched when
+    the client arrives, or every broker keeps its own."""
     timeout_s: float = 3_600.0
     """How long events are stored for a client that is away, at the most."""
     give_up_s: float = 300.0
@@ -31,6 +33,7 @@ class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How events find their way between brokers."""
 
     mode: Literal["content", "flooding"] = "content"
+    """Events go where a subscription wants them, or to every broker."""
     covering: bool = True
     """Whether a subscription that a wider one covers stays at home."""
 

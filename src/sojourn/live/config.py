@@ -65,6 +65,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One broker."""
 
     name: str
+    """Its name, in links, logs and on the page."""
     listen: str
     """Where clients connect, as HOST:PORT."""
     anonymous: bool | None = None
@@ -78,10 +79,11 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     listen_ws: str | None = None
     """Where clients connect by WebSockets, as HOST:PORT."""
     anonymous_ws: bool | None = None
+    """As `anonymous_tls`, for `listen_ws`."""
     listen_wss: str | None = None
     """Where clients connect by WebSockets over TLS, as HOST:PORT; needs [tls]."""
     anonymous_wss: bool | None = None
-    """As `anonymous_tls`, for `listen_wss`; `anonymous_ws` is for `listen_ws`."""
+    """As `anonymous_tls`, for `listen_wss`."""
     advertised: str | None = None
     """What clients elsewhere are told to use, where that differs."""
     peers: str | None = None
@@ -113,7 +115,9 @@ class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What is recorded for `sojourn audit`."""
 
     folder: str
+    """Where the tables are written."""
     run: str = "live"
+    """The name of the run among others in that folder."""
     sample: float = 1.0
     """The share of events that is traced, the same ones at every broker."""
 
@@ -122,6 +126,7 @@ class UserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Somebody who may connect."""
 
     name: str
+    """The user name that a client gives, or that its certificate proves."""
     password: str | None = None
     """As `sojourn password` prints it, never the password itself; without one only a certificate will do."""
     attributes: dict[str, str | int | float | bool] = {}
@@ -140,7 +145,9 @@ class TlsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Certificates; `{broker}` in a path stands for the broker's name."""
 
     certificate: str
+    """The PEM file with a broker's certificate."""
     key: str
+    """The PEM file with its private key."""
     authority: str | None = None
     """Whose certificates brokers accept from one another."""
     peers: bool = True
@@ -159,8 +166,11 @@ class JwtConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     key: str
     """The file with the shared secret (HS256) or the public key (RS256, ES256, EdDSA)."""
     algorithm: Literal["HS256", "RS256", "ES256", "EdDSA"] = "HS256"
+    """How tokens are signed."""
     audience: str | None = None
+    """Whom tokens must be for; none asks nothing."""
     issuer: str | None = None
+    """Who must have issued them; none asks nothing."""
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

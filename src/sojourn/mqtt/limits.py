@@ -9,6 +9,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Limits on clients, each with its unit in its name; the defaults suit a broker with a gigabyte."""
 
     connections_max: int = 20_000
+    """Connections of all clients."""
     connections_address_max: int = 10_000
     """Connections of one address; many clients may share one."""
     connects_per_s_max: int = 2_000
@@ -57,7 +58,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output_bytes_max: int = 1_048_576
     """Bytes that one connection may leave unread before messages wait in its queue."""
     retained_messages_max: int = 100_000
+    """Topics with a retained message."""
     retained_bytes_max: int = 256 * 1_048_576
+    """Bytes of all retained messages together."""
     sessions_max: int = 100_000
     """Sessions, those of absent clients included."""
     session_expiry_max_s: int = 30 * 86_400
@@ -71,3 +74,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     connect_timeout_s: int = 10
     """How long a new connection may take to be admitted."""
     client_id_bytes_max: int = 1_024
+    """The longest client identifier."""
