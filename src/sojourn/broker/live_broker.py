@@ -23,13 +23,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from mqtt5 import ConnAckReasonCode
-
-from sojourn.broker import facts
+from sojourn.broker import facts, session_facts
 from sojourn.broker.channel import Position
 from sojourn.broker.confirming import Answer
-from sojourn.broker.effects import Note, Turn
-from sojourn.broker.hello import ChannelError
+from sojourn.broker.effects import Turn
+from sojourn.broker.meetings import Meetings
 from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.ruling import rule
@@ -47,9 +45,6 @@ from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.gate import UNSLICED_MAX
 from sojourn.mqtt.input import next_slice
 
-FORGOTTEN = "has forgotten what was said between them"
-"""Why a connection of two brokers is closed that both know how to go on from."""
-
 
 class LiveBroker:
     """One broker: sessions, routing, moving clients and links."""
@@ -66,6 +61,7 @@ class LiveBroker:
             session_expiry_max_s=settings.session_expiry_max_s,
         )
         self.network = Network(settings, self.core, life) if settings.routes else None
+        self._meetings = self._arrange_meetings()
         self.core.state.origin = f"{settings.name}~{life[:8]}"
         self.core.state.quenches = settings.quenches
         self.core.kept = [] if remembers else None
@@ -139,6 +135,10 @@ class LiveBroker:
 
     def _end_links_turn(self, network: Network, turn: Turn, now: float) -> None:
         """Write what is due to neighbours, and note what they acknowledged."""
+        meetings = self._meetings
+        assert meetings is not None, "only a broker with neighbours meets one"
+        turn.peer_writes, meetings.writes = meetings.writes, []
+        turn.peer_closes, meetings.closes = meetings.closes, []
         for peer, channel in network.links.channels.items():
             if self.remembers:
                 number = channel.acknowledgement(is_free=bool(turn.entries))
@@ -240,11 +240,15 @@ class LiveBroker:
         self.core.state.quenches = settings.quenches
         if is_another_network(before, settings):
             self.network = transplant(self.core, self.network, settings, self.life, now)
+            self._meetings = self._arrange_meetings()
+
+    def _arrange_meetings(self) -> Meetings | None:
+        return None if self.network is None else Meetings(self.network, self._note)
 
     # Clients -------------------------------------------------------------------------------------------
 
-    def _on_opened(self, fact: facts.ClientOpened, now: float) -> None:
-        self.core.opened(fact.connection, fact.peer, fact.fresh_id, now)
+    def _on_session_fact(self, fact: facts.Remembered, now: float) -> None:
+        session_facts.tell(self.core, fact, now)
         self._note(fact, now)
 
     def _on_sent(self, fact: facts.ClientSent, now: float) -> None:
@@ -264,14 +268,6 @@ class LiveBroker:
     def _on_packets(self, fact: facts.PacketsTaken, now: float) -> None:
         self.core.received_again(fact.connection, fact.packets, now)
 
-    def _on_blocked(self, fact: facts.ClientBlocked, now: float) -> None:
-        self.core.blocked(fact.connection)
-        self._note(fact, now)
-
-    def _on_drained(self, fact: facts.ClientDrained, now: float) -> None:
-        self.core.drained(fact.connection, now)
-        self._note(fact, now)
-
     def _on_lost(self, fact: facts.ClientLost, now: float) -> None:
         """Note that a connection is gone, once what its client had said before has been taken in."""
         if self.network is not None:
@@ -279,14 +275,6 @@ class LiveBroker:
         if self._slices.lost(fact.connection):
             return
         self.core.lost(fact.connection, now)
-        self._note(fact, now)
-
-    def _on_overflowed(self, fact: facts.Overflowed, now: float) -> None:
-        self.core.overflowed(fact.connection, now)
-        self._note(fact, now)
-
-    def _on_dismissed(self, fact: facts.ClientDismissed, now: float) -> None:
-        self.core.close_for(fact.connection, fact.code, fact.text, now)
         self._note(fact, now)
 
     def _on_ready(self, _fact: facts.ReadyForMore, now: float) -> None:
@@ -310,26 +298,21 @@ class LiveBroker:
         else:
             self.core.admit(fact.connection, fact.admission(), now)
 
-    def _on_refused(self, fact: facts.ClientRefused, now: float) -> None:
-        self.core.refuse(fact.connection, ConnAckReasonCode(fact.code), fact.text)
-        self._note(fact, now)
-
     def _on_ruling(self, fact: Any, now: float) -> None:
         rule(self.core, self.network.links if self.network is not None else None, fact, now)
         self._note(fact, now)
 
     # Neighbours ----------------------------------------------------------------------------------------
 
-    def _on_peer_connected(self, fact: facts.PeerConnected, _now: float) -> None:
-        channel = self._network.links.channels[fact.peer]
-        channel.opened()
-        memory = self.core.state.origin
-        self._turn.peer_writes.append((fact.peer, channel.greet(memory=memory)))
+    def _on_meeting(self, fact: facts.Fact, now: float) -> None:
+        assert self._meetings is not None, "only a broker with neighbours meets one"
+        self._meetings.handle(fact, now)
 
     def _on_peer_sent(self, fact: facts.PeerSent, now: float) -> None:
         """Take what a neighbour sent, frame by frame; close a connection that brings what no broker sends."""
-        network, peer = self.network, fact.peer
+        network, meetings, peer = self.network, self._meetings, fact.peer
         assert network is not None, "only a broker with neighbours hears from one"
+        assert meetings is not None, "only a broker with neighbours meets one"
         links, pressure = network.links, network.pressure
         channel = links.channels[peer]
         if not channel.open and not channel.is_connected:
@@ -337,7 +320,7 @@ class LiveBroker:
         try:
             data = fact.data
             if not channel.open:
-                if not self._meet(peer, data, now):
+                if not meetings.meet(peer, data, now):
                     return
                 data = b""
             left = FRAMES_A_SLICE
@@ -350,8 +333,7 @@ class LiveBroker:
             if pressure.frames:
                 self._take_waiting_frames(now, left)
         except SojournError as error:
-            self._turn.peer_closes.append((peer, str(error)))
-            self._on_peer_lost(facts.PeerLost(peer), now)
+            meetings.give_up(peer, str(error), now)
 
     def _take_waiting_frames(self, now: float, most: int = FRAMES_A_SLICE) -> None:
         """Go on with frames that waited for room, or for their turn."""
@@ -364,50 +346,8 @@ class LiveBroker:
             self._take_frame(waited, position, body, now)
         self._slices.frames_wait = pressure.has_frames
 
-    def _meet(self, peer: str, data: bytes, now: float) -> bool:
-        """Read a neighbour's hello; return whether both go on where they were."""
-        channel = self._network.links.channels[peer]
-        for _ in channel.arrived(data):
-            raise ChannelError(f"{peer} sent a frame before its hello.")
-        hello = channel.peer_hello
-        if hello is None:
-            return False
-        if hello.memory != self._network.reconciling.memories.get(peer):
-            self._on_peer_met(facts.PeerMet(peer, hello.memory), now)
-        if channel.has_forgotten:
-            self._reset(peer, now)
-            return False
-        if (hello.life, hello.stream) != (channel.peer_life, channel.peer_stream):
-            greeted = facts.PeerGreeted(peer, hello.life, hello.stream)
-            self._on_peer_greeted(greeted, now)
-        channel.agreed()
-        self._on_link_changed(facts.LinkChanged(peer, up=True), now)
-        return True
-
-    def _reset(self, peer: str, now: float) -> None:
-        """Begin anew with a neighbour; the next connection carries it."""
-        text = f"{peer} or this broker {FORGOTTEN}: both tell it anew."
-        self._turn.peer_closes.append((peer, text))
-        channel = self._network.links.channels[peer]
-        taken = max(channel.shared, channel.kept)
-        self._on_link_reset(facts.LinkReset(peer, taken, channel.has_lost_memory), now)
-
-    def _on_peer_met(self, fact: facts.PeerMet, now: float) -> None:
-        self._network.reconciling.met(fact.peer, fact.memory, now)
-        self._note(fact, now)
-
     def _on_acknowledged(self, fact: facts.FramesAcknowledged, _now: float) -> None:
         self._network.links.channels[fact.peer].acknowledged(fact.number)
-
-    def _on_peer_greeted(self, fact: facts.PeerGreeted, now: float) -> None:
-        self._network.links.channels[fact.peer].greeted(fact.life, fact.stream)
-        self._note(fact, now)
-
-    def _on_link_reset(self, fact: facts.LinkReset, now: float) -> None:
-        self._network.reconciling.reset(fact.peer, now, fact.taken)
-        if fact.is_own_loss:
-            self._network.arrivals.confront(now)
-        self._note(fact, now)
 
     def _take_frame(self, peer: str, position: Position, body: bytes, now: float) -> None:
         """Take in a frame of a neighbour, and remember it.
@@ -437,20 +377,6 @@ class LiveBroker:
     def _on_frame(self, fact: facts.FrameTaken, now: float) -> None:
         self._take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)
 
-    def _on_peer_lost(self, fact: facts.PeerLost, now: float) -> None:
-        channel = self._network.links.channels[fact.peer]
-        was_open = channel.open
-        channel.closed()
-        self._network.pressure.forget(fact.peer)
-        if was_open:
-            self._on_link_changed(facts.LinkChanged(fact.peer, up=False), now)
-
-    def _on_link_changed(self, fact: facts.LinkChanged, now: float) -> None:
-        self._network.link_changed(fact.peer, now, up=fact.up)
-        if self._network.clients.traces or not self._is_replaying:
-            self._network.clients.notes.append(Note("link", (fact.peer, fact.up, now)))
-        self._note(fact, now)
-
     def _on_status(self, fact: facts.StatusMade, now: float) -> None:
         if self.network is not None:
             self.network.tell_status(fact.report, now)
@@ -466,19 +392,11 @@ class LiveBroker:
             self.network.time_passed(now)
         self._note(facts.TimePassed(silent), now)
 
-    def _on_store_filled(self, fact: facts.StoreFilled, now: float) -> None:
-        self.core.state.refusing = fact.why
-        self._note(fact, now)
-
     def _on_store_mended(self, fact: facts.StoreMended, now: float) -> None:
         self.core.state.refusing = None
         self._note(fact, now)
         if self.network is not None and not self._is_replaying:
             self._take_waiting_frames(now)
-
-    def _on_stopping(self, fact: facts.Stopping, now: float) -> None:
-        self.core.stop(fact.reference, now)
-        self._note(fact, now)
 
     # What follows --------------------------------------------------------------------------------------
 
@@ -500,11 +418,11 @@ class LiveBroker:
                 self._on_sent(facts.ClientSent(effects.unread.pop(0), b""), now)
             elif effects.dismissals:
                 number = next(iter(effects.dismissals))
-                self._on_dismissed(facts.ClientDismissed(number, *effects.dismissals.pop(number)), now)
+                self._on_session_fact(facts.ClientDismissed(number, *effects.dismissals.pop(number)), now)
             else:
                 number = next(iter(effects.overflowing))
                 del effects.overflowing[number]
-                self._on_overflowed(facts.Overflowed(number), now)
+                self._on_session_fact(facts.Overflowed(number), now)
             self._report(now)
         due, effects.subacks = effects.subacks, []
         for one in due:  # when all brokers in reach know of the subscriptions
@@ -552,33 +470,21 @@ class LiveBroker:
         self._quencher.settle()
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
-        facts.ClientOpened: _on_opened,
+        **dict.fromkeys(session_facts.FACTS, _on_session_fact),
+        **dict.fromkeys(Meetings.FACTS, _on_meeting),
         facts.ClientSent: _on_sent,
         facts.PacketsTaken: _on_packets,
-        facts.ClientBlocked: _on_blocked,
-        facts.ClientDrained: _on_drained,
         facts.ClientLost: _on_lost,
-        facts.Overflowed: _on_overflowed,
-        facts.ClientDismissed: _on_dismissed,
         facts.ReadyForMore: _on_ready,
         facts.ClientAdmitted: _on_admitted,
-        facts.ClientRefused: _on_refused,
         facts.RightsChanged: _on_ruling,
         facts.OrderGiven: _on_ruling,
-        facts.PeerConnected: _on_peer_connected,
         facts.PeerSent: _on_peer_sent,
-        facts.PeerLost: _on_peer_lost,
-        facts.PeerGreeted: _on_peer_greeted,
-        facts.LinkReset: _on_link_reset,
-        facts.LinkChanged: _on_link_changed,
         facts.FrameTaken: _on_frame,
-        facts.PeerMet: _on_peer_met,
         facts.FramesAcknowledged: _on_acknowledged,
         facts.Started: _on_started,
         facts.TimePassed: _on_time,
-        facts.StoreFilled: _on_store_filled,
         facts.StoreMended: _on_store_mended,
-        facts.Stopping: _on_stopping,
         facts.StatusMade: _on_status,
         facts.SystemDue: _on_system,
     }

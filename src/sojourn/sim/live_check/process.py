@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sojourn.broker import facts
 from sojourn.broker.channel import Channel
 from sojourn.broker.effects import Turn
-from sojourn.broker.live_broker import FORGOTTEN, LiveBroker
+from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.meetings import FORGOTTEN
 from sojourn.broker.settings import Settings
 from sojourn.sim.live_check.comparing import differences
 from sojourn.sim.live_check.disk import Disk, Keeper, NoRoomError
