@@ -33,6 +33,9 @@ PATIENCE_S = 200.0
 """For one command; the slowest seen on a busy machine took 15 s."""
 LOOK_S = 0.05
 HOST = "127.0.0.1"
+ROOT = Path(__file__).parent.parent.parent
+SOURCES = ("deploy", "examples")
+"""Folders of the sources that readers have before them."""
 FENCE = re.compile(r"^```(\S+)?[ ]*(?:title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"console", "python", "toml", "sh", "text"}
 _numbers = itertools.count(1)
@@ -172,6 +175,8 @@ class Reader:
         self._folder, self._notes = folder / "here", folder / "notes"
         self._folder.mkdir()
         self._notes.mkdir()
+        for name in SOURCES:
+            (self._folder / name).symlink_to(ROOT / name)
         self._host = own_host()
         self._terminals: dict[str, Terminal] = {}
 

@@ -1,0 +1,174 @@
+"""Writes what brokers on several hosts or in containers need: configuration, secret, certificates, one user.
+
+    python deploy/prepare.py deploy/network                            # b1, b2 and b3, for the Compose file
+    python deploy/prepare.py network --brokers roof=10.0.0.1 cellar=10.0.0.2
+
+Every broker reads the same configuration; each host needs the certificate and key of its own broker only. The
+private key of the authority, `authority.key`, belongs on no host: keep it for the next certificate. Brokers
+listen on all addresses of their host or container, ask every client for a name and password, and encrypt what
+they say to one another. What is there already is left as it is, so that this can be run again with one more
+broker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import ipaddress
+import itertools
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from sojourn.live.brokers.admission import hash_password
+from sojourn.live.links.secret import write_secret
+
+YEARS = 2
+HEAD = """\
+# Made by deploy/prepare.py; every broker reads this file. `sojourn init` writes one that explains more keys.
+links = [{links}]
+
+[network]
+secret = "network.secret"
+control = "{control}"
+
+[security]
+anonymous = false
+
+[tls]
+certificate = "certificates/{{broker}}.pem"
+key = "certificates/{{broker}}.key"
+authority = "certificates/authority.pem"
+
+[[users]]
+name = "operator"
+password = "{password}"
+"""
+BROKER = """
+[[brokers]]
+name = "{name}"
+listen = "0.0.0.0:1883"
+listen_tls = "0.0.0.0:8883"
+peers = "{host}:7883"
+metrics = "0.0.0.0:9883"
+store = "{stores}/{name}"
+"""
+PAGE = """\
+page = "0.0.0.0:8080"
+page_password = "{password}"
+"""
+
+
+def main() -> None:
+    """Write the folder, and tell the password once."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="where to write")
+    parser.add_argument(
+        "--brokers", nargs="+", default=["b1", "b2", "b3"], metavar="NAME[=HOST]",
+        help="the brokers, linked in a line in this order, and where others reach them",
+    )  # fmt: skip
+    parser.add_argument("--stores", default="/var/lib/sojourn", help="the folder of stores on every host")
+    parser.add_argument(
+        "--control", default="/run/sojourn", help="the folder where operators speak to brokers"
+    )
+    asked = parser.parse_args()
+    hosts = dict(one.partition("=")[::2] for one in asked.brokers)
+    hosts = {name: host or name for name, host in hosts.items()}
+    os.umask(0o077)
+    (asked.folder / "certificates").mkdir(parents=True, exist_ok=True)
+    write_secret(asked.folder / "network.secret")
+    certify(asked.folder / "certificates", hosts)
+    file = asked.folder / "network.toml"
+    if file.exists():
+        print(f"prepare: {file} is there and stays; add new brokers and links to it by hand", file=sys.stderr)
+        return
+    password = secrets.token_urlsafe(12)
+    file.write_text(configuration(hosts, hash_password(password), asked.stores, asked.control))
+    print(f"prepare: wrote {file}")
+    print(f"prepare: clients log in as operator with the password {password}, which opens the page too")
+
+
+def configuration(hosts: dict[str, str], password: str, stores: str, control: str) -> str:
+    """The file that all brokers read."""
+    names = list(hosts)
+    links = ", ".join(f'["{one}", "{other}"]' for one, other in itertools.pairwise(names))
+    text = HEAD.format(links=links, control=control, password=password)
+    for number, (name, host) in enumerate(hosts.items()):
+        text += BROKER.format(name=name, host=host, stores=stores)
+        text += PAGE.format(password=password) if number == 0 else ""
+    return text
+
+
+def certify(folder: Path, hosts: dict[str, str]) -> None:
+    """Make an authority, and a certificate of it for each broker that has none."""
+    authority_key, authority = _authority(folder)
+    for name, host in hosts.items():
+        if (folder / f"{name}.pem").exists():
+            continue
+        key = ec.generate_private_key(ec.SECP256R1())
+        alternatives: list[x509.GeneralName] = [x509.DNSName(name), x509.DNSName("localhost")]
+        alternatives.append(_host(host))
+        certificate = (
+            _begun(name, authority.subject, key.public_key())
+            .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .sign(authority_key, hashes.SHA256())
+        )
+        _write(folder / name, key, certificate)
+
+
+def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    if (folder / "authority.key").exists():
+        key = serialization.load_pem_private_key((folder / "authority.key").read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey), "this program made the key"
+        return key, x509.load_pem_x509_certificate((folder / "authority.pem").read_bytes())
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of this network")])
+    certificate = (
+        _begun("authority of this network", name, key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    _write(folder / "authority", key, certificate)
+    return key, certificate
+
+
+def _begun(subject: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=365 * YEARS))
+    )
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _write(path: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+    path.with_name(f"{path.name}.key").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    path.with_name(f"{path.name}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""What `deploy/` holds works: three brokers by its files, metrics that exist, manifests that are valid."""
+
+from __future__ import annotations
+
+import asyncio
+import configparser
+import json
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tomllib
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sojourn import Client, RefusedError
+from sojourn.live.config import load_config
+from tests.docs.terminals import Terminal, own_host
+
+yaml = pytest.importorskip("yaml", reason="`make setup` installs it")
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+NAMES = ("b1", "b2", "b3")
+WORDS = {
+    "sum",
+    "by",
+    "rate",
+    "histogram_quantile",
+    "up",
+    "instance",
+    "reason",
+    "le",
+    "peer",
+    "complete",
+    "job",
+    "label_values",
+    "humanize",
+}
+WAIT_S = 120
+
+
+def prepared(folder: Path, *more: str) -> str:
+    """What the program says that writes a network's files."""
+    done = subprocess.run(
+        [sys.executable, str(DEPLOY / "prepare.py"), str(folder), *more],
+        capture_output=True, text=True, timeout=WAIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Network:
+    """The three brokers of the Compose file, each on an address of its own instead of in a container."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "network"
+        said = prepared(self.folder, "--stores", str(folder / "stores"), "--control", str(folder / "control"))
+        found = re.search(r"with the password (\S+),", said)
+        assert found is not None
+        self.password = found[1]
+        self.hosts = {name: own_host() for name in NAMES}
+        file = self.folder / "network.toml"
+        before, *tables = file.read_text().split("[[brokers]]\n")
+        for number, name in enumerate(NAMES):
+            host = self.hosts[name]
+            tables[number] = tables[number].replace("0.0.0.0", host).replace(f'"{name}:', f'"{host}:')  # noqa: S104
+        file.write_text("[[brokers]]\n".join([before, *tables]))
+
+    def client(self, broker: str, name: str) -> Client:
+        """The operator, by TLS."""
+        context = ssl.create_default_context(cafile=self.folder / "certificates" / "authority.pem")
+        context.check_hostname = False  # certificates name the hosts of containers
+        return Client(
+            f"mqtts://{self.hosts[broker]}:8883", client_id=name, username="operator", password=self.password,
+            tls=context,
+        )  # fmt: skip
+
+    async def linked(self, broker: str) -> None:
+        """Wait until a broker at the end of the line has its link."""
+        while 'sojourn_link_up{peer="b2"} 1.0' not in await asyncio.to_thread(self.metrics, broker):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+
+    def metrics(self, broker: str) -> str:
+        """What the broker serves."""
+        with urllib.request.urlopen(f"http://{self.hosts[broker]}:9883/metrics", timeout=60) as answer:
+            return str(answer.read().decode())
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+    """The three brokers, running as the Compose file runs them."""
+    folder = tmp_path_factory.mktemp("deploy")
+    built = Network(folder)
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    with ExitStack() as ends:
+        terminals = []
+        for name in NAMES:
+            terminal = Terminal(folder, folder, "no host to replace")
+            ends.callback(terminal.stop)
+            arguments = " ".join(compose["services"][name]["command"])
+            terminal.type(f"sojourn serve network/network.toml {arguments}")
+            terminals.append(terminal)
+        for name, terminal in zip(NAMES, terminals, strict=True):
+            terminal.wait_for([f"sojourn: broker {name} listens on …"], to_the_end=False)
+        yield built
+
+
+def test_three_brokers_link_by_certificate_and_serve_by_tls(network: Network) -> None:
+    """A client at the first gets what is published at the last, and without a name nobody comes in."""
+
+    async def scenario() -> None:
+        async with network.client("b1", "near") as near, network.client("b3", "far") as far:
+            await network.linked("b1")
+            await network.linked("b3")
+            await near.subscribe("floor = 3")
+            await far.publish("doors", {"floor": 3})
+            assert (await near.next(timeout_s=WAIT_S)).attributes["floor"] == 3
+        with pytest.raises(RefusedError):
+            await Client(f"mqtt://{network.hosts['b2']}:1883", client_id="nobody").connect()
+
+    asyncio.run(asyncio.wait_for(scenario(), WAIT_S))
+
+
+def names_in(expression: str) -> set[str]:
+    """The metrics that an expression of Prometheus speaks of."""
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\"[^\"]*\"", "", expression)
+    return {word for word in re.findall(r"[a-z_]{2,}", bare) if word not in WORDS}
+
+
+def test_alerts_and_dashboard_speak_of_metrics_that_are_served(network: Network) -> None:
+    """Also of their labels; families without a value yet are known by their TYPE line."""
+    served = network.metrics("b2")
+    families = set(re.findall(r"^# TYPE (\S+)", served, re.MULTILINE))
+    families |= {f"{name}_bucket" for name in re.findall(r"^# TYPE (\S+) histogram", served, re.MULTILINE)}
+    rules = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())["groups"][0]["rules"]
+    board = json.loads((DEPLOY / "grafana" / "dashboard.json").read_text())
+    expressions = [rule["expr"] for rule in rules]
+    expressions += [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    expressions += [one["query"] for one in board["templating"]["list"] if one["type"] == "query"]
+    spoken = set.union(*map(names_in, expressions))
+    assert spoken <= families, spoken - families
+    assert len(spoken) > 15
+    assert names_in('rate(sojourn_nonsense_total{a="b"}[5m])') == {"sojourn_nonsense_total"}, "it can fail"
+    for rule in rules:
+        assert rule["annotations"].keys() == {"summary", "action"}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="Debian's prometheus package has promtool")
+def test_promtool_takes_rules_and_configuration() -> None:
+    """Expressions and templates are those of Prometheus."""
+    done = subprocess.run(
+        ["promtool", "check", "config", str(DEPLOY / "prometheus" / "prometheus.yml")],  # noqa: S607
+        capture_output=True, text=True, timeout=WAIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_dashboard_has_whole_panels() -> None:
+    """Each with a name, words, a place of its own."""
+    panels = json.loads((DEPLOY / "grafana" / "dashboard.json").read_text())["panels"]
+    assert all(panel["title"] and panel["description"] and panel["targets"] for panel in panels)
+    for key in ("id", "title"):
+        assert len({panel[key] for panel in panels}) == len(panels)
+    assert len({(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}) == len(panels)
+
+
+def test_the_kubernetes_manifest_fits_the_schema() -> None:
+    """Every resource, strictly: a key that Kubernetes does not know is refused."""
+    validate = pytest.importorskip("kubernetes_validate", reason="`make setup` installs it")
+    resources = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+    assert [one["kind"] for one in resources] == ["Service", "Service", "PodDisruptionBudget", "StatefulSet"]
+    for one in resources:
+        validate.validate(one, "1.30", strict=True)
+    wrong = {**resources[0], "spec": {**resources[0]["spec"], "clusterIp": "None"}}
+    with pytest.raises(validate.ValidationError):
+        validate.validate(wrong, "1.30", strict=True)
+
+
+def test_manifests_agree_with_the_configuration(tmp_path: Path) -> None:
+    """Ports and folders that containers open and mount are those that brokers use."""
+    names = [f"sojourn-{number}=sojourn-{number}.sojourn" for number in range(3)]
+    prepared(tmp_path, "--brokers", *names)
+    file = tmp_path / "network.toml"
+    config, raw = load_config(file), tomllib.loads(file.read_text())
+    ports = {
+        int(raw["brokers"][0][key].rpartition(":")[2]) for key in ("listen", "listen_tls", "peers", "metrics")
+    }
+    state = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))[-1]["spec"]["template"]["spec"]
+    container = state["containers"][0]
+    assert {port["containerPort"] for port in container["ports"]} == ports
+    mounted = {one["mountPath"] for one in container["volumeMounts"]}
+    used = {str(Path(str(config.brokers[0].store)).parent), str(config.network.control), "/etc/sojourn"}
+    assert mounted == used
+    opened = re.search(r"^EXPOSE (.*)$", (DEPLOY / "Containerfile").read_text(), re.MULTILINE)
+    assert opened is not None
+    assert ports < set(map(int, opened[1].split()))
+    assert (tmp_path / "certificates" / "authority.key").stat().st_mode & 0o077 == 0
+    again = prepared(tmp_path, "--brokers", *names, "sojourn-3")
+    assert again == "", "what is there stays"
+    assert (tmp_path / "certificates" / "sojourn-3.pem").exists()
+
+
+def test_the_compose_file_publishes_on_loopback_only() -> None:
+    """Whoever wants more has to say so."""
+    services: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    assert tuple(services) == NAMES
+    published = [port for one in services.values() for port in one["ports"]]
+    assert all(port.startswith("127.0.0.1:") for port in published)
+    assert len({port.rsplit(":", 1)[0] for port in published}) == len(published), "each has its own"
+    for one in services.values():
+        assert one["build"]["dockerfile"] == "deploy/Containerfile"
+
+
+def test_the_unit_starts_a_broker_of_the_file() -> None:
+    """As `systemd-analyze verify` reads it, where that is there; and with options that exist."""
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "sojourn@.service")
+    start = unit["Service"]["ExecStart"].split()
+    assert start[1:] == ["serve", "/etc/sojourn/network.toml", "--broker", "%i"]
+    assert (unit["Service"]["StateDirectory"], unit["Service"]["RuntimeDirectory"]) == ("sojourn", "sojourn")
