@@ -116,7 +116,7 @@ def test_sessions_from_before_there_were_owners_are_for_their_user_name() -> Non
     assert state.owner is None
     world = hall(1)
     core = world.desks[0].core
-    core.adopt(state, world.now)
+    core.custody.adopt(state, world.now)
     assert answer(world.visit(0, "phone", username="eve")) == NOT_AUTHORIZED
     assert answer(world.visit(0, "phone", username="ann", lasts_s=600)) == 0
     assert core.state.sessions["phone"].owner == "ann"

@@ -246,10 +246,10 @@ def test_hand_over_to_another_broker() -> None:
     subscriber.send(PubRecPacket(first[1].packet_id or 0))
     subscriber.send(PublishPacket("up", b"up", qos=QoS.EXACTLY_ONCE, packet_id=44))
     subscriber.lose()
-    state = here.core.export_session("subscriber", here.now + 100)
+    state = here.core.custody.export_session("subscriber", here.now + 100)
     assert state is not None
     encoded = through_bytes(state)
-    here.core.end_session("subscriber", here.now)
+    here.core.custody.end_session("subscriber", here.now)
     assert "subscriber" not in here.core.state.sessions
     there.admission = Admission(state=encoded)
     again = there.client()
@@ -332,7 +332,7 @@ def test_a_client_is_redirected() -> None:
     for moved, code in ((False, 0x9C), (True, 0x9D)):
         client = world.client()
         client.connect("redirected")
-        world.core.redirect("redirected", "10.0.0.2:1883", world.now, moved=moved)
+        world.core.custody.redirect("redirected", "10.0.0.2:1883", world.now, moved=moved)
         world.carry_out()
         ended = client.next(mqtt5.DisconnectPacket)
         assert (int(ended.reason_code), ended.server_reference) == (code, "10.0.0.2:1883")
@@ -357,11 +357,11 @@ def test_a_held_session_waits_until_it_is_released() -> None:
     """What comes during a hand-off goes out after it, in order."""
     world = World()
     publisher, subscriber = pair(world)
-    world.core.hold("subscriber")
+    world.core.custody.hold("subscriber")
     for number in range(5):
         publisher.publish("t", b"%d" % number, number % 2)
     assert not subscriber.inbox
-    world.core.release("subscriber", world.now)
+    world.core.custody.release("subscriber", world.now)
     world.carry_out()
     assert subscriber.payloads() == [b"%d" % number for number in range(5)]
 

@@ -231,8 +231,8 @@ def test_a_network_is_told_what_its_client_does_not_get() -> None:
     client.subscribe("t")
     for size, expiry, qos in ((10, None, 1), (200, None, -1), (10, 5, 1)):
         message = new_message("t", bytes(size), qos=1, now=world.now, expiry=expiry)
-        assert world.core.deliver_to("c", message, world.now) == qos
-    assert world.core.deliver_to("c", message, world.now + 5) == -1  # its time has run out
+        assert world.core.custody.deliver_to("c", message, world.now) == qos
+    assert world.core.custody.deliver_to("c", message, world.now + 5) == -1  # its time has run out
     assert len(client.messages()) == 0  # they are in the output until somebody looks
     world.carry_out()
     assert [len(one.payload) for one in client.messages()] == [10, 10]

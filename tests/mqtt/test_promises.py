@@ -137,10 +137,10 @@ def test_the_limit_on_expiry_holds_for_disconnect_and_for_sessions_from_elsewher
     there = World(Limits(session_expiry_max_s=NEVER))
     other = there.client()
     other.connect("other", session_expiry_interval=NEVER)
-    state = there.core.export_session("other", there.now)
+    state = there.core.custody.export_session("other", there.now)
     assert state is not None
     assert state.expiry == NEVER
-    world.core.adopt(state, world.now)
+    world.core.custody.adopt(state, world.now)
     world.wait(61)
     assert not world.core.state.sessions
 
@@ -242,7 +242,7 @@ def test_an_event_that_comes_again_is_known() -> None:
         numbered(publisher, number, qos)
     assert subscriber.payloads() == [b"1", b"2", b"3", b"4"]
     numbered(publisher, 5, 0)
-    state = world.core.export_session("p", world.now)
+    state = world.core.custody.export_session("p", world.now)
     assert state is not None
     assert (state.last_number, state.last_unsure) == (4, 5)
 

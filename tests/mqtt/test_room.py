@@ -81,10 +81,10 @@ def test_room_is_counted_through_all_that_happens_to_a_session() -> None:
     assert held_bytes(world) == (2 * SIZE, 4 * SIZE)
     subscriber.lose()
     assert sum(held_bytes(world)) == 6 * SIZE
-    state = world.core.export_session("subscriber", world.now)
+    state = world.core.custody.export_session("subscriber", world.now)
     assert state is not None
-    there.core.adopt(through_bytes(state), there.now)
-    world.core.end_session("subscriber", world.now)
+    there.core.custody.adopt(through_bytes(state), there.now)
+    world.core.custody.end_session("subscriber", world.now)
     assert held_bytes(world) == (0, 0)
     assert sum(held_bytes(there)) == 6 * SIZE
     again = there.client()
@@ -104,7 +104,7 @@ def stored_pair(limits: Limits) -> tuple[World, Client]:
 
 def deliver(world: World, payload: bytes, qos: int) -> int:
     """Hand an event to the client, as whoever routes does."""
-    return world.core.deliver_to("c", new_message("t", payload, qos=qos, now=world.now), world.now)
+    return world.core.custody.deliver_to("c", new_message("t", payload, qos=qos, now=world.now), world.now)
 
 
 def test_a_network_s_sessions_drop_nothing_that_is_stored() -> None:

@@ -43,13 +43,13 @@ def test_strange_texts_are_served_like_any(text: str, *, collects: bool) -> None
     client.publish(f"{text}/t", text.encode(), 1, retain=True, user_properties=said)
     assert int(client.next(PubAckPacket).reason_code) == 0
     for message in world.core.effects.published:
-        world.core.deliver_to(text, message, world.now)
+        world.core.custody.deliver_to(text, message, world.now)
     world.carry_out()
     (got,) = client.messages()
     assert (got.topic, got.user_properties[0]) == (f"{text}/t", (text, text))
     world.core = again(world.core)
     assert [one.topic for one in world.core.retained_values(world.now)] == [f"{text}/t"]
-    state = world.core.export_session(text, world.now)
+    state = world.core.custody.export_session(text, world.now)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(state))[0] == text
 
 

@@ -45,9 +45,9 @@ class Pair:
 
     def hand_over(self) -> SessionState:
         """Give the session away at the one broker; return it after a journey as bytes."""
-        state = self.here.core.export_session("dying", self.here.now)
+        state = self.here.core.custody.export_session("dying", self.here.now)
         assert state is not None
-        self.here.core.end_session("dying", self.here.now)
+        self.here.core.custody.end_session("dying", self.here.now)
         self.here.carry_out()
         return msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=SessionState)
 
@@ -132,7 +132,7 @@ def test_a_client_that_tried_another_broker_and_vanished(
         pair.wait(1)
     state = pair.hand_over()
     assert pair.wills() == [int(due == 0), 0]
-    assert pair.there.core.adopt(state, pair.there.now) is not None
+    assert pair.there.core.custody.adopt(state, pair.there.now) is not None
     left = due - 1 if leaves else due
     if due:
         pair.wait(left - 0.5)
@@ -150,7 +150,7 @@ def test_an_adopted_session_that_is_resumed(delay: int, expiry: int, due: int) -
     pair = Pair()
     dying(pair.here, delay, expiry).lose()
     pair.wills()
-    pair.there.core.adopt(pair.hand_over(), pair.there.now)
+    pair.there.core.custody.adopt(pair.hand_over(), pair.there.now)
     if due:
         pair.wait(due - 0.5)
     again = pair.there.client()
@@ -168,14 +168,14 @@ def test_an_adopted_session_that_is_handed_on(delay: int, expiry: int, due: int)
     """What is left of the delay is less at each broker, and the will comes once."""
     pair = Pair()
     dying(pair.here, delay, expiry).lose()
-    pair.there.core.adopt(pair.hand_over(), pair.there.now)
+    pair.there.core.custody.adopt(pair.hand_over(), pair.there.now)
     pair.wills()
     pair.wait(1)
-    state = pair.there.core.export_session("dying", pair.there.now)
+    state = pair.there.core.custody.export_session("dying", pair.there.now)
     assert state is not None
-    pair.there.core.end_session("dying", pair.there.now)
+    pair.there.core.custody.end_session("dying", pair.there.now)
     assert state.will_left_s == (due - 1 if due else None)
-    pair.here.core.adopt(state, pair.here.now)
+    pair.here.core.custody.adopt(state, pair.here.now)
     pair.wait(200)
     assert pair.wills() == [int(due > 0), 0]
 
@@ -189,7 +189,7 @@ def test_a_will_that_was_due_on_its_way_is_published_by_who_has_it() -> None:
     assert state.will is None
     assert pair.wills() == [1, 0]
     late = msgspec.structs.replace(_state_with_will(5), will_left_s=0.0)
-    pair.there.core.adopt(late, pair.there.now)
+    pair.there.core.custody.adopt(late, pair.there.now)
     pair.there.wait(0)
     assert pair.wills() == [0, 1]
 
@@ -207,7 +207,7 @@ def test_a_session_that_came_too_late_ends_with_its_will() -> None:
     state = pair.hand_over()
     client = pair.there.client()
     client.connect("dying", session_expiry_interval=100)
-    assert pair.there.core.adopt(state, pair.there.now) is None
+    assert pair.there.core.custody.adopt(state, pair.there.now) is None
     pair.there.carry_out()
     assert pair.wills() == [0, 1]
     assert not client.closed
@@ -231,7 +231,7 @@ def test_a_session_that_ends_for_another_broker_publishes_its_will(delay: int, e
     del due
     pair = Pair()
     client = dying(pair.here, delay, expiry)
-    pair.here.core.end_session("dying", pair.here.now)
+    pair.here.core.custody.end_session("dying", pair.here.now)
     pair.here.carry_out()
     assert pair.wills() == [1, 0]
     assert client.closed
@@ -243,7 +243,7 @@ def test_a_redirected_client_that_never_arrives(delay: int, expiry: int, due: in
     """It has the delay to get somewhere; then its will is published."""
     pair = Pair()
     dying(pair.here, delay, expiry)
-    pair.here.core.redirect("dying", "there:1883", pair.here.now)
+    pair.here.core.custody.redirect("dying", "there:1883", pair.here.now)
     pair.here.carry_out()
     assert pair.wills() == [int(due == 0), 0]
     pair.here.wait(due)
@@ -261,7 +261,7 @@ def test_a_client_that_is_not_let_in_leaves_its_session_to_be_adopted() -> None:
     core.effects.knocks.clear()
     core.lost(77, pair.there.now)
     assert not core.admit(77, Admission(state=state), pair.there.now)
-    core.adopt(state, pair.there.now)
+    core.custody.adopt(state, pair.there.now)
     pair.wait(5)
     assert pair.wills() == [0, 1]
 
@@ -273,7 +273,7 @@ def test_a_normal_disconnect_takes_the_will_back() -> None:
     client.send(mqtt5.DisconnectPacket())
     state = pair.hand_over()
     assert (state.will, state.will_left_s) == (None, None)
-    pair.there.core.adopt(state, pair.there.now)
+    pair.there.core.custody.adopt(state, pair.there.now)
     pair.wait(50)
     assert pair.wills() == [0, 0]
 
@@ -287,7 +287,7 @@ def test_the_will_of_a_client_that_a_stopping_broker_sent_away() -> None:
     pair.here.wait(50)
     state = pair.hand_over()
     assert (state.will_left_s, pair.wills()) == (5, [0, 0])
-    pair.there.core.adopt(state, pair.there.now)
+    pair.there.core.custody.adopt(state, pair.there.now)
     pair.there.wait(5)
     assert pair.wills() == [0, 1]
 
@@ -322,7 +322,7 @@ def test_the_bytes_of_wills_are_counted_through_all_that_happens_to_them() -> No
     state = pair.hand_over()
     counted(world)
     assert world.core.state.will_bytes == 0
-    pair.there.core.adopt(state, pair.there.now)
+    pair.there.core.custody.adopt(state, pair.there.now)
     pair.there.carry_out()
     counted(pair.there)
     assert pair.there.core.state.will_bytes > 0

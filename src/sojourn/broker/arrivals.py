@@ -79,7 +79,7 @@ class Arrivals:
         ends_now = session is not None and (packet.clean_start or not session.expiry)
         if ends_now:
             # It ends under its own epoch: cleared, or with its connection, which this one takes over.
-            self.core.end_session(client_id, now)
+            self.core.custody.end_session(client_id, now)
             self.clients.report(now)
         if client_id in self.core.state.sessions:
             self._enter(client, waiting, self.links.number, None, now)
@@ -171,7 +171,7 @@ class Arrivals:
 
     def _adopt(self, client: int, epoch: int, previous: int | None, state: SessionState, now: float) -> None:
         """Keep a session whose client has gone again before its session came."""
-        session = self.core.adopt(state, now)
+        session = self.core.custody.adopt(state, now)
         if session is None:
             self.clients.report(now)
             return
@@ -267,7 +267,7 @@ class Arrivals:
     def _dismiss(self, client_id: str, now: float) -> None:
         """End a session that somebody else has at another broker, and had before."""
         self.core.dismiss(client_id, Reason.NOT_AUTHORIZED, FOREIGN, now)
-        self.core.end_session(client_id, now)
+        self.core.custody.end_session(client_id, now)
         self.clients.report(now)
 
     def _note_owned(self, client: int, waiting: Waiting) -> None:
@@ -319,18 +319,18 @@ class Arrivals:
         roamer = self.clients.roamers[client]
         session = self.core.state.sessions[client_id]
         if not session.expiry:  # it ends with its connection, which the other one takes over
-            self.core.end_session(client_id, now)
+            self.core.custody.end_session(client_id, now)
             self.clients.report(now)
             self.finder.give(client, epoch, to, None)
             return
         self.core.forget_queue(session)  # the mobility core has those events, and brings them along
         if roamer.arrived:
             session.left_s = now
-        state = self.core.export_session(client_id, now)
+        state = self.core.custody.export_session(client_id, now)
         self.clients.giving.add(client)
         if roamer.arrived:
             self.clients.lost(client, roamer, now)
-        self.core.end_session(client_id, now)
+        self.core.custody.end_session(client_id, now)
         self.clients.report(now)
         self.clients.giving.discard(client)
         del self.clients.roamers[client]
@@ -366,7 +366,7 @@ class Arrivals:
             self._adopt(result.client, result.epoch, result.holder, state, now)
         elif result.superseded and not result.asked:
             # Another broker has a later session of the client, begun while this one was out of reach.
-            self.core.end_session(self.clients.names.client_name(result.client), now)
+            self.core.custody.end_session(self.clients.names.client_name(result.client), now)
             self.clients.report(now)
 
     def _read_state(self, data: bytes | None) -> SessionState | None:

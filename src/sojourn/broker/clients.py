@@ -367,7 +367,7 @@ class Clients:
         for end in ends:
             roamer = self.roamers.get(end.client)
             if roamer is not None and roamer.epoch == end.epoch:
-                self.core.end_session(self.names.client_name(end.client), now)
+                self.core.custody.end_session(self.names.client_name(end.client), now)
 
     def _send(self, sends: list[tuple[int, Any]], guesses: list[tuple[int, Any]], now: float) -> None:
         """Send messages to neighbours, and events to those that may want them."""
@@ -393,19 +393,19 @@ class Clients:
         session = self.core.state.sessions.get(name)
         if session is None or not session.thin_at or session.connection is None:
             return False
-        self.core.hold(name)
+        self.core.custody.hold(name)
         return True
 
     def _thin(self, client: int, now: float) -> None:
         """Send of what was held back what the client's subscriptions keep; the rest is done with."""
         name, roamer = self.names.client_name(client), self.roamers.get(client)
-        for message, reason in self.core.thin(name, now):
+        for message, reason in self.core.custody.thin(name, now):
             if self.traces:
                 self._note("dropped", name, message, reason, now)
             if roamer is not None:
                 roamer.acknowledge(message)
                 self._advance(client, roamer, message.source)
-        self.core.release(name, now)
+        self.core.custody.release(name, now)
 
     def _ready(self, one: Any, now: float) -> None:
         roamer = self.roamers.get(one.client)
@@ -427,7 +427,7 @@ class Clients:
         roamer = self.roamers.get(client)
         if roamer is not None and roamer.epoch == epoch:
             self.giving.add(client)
-            self.core.end_session(self.names.client_name(client), now)
+            self.core.custody.end_session(self.names.client_name(client), now)
             self.report(now)
             self.giving.discard(client)
             self.roamers.pop(client, None)

@@ -196,7 +196,8 @@ CORE = (
     Part(
         Core,
         parts="state",
-        wired="effects deliverer subscriber handshake timekeeper publisher acknowledger gate kept _unsure",
+        wired="effects deliverer subscriber handshake timekeeper publisher acknowledger dispatch custody "
+        "gate kept _unsure",
     ),
     Part(
         State,

@@ -23,6 +23,8 @@ checked in `packets.py`.
 | `handshake.py` | CONNECT to DISCONNECT: sessions found, taken over, resumed, ended; wills; time |
 | `wills.py` | wills as CONNECT brings them |
 | `subscribing.py` | SUBSCRIBE and UNSUBSCRIBE |
+| `dispatch.py` | packets other than PUBLISH, each to who does what it asks |
+| `custody.py` | what the rest of a broker does with single sessions: hold, give, take, end |
 | `core.py` | the door: facts in, effects out |
 
 Not here: passwords and permissions (the driver admits clients), other brokers (the driver routes), disks.

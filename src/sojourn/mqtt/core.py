@@ -7,42 +7,39 @@
     core.lost(number, now)                       the connection is gone
     core.time_passed(now)                        at the latest when `core.next_moment()` said
     core.publish(message, now)                   an event came from elsewhere, for local subscribers
+    core.custody                                 what else the broker does with single sessions
 
 After each of them `core.effects` holds what is to be done: outputs to write, clients to admit, what was
 published and what changed for the sake of other brokers. A publication has reached the local subscribers'
 outputs when the call returns. Nothing here waits, draws or looks at a clock.
 
 Reading is arranged for speed: a PUBLISH without properties on a known topic is not decoded at all but cut
-(`_publish_plain`), an acknowledgement is two bytes, and everything else goes through the codec.
+(`Publisher.publish_plain`), an acknowledgement is two bytes, and everything else goes through the codec
+(`dispatch.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mqtt5 import (
-    AuthPacket,
-    ConnectPacket,
-    DisconnectPacket,
-    PublishPacket,
-    SubscribePacket,
-    UnsubscribePacket,
-)
 from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
+from mqtt5 import PublishPacket
 
 from sojourn.mqtt.acknowledging import Acknowledger
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC
+from sojourn.mqtt.custody import Custody
 from sojourn.mqtt.cutting import CUT_BYTES_MIN, cut
 from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.dispatch import Dispatch
 from sojourn.mqtt.gate import OTHER_COST, SUBSCRIBE_COST, UNLIMITED, UNSLICED_MAX, Gate
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.mqtt3 import Came, connect_of, is_bridge, is_connect, packets_of, without_password
+from sojourn.mqtt.mqtt3 import Came, packets_of, without_password
 from sojourn.mqtt.packets import (
     CONNECT,
     PUBACK,
@@ -53,18 +50,15 @@ from sojourn.mqtt.packets import (
     VersionError,
     decode,
     malformed,
-    protocol_error,
     remaining_length,
     too_large,
 )
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.session import Session
-from sojourn.mqtt.session_state import SessionState
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
 from sojourn.mqtt.timekeeping import Timekeeper
 
-PINGRESP = b"\xd0\x00"
 PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
 PLAIN_PUBLISH = 0x30
@@ -98,6 +92,10 @@ class Core:
         self.timekeeper = Timekeeper(self.state, self.handshake)
         self.publisher = Publisher(self.state, self.deliverer)
         self.acknowledger = Acknowledger(self.state, self.deliverer)
+        self.dispatch = Dispatch(
+            self.state, self.deliverer, self.subscriber, self.handshake, self.acknowledger
+        )
+        self.custody = Custody(self.state, self.deliverer, self.handshake, self._settle)
         self.gate = Gate(self.state)
         self.kept: list[tuple[int, bytes]] | None = None
         """Packets that were taken in and matter after a restart, each with the number of the last message
@@ -199,7 +197,7 @@ class Core:
         """Let in a client that knocked; what it sent in the meantime is read next (`Effects.unread`).
 
         Return whether it is in. If it has gone or is refused, nobody has the session that another broker may
-        have given for it (`Admission.state`): `adopt` is for that.
+        have given for it (`Admission.state`): `custody.adopt` is for that.
         """
         connection = self.state.connections.get(number)
         if connection is None or connection.connect is None:
@@ -280,46 +278,11 @@ class Core:
         self.publisher.deliver(message, now)
         self._settle(now)
 
-    def deliver_to(self, client_id: str, message: Message, now: float) -> int:
-        """Hand an event to one client; return the QoS of that, or -1 if it does not want the event."""
-        session = self.state.sessions.get(client_id)
-        return -1 if session is None else self.deliverer.deliver_to_each(message, [session], now)[0]
-
     def forget_queue(self, session: Session) -> None:
         """Forget what waits for a client: somebody else keeps it."""
         self.state.queued_bytes -= session.queued_bytes
         session.queued_bytes = 0
         session.queue.clear()
-
-    def hold(self, client_id: str) -> None:
-        """Let everything for a client wait, because something else must reach it first."""
-        session = self.state.sessions[client_id]
-        session.held = True
-        if session.connection is not None:
-            session.connection.direct = False
-
-    def release(self, client_id: str, now: float) -> None:
-        """Send what waited."""
-        session = self.state.sessions.get(client_id)
-        if session is not None and session.held:
-            session.held = False
-            self.deliverer.pump(session, now)
-            self._settle(now)
-
-    def thin(self, client_id: str, now: float) -> list[tuple[Message, str]]:
-        """Drop what a client does not want of what it missed; return that, with the reasons."""
-        return self.deliverer.thin(self.state.sessions[client_id], now, is_back=True)
-
-    def redirect(
-        self, client_id: str, reference: str | None, now: float, *, moved: bool = False, text: str = ""
-    ) -> None:
-        """Send a client to another server, for now or for good."""
-        session = self.state.sessions.get(client_id)
-        if session is not None and session.connection is not None:
-            reason = Reason.SERVER_MOVED if moved else Reason.USE_ANOTHER_SERVER
-            said = text or "Use another server."
-            self.handshake.dismiss(session.connection, reason, said, now, reference)
-            self._settle(now)
 
     def dismiss(self, client_id: str, reason: Reason, text: str, now: float) -> bool:
         """Send a client away; its session stays. Return whether it was here."""
@@ -342,28 +305,6 @@ class Core:
                 self.handshake.detach(connection.session, now, keeps_will=True)
         self._settle(now)
 
-    def export_session(self, client_id: str, now: float) -> SessionState | None:
-        """Return a session as plain data, for another broker, which has its client now.
-
-        Its will goes along, or is published if it is due. `end_session` is to follow.
-        """
-        session = self.state.sessions.get(client_id)
-        if session is None:
-            return None
-        state = self.handshake.export(session, now)
-        self._settle(now)
-        return state
-
-    def adopt(self, state: SessionState, now: float) -> Session | None:
-        """Keep a session that another broker gave away, although its client is not here.
-
-        What is left of its will's delay goes on. Return None if the client has another session here: the one
-        that came has ended then, and its will is published.
-        """
-        session = self.handshake.adopt(state, now)
-        self._settle(now)
-        return session
-
     def retain(self, message: Message) -> bool:
         """Keep an event that another broker retained, or forget its topic if it is empty, unless it is old.
 
@@ -380,21 +321,6 @@ class Core:
         connection = self.state.connections.get(number)
         if connection is not None and connection.state is Phase.OPEN:
             self.deliverer.write(connection, packet)
-
-    def end_session(self, client_id: str, now: float) -> None:
-        """End a session: its client started anew elsewhere, or another broker has it (`export_session`).
-
-        A will that did not go along with it is published, as with every session that ends.
-        """
-        session = self.state.sessions.get(client_id)
-        if session is None:
-            return
-        if session.connection is not None:
-            text = "The session has moved to another broker."
-            self.handshake.dismiss(session.connection, Reason.SESSION_TAKEN_OVER, text, now)
-        if not session.ended:
-            self.handshake.end(session, now)
-        self._settle(now)
 
     def next_moment(self) -> float | None:
         """Return when `time_passed` is to be called at the latest."""
@@ -445,7 +371,7 @@ class Core:
                 packet = data[at:stop] if kind != CONNECT else without_password(data[at:stop])
                 kept.append((self.state.sequence, packet))
             if session is None:
-                self._on_first(connection, data[at:stop], now)
+                self.dispatch.first(connection, data[at:stop], now)
                 session = connection.session
             elif kind == PUBLISH:
                 if not publish_plain(connection, session, data, at, body, stop, now):
@@ -453,7 +379,7 @@ class Core:
             elif first == PLAIN_PUBACK and length == 2:
                 on_puback(session, data[body] << 8 | data[body + 1])
             else:
-                self._on_packet(connection, session, data[at:stop], now)
+                self.dispatch.other(connection, session, data[at:stop], now)
                 if connection.state is Phase.CLOSED:
                     return
                 left -= SUBSCRIBE_COST if kind in SUBSCRIBES else OTHER_COST
@@ -494,18 +420,6 @@ class Core:
             self.gate.wait_for_more(connection, rest, came.needed, now)
             self.gate.check_room(connection)
 
-    def _on_first(self, connection: Connection, frame: bytes, now: float) -> None:
-        if frame[0] >> 4 != CONNECT:
-            self.state.counters.refused["no CONNECT first"] += 1
-            self.handshake.close_silently(connection)
-            return
-        if is_connect(frame):
-            connection.is_old, connection.is_bridge = True, is_bridge(frame)
-            frame = connect_of(frame, self.state.limits.old_session_expiry_s)
-        packet = decode(frame)
-        assert isinstance(packet, ConnectPacket)
-        self.handshake.knock(connection, packet, without_password(frame), now)
-
     def _on_publish(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
         """Take a PUBLISH that is out of the ordinary."""
         packet = decode(frame)
@@ -518,26 +432,6 @@ class Core:
             else:
                 self.kept.append((self.state.sequence, frame))
         self.publisher.publish(connection, session, packet, frame, now)
-
-    def _on_packet(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
-        if frame[0] >> 4 == CONNECT:
-            raise protocol_error("A connection has one CONNECT.")
-        if frame == b"\xc0\x00":
-            self.deliverer.write(connection, PINGRESP)
-            return
-        packet = decode(frame)
-        if self.acknowledger.took(connection, session, packet):
-            return
-        if isinstance(packet, SubscribePacket):
-            self.subscriber.subscribe(connection, session, packet, now)
-        elif isinstance(packet, UnsubscribePacket):
-            self.subscriber.unsubscribe(connection, session, packet)
-        elif isinstance(packet, DisconnectPacket):
-            self.handshake.disconnected(connection, session, packet, now)
-        elif isinstance(packet, AuthPacket):
-            raise protocol_error("There is no enhanced authentication here.")
-        else:
-            raise protocol_error("That packet is for a broker to send.")
 
     def _go_on(self, session: Session, now: float) -> None:
         if session.unsent:  # what was answered although it was not sent again yet need not be

@@ -1,0 +1,109 @@
+"""What the rest of a broker does with the sessions of single clients: hold, send away, give, take, end.
+
+A session is kept by one broker at a time and follows its client (`mobility/finding.py`); what is stored for
+it may have to come before what is new. The rest of the broker knows clients by name and decides all that;
+here it is done to the session. Wills that become due are published before a call returns.
+
+    custody.hold(client_id) / custody.release(client_id, now)   something else must reach it first
+    custody.thin(client_id, now)                                what it does not want of what it missed
+    custody.deliver_to(client_id, message, now)                 an event for it alone
+    custody.redirect(client_id, reference, now)                 it is to go to another server
+    custody.export_session(client_id, now), then end_session    another broker has its client now
+    custody.adopt(state, now)                                   another broker gave its session away
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mqtt5 import DisconnectReasonCode as Reason
+
+from sojourn.mqtt.delivery import Deliverer
+from sojourn.mqtt.handshake import Handshake
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.session import Session
+from sojourn.mqtt.session_state import SessionState
+from sojourn.mqtt.state import State
+
+
+class Custody:
+    """The sessions of one broker, each in the hands of whoever its client concerns."""
+
+    def __init__(
+        self, state: State, deliverer: Deliverer, handshake: Handshake, settle: Callable[[float], None]
+    ) -> None:
+        """See to the sessions in `state`; `settle` publishes wills that are due."""
+        self.state, self.deliverer, self.handshake = state, deliverer, handshake
+        self._settle = settle
+
+    def deliver_to(self, client_id: str, message: Message, now: float) -> int:
+        """Hand an event to one client; return the QoS of that, or -1 if it does not want the event."""
+        session = self.state.sessions.get(client_id)
+        return -1 if session is None else self.deliverer.deliver_to_each(message, [session], now)[0]
+
+    def hold(self, client_id: str) -> None:
+        """Let everything for a client wait, because something else must reach it first."""
+        session = self.state.sessions[client_id]
+        session.held = True
+        if session.connection is not None:
+            session.connection.direct = False
+
+    def release(self, client_id: str, now: float) -> None:
+        """Send what waited."""
+        session = self.state.sessions.get(client_id)
+        if session is not None and session.held:
+            session.held = False
+            self.deliverer.pump(session, now)
+            self._settle(now)
+
+    def thin(self, client_id: str, now: float) -> list[tuple[Message, str]]:
+        """Drop what a client does not want of what it missed; return that, with the reasons."""
+        return self.deliverer.thin(self.state.sessions[client_id], now, is_back=True)
+
+    def redirect(
+        self, client_id: str, reference: str | None, now: float, *, moved: bool = False, text: str = ""
+    ) -> None:
+        """Send a client to another server, for now or for good."""
+        session = self.state.sessions.get(client_id)
+        if session is not None and session.connection is not None:
+            reason = Reason.SERVER_MOVED if moved else Reason.USE_ANOTHER_SERVER
+            said = text or "Use another server."
+            self.handshake.dismiss(session.connection, reason, said, now, reference)
+            self._settle(now)
+
+    def export_session(self, client_id: str, now: float) -> SessionState | None:
+        """Return a session as plain data, for another broker, which has its client now.
+
+        Its will goes along, or is published if it is due. `end_session` is to follow.
+        """
+        session = self.state.sessions.get(client_id)
+        if session is None:
+            return None
+        state = self.handshake.export(session, now)
+        self._settle(now)
+        return state
+
+    def adopt(self, state: SessionState, now: float) -> Session | None:
+        """Keep a session that another broker gave away, although its client is not here.
+
+        What is left of its will's delay goes on. Return None if the client has another session here: the one
+        that came has ended then, and its will is published.
+        """
+        session = self.handshake.adopt(state, now)
+        self._settle(now)
+        return session
+
+    def end_session(self, client_id: str, now: float) -> None:
+        """End a session: its client started anew elsewhere, or another broker has it (`export_session`).
+
+        A will that did not go along with it is published, as with every session that ends.
+        """
+        session = self.state.sessions.get(client_id)
+        if session is None:
+            return
+        if session.connection is not None:
+            text = "The session has moved to another broker."
+            self.handshake.dismiss(session.connection, Reason.SESSION_TAKEN_OVER, text, now)
+        if not session.ended:
+            self.handshake.end(session, now)
+        self._settle(now)
