@@ -303,7 +303,8 @@ class Arrivals:
             gives, finder.gives = finder.gives, []
             for give in gives:
                 self._give(give.client, give.epoch, give.to, now)
-            sends, finder.sends = finder.sends, []
+            sends = finder.sends[:]
+            finder.sends.clear()
             for message in map(self._signed, sends):
                 if message.destination == EVERYBODY:
                     self.links.flood(message, None, now)

@@ -348,7 +348,7 @@ NETWORK = (
             _heirs=RowValues(lambda row: _heir(*row)),
         ),
         parts="clock",
-        wired="number _others _patience_s _named_patience_s _give_up_s out_of_reach sends results gives",
+        wired="number _others _patience_s _named_patience_s _give_up_s out_of_reach _letters results gives",
     ),
     Part(EpochClock, fields("last"), wired="_number _brokers"),
     Part(Forgetting, fields("_due_s _entered _needed"), wired="_memory_s"),

@@ -47,8 +47,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from sojourn.mobility.epochs import EPOCH_END, EpochClock
+from sojourn.mobility.finding_letters import Letters
 from sojourn.mobility.finding_messages import EVERYBODY, FIND, FOUND, Find, Found, Give, Result
-from sojourn.mobility.trails import Debt, Heir, Pair, Search, Trail
+from sojourn.mobility.trails import Heir, Pair, Search, Trail
 
 __all__ = ["EVERYBODY", "FIND", "FOUND", "Find", "Finder", "Found", "Give", "Result"]
 
@@ -84,10 +85,14 @@ class Finder:
         """By client, the one longest not spoken of first."""
         self._heirs: dict[int, Heir] = {}
         """By client with debts: who gets what comes."""
-        self.sends: list[Find | Found] = []
-        """Messages to be sent towards their destination, or to every neighbour."""
+        self._letters = Letters(number)
         self.results: list[Result] = []
         self.gives: list[Give] = []
+
+    @property
+    def sends(self) -> list[Find | Found]:
+        """Messages to be sent towards their destination, or to every neighbour; who sends them clears it."""
+        return self._letters.sends
 
     # A client comes --------------------------------------------------------------------------------------
 
@@ -116,7 +121,7 @@ class Finder:
         trail.settle(epoch)
         trail.claimed = epoch
         if self._others:
-            self._find(client, EVERYBODY, epoch)
+            self._letters.find(client, EVERYBODY, epoch)
 
     def latest(self, client: int) -> Pair:
         """The latest connection of a client that was heard of: what came here has gone there."""
@@ -136,7 +141,7 @@ class Finder:
         trail.learn((epoch, self.number))
         heir = self._heirs.pop(client, None)
         if heir is not None:
-            self._answer(client, trail, heir.pair, present=True)
+            self._letters.answer(client, trail, heir.pair, present=True)
         return trail
 
     def seeks(self, client: int) -> bool:
@@ -189,20 +194,17 @@ class Finder:
             for broker in sorted(search.silent):
                 self._ask(client, trail, search, broker, now)
         elif self._others:
-            self._find(client, EVERYBODY, search.epoch)
+            self._letters.find(client, EVERYBODY, search.epoch)
             for broker in self._others:
-                self._note_question(trail, search, broker, now)
+                search.asked.add(broker)
+                trail.ask(broker, search.epoch, now)
 
     def _ask(self, client: int, trail: Trail, search: Search, broker: int, now: float) -> None:
         """Ask one broker; but one out of reach only once, so that a client that tries again fills no link."""
         if broker not in self.out_of_reach or broker not in trail.debts:
-            self._find(client, broker, search.epoch)
-            self._note_question(trail, search, broker, now)
-
-    def _note_question(self, trail: Trail, search: Search, broker: int, now: float) -> None:
-        search.asked.add(broker)
-        trail.debts[broker] = Debt(search.epoch, now)
-        trail.excuses.pop(broker, None)
+            self._letters.find(client, broker, search.epoch)
+            search.asked.add(broker)
+            trail.ask(broker, search.epoch, now)
 
     def _overtake(self, client: int, trail: Trail, search: Search, now: float) -> None:
         """A later connection is not there any more: ask under an epoch that is later still."""
@@ -232,17 +234,17 @@ class Finder:
             if own[0] < message.epoch:
                 self.gives.append(Give(client, message.epoch, message.sender))
             else:
-                self._tell(client, pair, later=own, present=present, holds=True)
+                self._letters.tell(client, pair, later=own, present=present, holds=True)
             return
         if trail.latest > pair:
-            self._answer(client, trail, pair, present=search is not None)
+            self._letters.answer(client, trail, pair, present=search is not None)
             return
         trail.learn(pair)
         if search is not None:
             self._supersede(client, search)
         heir = self._heirs.get(client)
         if heir is not None and heir.pair != pair:
-            self._answer(client, trail, heir.pair, present=False)
+            self._letters.answer(client, trail, heir.pair, present=False)
         self._heirs[client] = Heir(pair)
         self._remind(client, trail, now)
         self._review(client, trail, now)
@@ -251,15 +253,14 @@ class Finder:
         """Ask those again who should have answered: they may have lost their memory, with the question."""
         for broker, debt in trail.debts.items():
             if broker not in self.out_of_reach and now - debt.asked_s >= self._patience_s:
-                trail.debts[broker] = Debt(debt.epoch, now)
-                trail.excuses.pop(broker, None)
-                self._find(client, broker, debt.epoch)
+                trail.ask(broker, debt.epoch, now)
+                self._letters.find(client, broker, debt.epoch)
 
     # Answers ---------------------------------------------------------------------------------------------
 
     def give(self, client: int, epoch: int, to: int, state: bytes | None) -> None:
         """Send a session to the broker that asked for it; None if it ended with its connection here."""
-        self._tell(client, (epoch, to), state=state)
+        self._letters.tell(client, (epoch, to), state=state)
 
     def answered(self, message: Found, held_epoch: int | None, now: float, *, present: bool) -> None:
         """An answer came, perhaps to a question that is no longer asked.
@@ -277,7 +278,7 @@ class Finder:
         if trail is None:
             return
         trail.touched_s = now
-        self._note_answer(trail, message)
+        trail.take_answer(message)
         if message.held_epoch:
             own_epoch = None if held_epoch is None else max(held_epoch, trail.settled)
             self._hear_of_later(trail, message, own_epoch, now, present=present)
@@ -285,15 +286,6 @@ class Finder:
         if search is not None:
             self._answer_search(client, trail, search, message, now)
         self._review(client, trail, now)
-
-    def _note_answer(self, trail: Trail, message: Found) -> None:
-        debt = trail.debts.get(message.sender)
-        if debt is None or debt.epoch > message.epoch:
-            return
-        if message.waits_for:
-            trail.excuses[message.sender] = frozenset(message.waits_for)
-        else:
-            self._repaid(trail, message.sender)
 
     def _hear_of_later(
         self, trail: Trail, message: Found, own_epoch: int | None, now: float, *, present: bool
@@ -341,21 +333,20 @@ class Finder:
             epoch = own_epoch if own_epoch > message.held_epoch else self.next_epoch(client, now)
             self.claim(client, epoch, now)
         elif rival[1] in self._others and rival[1] != message.sender:
-            self._find(client, rival[1], own_epoch)
+            self._letters.find(client, rival[1], own_epoch)
 
     def _pass_rival_on(self, trail: Trail, message: Found) -> None:
         """The session that was here has moved on: let the other one meet its broker of today."""
-        epoch, broker = trail.latest
+        _, broker = trail.latest
         if broker not in (self.number, message.sender):
-            find = Find(destination=message.sender, sender=broker, client=message.client, epoch=epoch)
-            self.sends.append(find)
+            self._letters.pass_on(message.client, trail.latest, message.sender)
 
     def _arrived(self, message: Found, state: bytes, now: float) -> None:
         """A session came, as the answer to whatever question: it is here now, and nowhere else."""
         client = message.client
         trail = self._trail(client, now)
         is_expected = message.sender in trail.debts
-        self._repaid(trail, message.sender)
+        trail.repaid(message.sender)
         search = self._searches.get(client)
         if message.epoch <= trail.settled:
             self._review(client, trail, now)
@@ -372,21 +363,16 @@ class Finder:
         heir = self._heirs.pop(client, None)
         if heir is not None:
             trail.settle(max([message.epoch, *(debt.epoch for debt in trail.debts.values())]))
-            self._tell(client, heir.pair, state=state, holder=message.holder)
+            self._letters.tell(client, heir.pair, state=state, holder=message.holder)
         elif broker == self.number or is_expected:
             if broker != self.number:
                 # Somebody was heard of who has not asked here, and so does not expect to be sent anything.
                 epoch = message.epoch
-                self._find(client, broker, epoch)
+                self._letters.find(client, broker, epoch)
             trail.settle(epoch)
             self.results.append(Result(client, 0, epoch, state, message.holder))
         else:  # the question was forgotten; the one who asked last was told that nothing is here
-            self._tell(client, trail.latest, state=state, holder=message.holder)
-
-    @staticmethod
-    def _repaid(trail: Trail, broker: int) -> None:
-        trail.debts.pop(broker, None)
-        trail.excuses.pop(broker, None)
+            self._letters.tell(client, trail.latest, state=state, holder=message.holder)
 
     # Time ------------------------------------------------------------------------------------------------
 
@@ -430,7 +416,7 @@ class Finder:
     def _end(self, client: int, trail: Trail, search: Search, now: float) -> None:
         """End a search that found nothing."""
         del self._searches[client]
-        missing = self._missing(trail, search.silent)
+        missing = trail.missing(search.silent, self.number)
         is_hopeless = all(now - self.out_of_reach.get(broker, now) >= self._give_up_s for broker in missing)
         if missing and not is_hopeless:
             self.results.append(Result(client, search.ticket, search.epoch, unreachable=missing))
@@ -440,16 +426,9 @@ class Finder:
             epoch = self.next_epoch(client, now)
             search.asked.clear()
         for broker in sorted(missing - search.asked):  # whatever there is, ends when it is in reach again
-            self._find(client, broker, epoch)
+            self._letters.find(client, broker, epoch)
         trail.settle(epoch)
         self.results.append(Result(client, search.ticket, epoch, given_up=missing))
-
-    def _missing(self, trail: Trail, silent: set[int]) -> frozenset[int]:
-        """The brokers that hide behind those that are silent."""
-        missing: set[int] = set()
-        for broker in silent:
-            missing |= (trail.excuses.get(broker, frozenset()) - {self.number}) or {broker}
-        return frozenset(missing)
 
     def _supersede(self, client: int, search: Search) -> None:
         """The client is elsewhere; what was asked is answered all the same."""
@@ -463,50 +442,8 @@ class Finder:
             return
         if not trail.debts:
             del self._heirs[client]
-            self._answer(client, trail, heir.pair, present=False)
+            self._letters.answer(client, trail, heir.pair, present=False)
         elif not heir.knows and trail.debts.keys() <= self.out_of_reach.keys() | trail.excuses.keys():
             self._heirs[client] = Heir(heir.pair, knows=True)
-            waits_for = self._missing(trail, set(trail.debts))
-            self._tell(client, heir.pair, waits_for=tuple(sorted(waits_for)))
-
-    # Messages --------------------------------------------------------------------------------------------
-
-    def _find(self, client: int, destination: int, epoch: int) -> None:
-        self.sends.append(Find(destination=destination, sender=self.number, client=client, epoch=epoch))
-
-    def _answer(self, client: int, trail: Trail, pair: Pair, *, present: bool) -> None:
-        """Say that there is no session here, and whether a later connection is known."""
-        if trail.latest > pair:
-            is_here = trail.latest[1] == self.number
-            self._tell(client, pair, later=trail.latest, present=present and is_here)
-        else:
-            self._tell(client, pair)
-
-    def _tell(
-        self,
-        client: int,
-        to: Pair,
-        *,
-        later: Pair | None = None,
-        present: bool = False,
-        holds: bool = False,
-        waits_for: tuple[int, ...] = (),
-        state: bytes | None = None,
-        holder: int | None = None,
-    ) -> None:
-        held_epoch, held_at = later or (0, self.number)
-        self.sends.append(
-            Found(
-                destination=to[1],
-                sender=self.number,
-                client=client,
-                epoch=to[0],
-                held_epoch=held_epoch,
-                held_at=held_at,
-                present=present,
-                holds=holds,
-                waits_for=waits_for,
-                holder=self.number if holder is None else holder,
-                state=state,
-            )
-        )
+            waits_for = trail.missing(set(trail.debts), self.number)
+            self._letters.tell(client, heir.pair, waits_for=tuple(sorted(waits_for)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sojourn.mobility.finding_messages import Found
+
 Pair = tuple[int, int]
 """A connection of a client: its epoch and its broker."""
 
@@ -81,3 +83,30 @@ class Trail:
         self.settled = max(self.settled, epoch)
         self.debts.clear()
         self.excuses.clear()
+
+    def ask(self, broker: int, epoch: int, now: float) -> None:
+        """A question goes to a broker; what it said before no longer counts."""
+        self.debts[broker] = Debt(epoch, now)
+        self.excuses.pop(broker, None)
+
+    def take_answer(self, message: Found) -> None:
+        """A broker has nothing, or waits for others itself; an answer to an earlier question says little."""
+        debt = self.debts.get(message.sender)
+        if debt is None or debt.epoch > message.epoch:
+            return
+        if message.waits_for:
+            self.excuses[message.sender] = frozenset(message.waits_for)
+        else:
+            self.repaid(message.sender)
+
+    def repaid(self, broker: int) -> None:
+        """Nothing is to come from a broker any more."""
+        self.debts.pop(broker, None)
+        self.excuses.pop(broker, None)
+
+    def missing(self, silent: set[int], number: int) -> frozenset[int]:
+        """The brokers that hide behind those that are silent towards the broker with this number."""
+        missing: set[int] = set()
+        for broker in silent:
+            missing |= (self.excuses.get(broker, frozenset()) - {number}) or {broker}
+        return frozenset(missing)

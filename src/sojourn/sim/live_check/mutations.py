@@ -16,9 +16,9 @@ from sojourn.broker.confirming import Confirming
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.errors import SojournError
 from sojourn.mobility.epochs import EPOCHS_A_SECOND, EpochClock
-from sojourn.mobility.finding import Finder
 from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
+from sojourn.mobility.trails import Trail
 from sojourn.mqtt import handshake
 from sojourn.mqtt.retained import Retained
 from sojourn.routing.router import Router
@@ -91,7 +91,7 @@ MUTATIONS: dict[str, Patch] = {
     "forget-an-epoch": (EpochClock, "next", _by_date_alone),
     "resume-without-looking": (channel, "is_broken", _never),
     "repeat-what-was-taken": (Channel, "_is_new", lambda _right: lambda _self, _position: True),
-    "give-an-empty-session": (Finder, "_missing", lambda _right: lambda *_args: frozenset()),
+    "give-an-empty-session": (Trail, "missing", lambda _right: lambda *_args: frozenset()),
     "forget-marks": (Holding, "note_marks", _nothing),
     "suback-at-once": (Confirming, "ask", _answer_at_once),
     "tell-no-subscriptions-anew": (Router, "out_subs", lambda _right: lambda _self: []),
