@@ -6,11 +6,13 @@ import itertools
 
 import msgspec
 import pytest
+from mqtt5 import ConnAckReasonCode
 
 from sojourn.broker import facts
+from sojourn.broker.doubting import MEETING_S
 from sojourn.live.config import read_config
 from sojourn.live.page.board import Board
-from tests.live.hall import Hall, line
+from tests.live.hall import Hall, Visitor, line
 from tests.live.test_reconciling import assert_all_links_are_up, restart_empty, subscribed, visitor
 
 
@@ -140,3 +142,85 @@ def test_a_session_that_was_given_away_is_not_there_again_when_that_was_forgotte
     hall.visit(1, "reader", lasts_s=500, got=got)
     hall.settle()
     assert got == [b"one"]
+
+
+def given_away_and_forgotten(hall: Hall, got: list[bytes]) -> Visitor:
+    """Let B2 give a session to B1 and forget it; the client has a subscription that B2 does not know of."""
+    hall.visit(1, "reader", lasts_s=500, got=got)
+    hall.settle()
+    there = hall.desks[1]
+    before = len(there.store.written)
+    reader = hall.visit(0, "reader", lasts_s=500, got=got)
+    hall.settle()
+    reader.subscribe("news")
+    hall.unlink("B2")
+    there.restart(forgets=len(there.store.written) - before)
+    assert "reader" in there.core.state.sessions
+    return reader
+
+
+def test_a_client_that_comes_before_a_neighbour_said_what_was_forgotten_waits_for_that() -> None:
+    """It is then given the session that it has, not the older one of a broker that lost its last lines."""
+    hall = Hall(line(2))
+    got: list[bytes] = []
+    given_away_and_forgotten(hall, got)
+    reader = hall.visit(1, "reader", lasts_s=500, got=got)
+    assert not reader.inbox
+    hall.relink()
+    hall.settle()
+    assert reader.inbox[0].session_present
+    writer = hall.visit(0, "writer", lasts_s=500)
+    hall.settle()
+    writer.publish("news", b"one")
+    hall.settle()
+    assert got == [b"one"]
+
+
+def test_a_broker_in_doubt_gives_no_session_away_before_it_knows_better() -> None:
+    """A third broker asks for it, which the doubtful one is nearer to than the right one."""
+    hall = Hall(line(3))
+    got: list[bytes] = []
+    given_away_and_forgotten(hall, got).lose()
+    hall.link("B2", "B3")
+    hall.cut.add("B1")
+    hall.settle()
+    reader = hall.visit(2, "reader", lasts_s=500, got=got)
+    hall.settle()
+    assert not reader.inbox
+    hall.link("B1", "B2")
+    hall.settle()
+    assert reader.inbox[0].session_present
+    assert "news" in hall.desks[2].core.state.sessions["reader"].subscriptions
+
+
+def test_a_neighbour_that_does_not_come_is_waited_for_a_while_only() -> None:
+    """Nothing was forgotten: clients of a broker whose neighbour is gone are served all the same."""
+    hall = Hall(line(2))
+    hall.visit(1, "reader", lasts_s=500)
+    hall.settle()
+    hall.unlink("B2")
+    hall.desks[1].restart()
+    reader = hall.visit(1, "reader", lasts_s=500)
+    assert not reader.inbox
+    hall.wait(MEETING_S)
+    assert reader.inbox[0].session_present
+
+
+def test_a_session_known_to_be_doubtful_is_not_given_while_the_right_one_may_be_out_of_reach() -> None:
+    """Its client is told to try again, until the time to give up has passed."""
+    hall = Hall(line(3, timeout_s=600.0, give_up_s=60.0))
+    given_away_and_forgotten(hall, []).lose()
+    hall.link("B2", "B3")
+    hall.settle()
+    hall.unlink("B1")
+    hall.link("B2", "B3")
+    hall.cut.add("B1")
+    hall.settle()
+    hall.wait(5.0)
+    reader = hall.visit(1, "reader", lasts_s=500)
+    hall.settle()
+    assert reader.inbox[0].reason_code == ConnAckReasonCode.SERVER_UNAVAILABLE
+    hall.wait(60.0)
+    reader = hall.visit(1, "reader", lasts_s=500)
+    hall.settle()
+    assert reader.inbox[0].session_present

@@ -10,6 +10,7 @@ The questions and answers between brokers are the finder's (`mobility/finding.py
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.broker.clients import Clients
+from sojourn.broker.doubting import Doubts
 from sojourn.broker.links import Links
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
@@ -44,6 +46,9 @@ class Arrivals:
         self.links = links
         self.clients = clients
         self.finder = Finder(links.number, len(links.names_of), give_up_s=settings.mobility.give_up_s)
+        self.doubts = Doubts(
+            links.number, len(links.names_of), links.neighbours.brokers, settings.mobility.give_up_s
+        )
         self.waiting: dict[int, Waiting] = {}
         self.given_up = 0
         """Clients that began anew although a broker that may have their session is out of reach."""
@@ -77,6 +82,11 @@ class Arrivals:
         )
         self.finder.out_of_reach = self._missing(now)
         ends_now = session is not None and (packet.clean_start or not session.expiry)
+        if not ends_now and self.clients.follows and self._is_in_doubt(client, now):
+            self.waiting[client] = waiting
+            self.doubts.held.add(client)
+            self._settle_doubts(now)
+            return
         if ends_now:
             # It ends under its own epoch: cleared, or with its connection, which this one takes over.
             self.core.custody.end_session(client_id, now)
@@ -120,7 +130,56 @@ class Arrivals:
         for client, roamer in list(self.clients.roamers.items()):
             if self._held(client)[0] is not None and roamer.roams:
                 self.finder.claim(client, roamer.epoch, now)
+                if roamer.since <= self.doubts.began_s:
+                    self.doubts.confronted(client, now)
         self.follow_finder(now)
+
+    def _is_in_doubt(self, client: int, now: float) -> bool:
+        """Whether a session here may be one that was given away and forgotten to be (`doubting.py`)."""
+        roamer = self.clients.roamers.get(client)
+        if roamer is None or not roamer.roams or self._held(client)[0] is None:
+            self.doubts.forget(client)
+            return False
+        return self.doubts.is_in_doubt(client, roamer.since, now)
+
+    def _settle_doubts(self, now: float) -> None:
+        """Let those go on who wait for a session that is no longer in doubt."""
+        doubts, missing = self.doubts, self.finder.out_of_reach.keys()
+        for client, broker in doubts.to_ask_again(missing, now):
+            if self._is_in_doubt(client, now):
+                epoch = self.clients.roamers[client].epoch
+                find = Find(destination=broker, sender=self.links.number, client=client, epoch=epoch)
+                self.finder.sends.append(find)
+        for client in sorted(doubts.held):
+            is_in_doubt = self._is_in_doubt(client, now)
+            if is_in_doubt and not doubts.is_hopeless(client, missing):
+                continue
+            doubts.held.discard(client)
+            waiting = self.waiting.pop(client, None)
+            if waiting is not None and is_in_doubt:
+                self._refuse_for_now(waiting, doubts.silent[client])
+            elif waiting is not None:
+                self.admit(waiting.connection, waiting.admission, now)
+        for client in [one for one in doubts.deferred if not self._is_in_doubt(one, now)]:
+            for message in doubts.deferred.pop(client):
+                self._answer_find(message, now)
+                self.follow_finder(now)
+
+    def _refuse_for_now(self, waiting: Waiting, brokers: Iterable[int]) -> None:
+        """Tell a client that its session may be with brokers that are out of reach."""
+        names = ", ".join(self.links.names_of[broker] for broker in sorted(brokers))
+        text = f"Your session may be at {names}, out of reach at present; try again."
+        self.core.refuse(waiting.connection, ConnectCode.SERVER_UNAVAILABLE, text)
+
+    def restarted(self, now: float) -> None:
+        """A life begins: no client waits any more."""
+        self.waiting.clear()
+        self.doubts.restarted(now)
+
+    def next_moment(self) -> float | None:
+        """When `time_passed` has something to do, at the latest."""
+        moments = (self.finder.next_moment(), self.doubts.next_moment())
+        return min((moment_s for moment_s in moments if moment_s is not None), default=None)
 
     def next_epoch(self, client: int, now: float) -> int:
         """Return the epoch of a new connection of a client, later than all that is known of it."""
@@ -192,8 +251,11 @@ class Arrivals:
                 self._refused(message, now)
             held_epoch, present = self._held(message.client)
             self.finder.answered(message, held_epoch, now, present=present)
+            self.doubts.answered(message)
         else:
             self.links.forward(message, now)
+        self.follow_finder(now)
+        self._settle_doubts(now)
         self.follow_finder(now)
 
     def _on_find(self, message: Find, sender: int, now: float) -> None:
@@ -202,6 +264,12 @@ class Arrivals:
         elif message.destination != self.links.number:
             self.links.forward(message, now)
             return
+        if message.since_s is None and self._is_in_doubt(message.client, now):
+            self.doubts.deferred.setdefault(message.client, []).append(message)
+        else:
+            self._answer_find(message, now)
+
+    def _answer_find(self, message: Find, now: float) -> None:
         if self._keeps_from(message, now):
             return
         held_epoch, present = self._held(message.client)
@@ -281,7 +349,7 @@ class Arrivals:
         if not isinstance(message, Find) or message.sender != self.links.number:
             return message
         waiting = self.waiting.get(message.client)
-        if waiting is not None:
+        if waiting is not None and message.client not in self.doubts.held:
             return replace(message, owner=waiting.admission.owner)
         session = self.core.state.sessions.get(self.clients.names.client_name(message.client))
         if session is None:
@@ -351,9 +419,7 @@ class Arrivals:
         if result.unreachable and waiting.is_clean:
             self.finder.claim(result.client, result.epoch, now)
         elif result.unreachable:
-            names = ", ".join(self.links.names_of[broker] for broker in sorted(result.unreachable))
-            text = f"Your session may be at {names}, out of reach at present; try again."
-            self.core.refuse(waiting.connection, ConnectCode.SERVER_UNAVAILABLE, text)
+            self._refuse_for_now(waiting, result.unreachable)
             return
         self.given_up += bool(result.given_up)
         owned_s = state.owned_s if state is not None and waiting.is_clean else waiting.owned_s
@@ -390,4 +456,6 @@ class Arrivals:
         """Give up on brokers that do not answer, or are out of reach."""
         self.finder.out_of_reach = self._missing(now)
         self.finder.time_passed(now)
+        self.follow_finder(now)
+        self._settle_doubts(now)
         self.follow_finder(now)

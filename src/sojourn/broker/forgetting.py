@@ -91,5 +91,7 @@ class Forgetting:
         clients, advertisements, subscriptions = references(network.clients.broker)
         for roamer in network.clients.roamers.values():
             subscriptions.update(roamer.held)
-        clients.update(network.clients.roamers, network.arrivals.waiting, network.arrivals.finder.clients())
+        arrivals = network.arrivals
+        clients.update(network.clients.roamers, arrivals.waiting, arrivals.finder.clients())
+        clients.update(arrivals.doubts.silent, arrivals.doubts.deferred)
         network.links.names.keep(clients, advertisements, subscriptions)

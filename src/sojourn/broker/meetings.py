@@ -87,6 +87,7 @@ class Meetings:
 
     def _on_reset(self, fact: facts.LinkReset, now: float) -> None:
         self._network.reconciling.reset(fact.peer, now, fact.taken)
+        self._network.arrivals.doubts.met(self._network.links.numbers[fact.peer])
         if fact.is_own_loss:
             self._network.arrivals.confront(now)
         self._note(fact, now)

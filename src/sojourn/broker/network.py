@@ -180,6 +180,8 @@ class Network:
         """A link is in use, or no longer: everybody is told, for sessions may be behind it."""
         self.links.changed(peer, now, up=up)
         number = self.links.numbers[peer]
+        if up:
+            self.arrivals.doubts.met(number)
         self.links.flood(Reach(self.links.number, number, up), number, now)
         self.arrivals.time_passed(now)
         if not up:
@@ -191,7 +193,7 @@ class Network:
     def next_moment(self) -> float | None:
         """When `time_passed` has something to do, at the latest."""
         moments = [
-            self.arrivals.finder.next_moment(),
+            self.arrivals.next_moment(),
             self.clients.timers.next_moment(),
             self.confirming.next_moment(),
             self.pressure.next_moment(),
@@ -225,7 +227,7 @@ class Network:
             channel.reborn(life)
         for number in list(self.core.state.connections):
             self.core.lost(number, now)
-        self.arrivals.waiting.clear()
+        self.arrivals.restarted(now)
         self.confirming.restarted()
         self.pressure.restarted()
         self.clients.report(now)

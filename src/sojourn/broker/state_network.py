@@ -16,6 +16,7 @@ from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.channel import Channel, Position, _Waiting
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming, Passing
+from sojourn.broker.doubting import Doubts
 from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.hello import Hello
 from sojourn.broker.links import Links
@@ -58,7 +59,7 @@ from sojourn.mobility.copies import State as CopyState
 from sojourn.mobility.deliveries import Deliveries
 from sojourn.mobility.epochs import EpochClock
 from sojourn.mobility.facts import How
-from sojourn.mobility.finding import Finder
+from sojourn.mobility.finding import Find, Finder
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.late import Late
@@ -102,6 +103,7 @@ ROAMING = (
         rebuilt="event matched sequence size source topic version",
         finish=_read_event,
     ),
+    Record("find", Find, fields("destination sender client epoch owner since_s")),
     _handoff("ask", Ask),
     _handoff("moved", Moved),
     Value(
@@ -238,9 +240,14 @@ NETWORK = (
     Part(
         Arrivals,
         fields("given_up", waiting=REF_VALUES),
-        parts="finder",
+        parts="finder doubts",
         wired="core links clients",
         finish=_know_reach,
+    ),
+    Part(
+        Doubts,
+        fields("began_s since_s asked_s", unmet=SET, silent=RowValues(set), held=SET, deferred=RefLists()),
+        wired="_number _others _neighbours _give_up_s",
     ),
     Part(
         Confirming,

@@ -12,18 +12,23 @@ _NOT_NOTED = (
     "core.state._moments",
     "core.state._moments_made",
     "core.state.counters.",
+    "core.state.numbered_s",
+    "network.clients.broker.subscribers._deliveries.stored",
     "network.clients.timers._heap",
     "network.confirming.",
 )
 """Where events of QoS 0, pings and waves leave their traces, which no journal holds, and heaps of moments
-that may have passed."""
+that may have passed. The moment of the last number only saves a look at that number, which is compared; for
+how many clients the last event was stored is asked at once or never."""
 _WAITING = ("._out", ".queued")
 """Of a channel: frames that wait for an acknowledgement. Those are noted now and then, so that a broker which
 comes back may have some frames again that its neighbour has; which was the last is compared."""
 _UNSURE = ("marks", "ceiling", "behind")
 """Of a holding: how far its client has come, events of QoS 0 included."""
-_POSITIONS = ("_acknowledged_to", "_arrived", "_taken")
-"""Of a channel: a number that is noted, and a rank of volatile frames that is not."""
+_COMPARED = {"_acknowledged_to": 0, "_arrived": 0, "_taken": 0, "births": -1}
+"""Of a channel: a number that is noted, and a rank of volatile frames that is not; and the number at which
+the present life began, but not the lives before it that a hello of the neighbour, which is not noted, made
+needless to tell of."""
 
 
 def differences(one: LiveBroker, other: LiveBroker) -> list[str]:
@@ -41,7 +46,7 @@ def _flat(document: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path, part in document["parts"].items():
         for name, value in part.items() if isinstance(part, dict) else (("", part),):
-            found[f"{path}.{name}"] = value[0] if name in _POSITIONS else value
+            found[f"{path}.{name}"] = value[_COMPARED[name]] if name in _COMPARED else value
     for place, (name, row) in enumerate(rows_of(document)):
         sure = {field: value for field, value in row.items() if name != "holding" or field not in _UNSURE}
         found[f"{name} {place}"] = sure
