@@ -8,6 +8,7 @@
 | `meetings.py`, `hello.py`, `reconciling.py` | connections to neighbours begin, end, and begin anew |
 | `network.py`, `links.py` | what neighbours send, and what goes out to them |
 | `clients.py`, `arrivals.py` | sessions and the mobility core; where the session is of a client that comes |
+| `doubting.py` | sessions that may have been given away in moments that a store lost |
 | `channel.py`, `wire.py` | a link that loses and repeats nothing; messages as bytes |
 | `pressure.py`, `slices.py` | what waits when a link is full; whose turn it is |
 | `roamers.py`, `names.py`, `forgetting.py` | clients and interests: what is known, what is forgotten |
