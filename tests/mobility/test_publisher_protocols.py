@@ -159,6 +159,22 @@ def test_proxies_keep_their_trees() -> None:
     assert net.publish(5, 1) == [(6, SUBSCRIBER, 1)]
 
 
+def test_an_enrolment_that_comes_after_the_publisher_does_not_take_its_word_back() -> None:
+    """It says goodbye, comes back elsewhere with something else, and is only then enrolled with the first."""
+    net = Network(joined(3, [(0, 1), (1, 2)]), policy=Policy.named("proxy"))
+    before, after = net.interests.ad(1), net.interests.ad(2)
+    net.feed(1, ClientSubscribed(SUBSCRIBER, net.interests.sub(2)))
+    net.feed(0, ClientArrived(PUBLISHER, (before,), proxies=(0, 1, 2)))
+    net.feed(0, ClientGone(PUBLISHER, home=0))
+    net.feed(2, ClientArrived(PUBLISHER, (after,), proxies=(2, 0, 1)))
+    net.settle()
+    assert net.brokers[2].stays[PUBLISHER].advertisements == (after,)
+    assert net.publish(2, 2) == [(1, SUBSCRIBER, 2)]
+    net.feed(2, ClientGone(PUBLISHER, home=2))
+    net.settle()
+    assert not any(broker.stays or broker.enrolled for broker in net.brokers)
+
+
 def test_released_proxies_leave_nothing() -> None:
     """A goodbye far from home reaches the broker that enrolled the proxies, and it releases them."""
     net = settled("proxy", proxies=(3, 4))

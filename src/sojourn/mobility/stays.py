@@ -17,6 +17,9 @@ row is a driver's mistake; it raises and changes nothing.
 A proxy is released by the broker that enrolled it and by nobody else: both messages then take the same way,
 and a release can't overtake the enrolment it undoes. So even a client that says goodbye at a proxy leaves
 its tree KEPT until that release comes.
+
+Where the client is, its own word counts: an enrolment may come after it, from a broker that it has said
+goodbye to since, with advertisements that it has replaced.
 """
 
 from enum import Enum, IntEnum, auto
@@ -88,7 +91,7 @@ TABLE: dict[tuple[State, Turn], Next] = {
     (State.PRESENT, Turn.ARRIVED): Next(State.PRESENT, Tree.BUILD),
     (State.PRESENT, Turn.LEFT): Next(State.LINGERING, wait=Wait.DELAY),
     (State.PRESENT, Turn.ANNOUNCED): Next(State.PRESENT),
-    (State.PRESENT, Turn.ENROLLED): Next(State.HOME, Tree.BUILD),
+    (State.PRESENT, Turn.ENROLLED): Next(State.HOME),
     (State.PRESENT, Turn.RELEASED): Next(State.PRESENT),
     (State.PRESENT, Turn.GONE): Next(State.ABSENT, Tree.TEAR_DOWN),
     (State.LINGERING, Turn.ARRIVED): Next(State.PRESENT, Tree.BUILD, Wait.STOP),
@@ -108,7 +111,7 @@ TABLE: dict[tuple[State, Turn], Next] = {
     (State.HOME, Turn.ARRIVED): Next(State.HOME, Tree.BUILD),
     (State.HOME, Turn.LEFT): Next(State.KEPT),
     (State.HOME, Turn.ANNOUNCED): Next(State.HOME),
-    (State.HOME, Turn.ENROLLED): Next(State.HOME, Tree.BUILD),
+    (State.HOME, Turn.ENROLLED): Next(State.HOME),
     (State.HOME, Turn.RELEASED): Next(State.PRESENT),
     (State.HOME, Turn.GONE): Next(State.KEPT),
 }
