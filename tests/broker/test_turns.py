@@ -23,8 +23,10 @@ from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.settings import Settings
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.room import ADDRESS_FULL
 from tests.live.hall import Hall, line
 from tests.mqtt import old_words as old
+from tests.mqtt.address_uses import uses, uses_by_hand
 
 PING = b"\xc0\x00"
 PINGRESP = b"\xd0\x00"
@@ -230,6 +232,57 @@ def test_all_clients_together_have_a_limit_of_subscriptions() -> None:
     assert [int(code) for code in answer.reason_codes] == [2, 0x97, 2]
     hall.tell(facts.ClientLost(one))
     assert hall.broker.core.state.subscriptions == 1
+
+
+def test_what_an_address_was_refused_is_refused_again_when_a_journal_is_told() -> None:
+    """Subscriptions and messages beyond an address's share, before and after a client moved away from it."""
+    hall = Alone(Limits(subscriptions_address_max=3, queue_bytes_address_max=500))
+    publisher = hall.client("publisher", "there")
+
+    def publish(first: int) -> None:
+        for number in range(first, first + 6):
+            event = PublishPacket("d/0/0/x", bytes(90), qos=QoS.AT_LEAST_ONCE, packet_id=number)
+            hall.send(publisher, event)
+            hall.settle()
+
+    def agree() -> None:
+        cores = hall.broker.core, hall.again().core
+        held = [
+            {
+                name: ([*one.subscriptions], [*one.inflight], len(one.queue), one.inflight_bytes)
+                for name, one in core.state.sessions.items()
+                if one.expiry
+            }
+            for core in cores
+        ]
+        assert held[0] == held[1]
+        assert cores[0].state.counters.dropped == cores[1].state.counters.dropped
+        assert cores[0].state.counters.refused == cores[1].state.counters.refused
+        assert uses(cores[0]) == uses_by_hand(cores[0])
+        assert uses(cores[1]) == {}, "all connections ended with the broker"
+
+    one = hall.client("one", session_expiry_interval=600)
+    two = hall.client("two", session_expiry_interval=600)
+    for number in (one, two):
+        hall.send(number, patterns(2))
+        hall.settle()
+    publish(1)
+    assert uses(hall.broker.core)["here"][:2] == (2, 3)
+    assert hall.broker.core.state.counters.dropped == {ADDRESS_FULL: 8}
+    assert hall.broker.core.state.counters.refused == {"subscribe address_quota_exceeded": 1}
+    agree()
+    moved = hall.client("one", "elsewhere", session_expiry_interval=600, clean_start=False)
+    hall.send(two, patterns(2))
+    hall.send(moved, patterns(2))
+    hall.settle()
+    publish(11)
+    assert {address: use[:2] for address, use in uses(hall.broker.core).items()} == {
+        "there": (1, 0),
+        "here": (1, 2),
+        "elsewhere": (1, 2),
+    }
+    assert hall.broker.core.state.counters.dropped[ADDRESS_FULL] > 8
+    agree()
 
 
 def unfinished(size: int) -> bytes:

@@ -8,6 +8,7 @@ from mqtt5 import PubAckPacket, PubCompPacket, PublishPacket, PubRecPacket, QoS,
 
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import new_message
+from tests.mqtt.address_uses import uses, uses_by_hand
 from tests.mqtt.test_core import pair, through_bytes
 from tests.mqtt.world import Client, World
 
@@ -25,6 +26,7 @@ def held_bytes(world: World) -> tuple[int, int]:
         assert session.queued_bytes == sum(one.message.size for one in session.queue)
         sent = [one for one in session.inflight.values() if one is not None]
         assert session.inflight_bytes == sum(one.message.size for one in sent)
+    assert uses(world.core) == uses_by_hand(world.core)
     return state.queued_bytes, state.inflight_bytes
 
 

@@ -42,11 +42,11 @@ class World:
         self.written: list[tuple[int, bytes]] = []
         """Everything that was ever written, in order."""
 
-    def client(self) -> Client:
-        """Open a connection."""
+    def client(self, address: str = "here") -> Client:
+        """Open a connection, of some address."""
         number = len(self.clients) + 1
         client = self.clients[number] = Client(self, number)
-        self.core.opened(number, "here", f"fresh-{number}", self.now)
+        self.core.opened(number, address, f"fresh-{number}", self.now)
         self.carry_out()
         return client
 

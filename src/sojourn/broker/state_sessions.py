@@ -152,7 +152,7 @@ SESSIONS = (
             state=Choice(Phase),
             session=REF,
         ),
-        rebuilt="output said",
+        rebuilt="output said address_use",
     ),
 )
 
@@ -168,6 +168,7 @@ def _count_filters(state: State) -> None:
             if subscription.filter is not None:
                 subscription.filter = state.filters.add(subscription.filter)
     state.count_wills()
+    state.address_uses.count(state.connections.values())
 
 
 def _save_tree(tree: TopicTree, writer: Writer) -> dict[str, Any]:
@@ -209,7 +210,7 @@ CORE = (
         ),
         parts="counters tree retained input bans",
         wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
-        "subscriptions will_bytes",
+        "subscriptions will_bytes address_uses",
         finish=_count_filters,
     ),
     Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),

@@ -20,6 +20,7 @@ checked in `packets.py`.
 | `session.py`, `session_state.py` | what is kept for a client, and the same as plain data |
 | `connection.py`, `state.py`, `effects.py` | what is kept for a connection and for all; effects |
 | `delivery.py` | from a message to the output and the queues of its subscribers |
+| `room.py` | who takes how much of the room for messages: a client, an address, all |
 | `handshake.py` | CONNECT to DISCONNECT: sessions found, taken over, resumed, ended; wills; time |
 | `wills.py` | wills as CONNECT brings them |
 | `subscribing.py` | SUBSCRIBE and UNSUBSCRIBE |

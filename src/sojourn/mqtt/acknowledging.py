@@ -12,6 +12,7 @@ from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.packets import PACKET_ID, malformed, protocol_error
+from sojourn.mqtt.room import change_inflight
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import State
 
@@ -27,7 +28,7 @@ class Acknowledger:
     def took(self, connection: Connection, session: Session, packet: Packet) -> bool:
         """Take a packet if it is an answer; say whether it was one."""
         if isinstance(packet, PubAckPacket):
-            self.puback(session, packet.packet_id)
+            self.puback(connection, session, packet.packet_id)
         elif isinstance(packet, PubRecPacket):
             self._pubrec(connection, session, packet)
         elif isinstance(packet, PubRelPacket):
@@ -38,7 +39,7 @@ class Acknowledger:
             return False
         return True
 
-    def puback(self, session: Session, number: int) -> None:
+    def puback(self, connection: Connection, session: Session, number: int) -> None:
         """Take the answer to a message of QoS 1."""
         inflight = session.inflight
         delivery = inflight.get(number)
@@ -48,6 +49,7 @@ class Acknowledger:
             size = len(message.frame)  # without the detour by its `size`: this is a hot path
             session.inflight_bytes -= size
             self.shared.inflight_bytes -= size
+            connection.address_use.bytes -= size
             if self.effects.collects:
                 self.effects.settled.append((session, delivery, ""))
         elif number in session.inflight:
@@ -66,8 +68,7 @@ class Acknowledger:
         if delivery is not None and delivery.qos != 2:
             raise protocol_error("A message of QoS 1 is answered by PUBACK.")
         if delivery is not None:
-            session.inflight_bytes -= delivery.message.size
-            self.shared.inflight_bytes -= delivery.message.size
+            change_inflight(self.shared, session, -delivery.message.size)
             if self.effects.collects:
                 self.effects.settled.append((session, delivery, ""))
         if int(packet.reason_code) >= int(PubRecReasonCode.UNSPECIFIED_ERROR):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from sojourn.mqtt.room import AddressUse
+
 if TYPE_CHECKING:
     from sojourn.mqtt.session import Session
 
@@ -30,6 +32,7 @@ class Connection:
     """One network connection, as the core sees it."""
 
     __slots__ = (
+        "address_use",
         "aliases_in",
         "aliases_out",
         "aliases_out_max",
@@ -75,6 +78,8 @@ class Connection:
     ) -> None:
         self.number = number
         self.peer = peer
+        self.address_use = AddressUse()
+        """What the clients of its address take (`room.py`); its own while it has not been let in."""
         self.fresh_id = fresh_id
         """The client identifier that it gets if it brings none."""
         self.is_old = False

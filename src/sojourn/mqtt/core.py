@@ -54,6 +54,7 @@ from sojourn.mqtt.packets import (
     too_large,
 )
 from sojourn.mqtt.publishing import Publisher
+from sojourn.mqtt.room import change_queued
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
@@ -280,8 +281,7 @@ class Core:
 
     def forget_queue(self, session: Session) -> None:
         """Forget what waits for a client: somebody else keeps it."""
-        self.state.queued_bytes -= session.queued_bytes
-        session.queued_bytes = 0
+        change_queued(self.state, session, -session.queued_bytes)
         session.queue.clear()
 
     def dismiss(self, client_id: str, reason: Reason, text: str, now: float) -> bool:
@@ -377,7 +377,7 @@ class Core:
                 if not publish_plain(connection, session, data, at, body, stop, now):
                     self._on_publish(connection, session, data[at:stop], now)
             elif first == PLAIN_PUBACK and length == 2:
-                on_puback(session, data[body] << 8 | data[body + 1])
+                on_puback(connection, session, data[body] << 8 | data[body + 1])
             else:
                 self.dispatch.other(connection, session, data[at:stop], now)
                 if connection.state is Phase.CLOSED:

@@ -4,10 +4,11 @@
 one append. Everything else goes through `hand`, which knows about absence, full windows, slow readers, topic
 aliases, packet sizes and expiry. Order is kept because whoever has something waiting is not served directly.
 
-What waits for a client and what it was sent and has not acknowledged have a limit together. Beyond it a
-broker drops what comes, and counts it; a client that neither reads nor lets go of QoS 1 and 2 messages is
-disconnected then. Nobody else notices. In a network the limit on QoS 1 and 2 is that of the store that the
-brokers have for clients on the move, and a session drops nothing of that.
+What waits for a client and what it was sent and has not acknowledged have a limit together, as have those of
+all clients of an address, and of all clients (`room.py`). Beyond it a broker drops what comes, and counts it;
+a client that neither reads nor lets go of QoS 1 and 2 messages is disconnected then. Nobody else notices.
+In a network the limit on QoS 1 and 2 is that of the store that the brokers have for clients on the move, and
+a session drops nothing of that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sojourn.mqtt.connection import Connection, State
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.queue_policies import THIN_AT, thinned
+from sojourn.mqtt.room import change_inflight, change_queued, why_full
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
@@ -93,7 +95,7 @@ class Deliverer:
         limits = shared.limits
         bytes_max = limits.queue_bytes_max
         all_bytes = shared.queued_bytes + shared.inflight_bytes + size * len(group.sessions)
-        if all_bytes > limits.queue_bytes_max_all:
+        if all_bytes > limits.queue_bytes_max_all or all_bytes > limits.queue_bytes_address_max:
             bytes_max = 0  # not so fast: who gets it after all is looked at one by one
         sent = 0
         for session in group.sessions:
@@ -113,6 +115,7 @@ class Deliverer:
                     session.next_id = number + 1 if number < 65_535 else 1
                 inflight[number] = delivery
                 session.inflight_bytes = inflight_bytes
+                connection.address_use.bytes += size
                 sent += size
                 output = connection.output
                 if not output:
@@ -232,8 +235,7 @@ class Deliverer:
         queue = session.queue
         kept, gone = thinned(queue, lambda one: self._fitting(one.message, session), now, is_back=is_back)
         size = sum(delivery.message.size for delivery in kept)
-        self.shared.queued_bytes -= session.queued_bytes - size
-        session.queued_bytes = size
+        change_queued(self.shared, session, size - session.queued_bytes)
         queue.clear()
         queue.extend(kept)
         session.thin_at = max(THIN_AT, 2 * len(kept))
@@ -250,9 +252,7 @@ class Deliverer:
         kept = [one for one in queue if allowed(one.message)]
         if len(kept) < len(queue):
             gone = [one for one in queue if not allowed(one.message)]
-            size = sum(one.message.size for one in gone)
-            session.queued_bytes -= size
-            self.shared.queued_bytes -= size
+            change_queued(self.shared, session, -sum(one.message.size for one in gone))
             queue.clear()
             queue.extend(kept)
             for one in gone:
@@ -268,8 +268,7 @@ class Deliverer:
         del session.inflight[number]
         if number in session.unsent:
             session.unsent.remove(number)
-        session.inflight_bytes -= delivery.message.size
-        self.shared.inflight_bytes -= delivery.message.size
+        change_inflight(self.shared, session, -delivery.message.size)
         return self._drop(session, delivery, reason)
 
     def _deliver_shared(
@@ -337,36 +336,25 @@ class Deliverer:
         if session.on_their_way >= connection.window:
             return True
         is_limited = not (is_stored and self.shared.effects.collects)
-        return is_limited and bool(session.inflight) and self._is_full(session, delivery.message.size)
-
-    def _is_full(self, session: Session, size: int) -> bool:
-        """Whether there is no room for so many bytes beside what waits and what is on its way."""
-        limits = self.shared.limits
-        return (
-            len(session.queue) >= limits.queue_messages_max
-            or session.queued_bytes + session.inflight_bytes + size > limits.queue_bytes_max
-            or self._is_full_for_all(size)
-        )
-
-    def _is_full_for_all(self, size: int) -> bool:
-        shared = self.shared
-        return shared.queued_bytes + shared.inflight_bytes + size > shared.limits.queue_bytes_max_all
+        if not is_limited or not session.inflight:
+            return False
+        return why_full(self.shared, session, delivery.message.size) is not None
 
     def _enqueue(self, session: Session, delivery: Delivery, *, is_stored: bool) -> None:
         shared = self.shared
         size = delivery.message.size
         if session.thin_at and session.connection is None and len(session.queue) >= session.thin_at:
             self.thin(session, delivery.message.arrived_s, is_back=False)
-        if self._is_full(session, size):
+        reason = why_full(shared, session, size)
+        if reason is not None:
             connection = session.connection
             if connection is not None and connection.blocked and delivery.qos:
                 shared.effects.overflowing[connection.number] = None
             if not (delivery.qos and is_stored and shared.effects.collects):
-                shared.counters.dropped["queue full"] += 1
+                shared.counters.dropped[reason] += 1
                 return
         session.queue.append(delivery)
-        session.queued_bytes += size
-        shared.queued_bytes += size
+        change_queued(shared, session, size)
         if session.connection is not None:
             session.connection.direct = False
 
@@ -405,6 +393,7 @@ class Deliverer:
             size = len(message.frame)
             session.inflight_bytes += size
             self.shared.inflight_bytes += size
+            connection.address_use.bytes += size
             packet += PACKET_ID[number] + form.tail
         output = connection.output
         if not output:
@@ -450,6 +439,7 @@ class Deliverer:
                 size = delivery.message.size
                 session.queued_bytes -= size
                 self.shared.queued_bytes -= size
+                connection.address_use.bytes -= size
                 budget -= self._send(session, connection, delivery, now)
         connection.direct = not (
             queue

@@ -32,6 +32,7 @@ from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
 from sojourn.mqtt.rights import FOREIGN, Reviewer, is_owner, may_publish_message
+from sojourn.mqtt.room import change_queued
 from sojourn.mqtt.session import NEVER, Session, Will
 from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
 from sojourn.mqtt.state import Due, State
@@ -162,6 +163,7 @@ class Handshake:
             self.shared.remind(admission.until_s, Due.RIGHTS, connection.number)
         self._settle_session(session, packet, admission, now)
         session.connection, connection.session = connection, session
+        self.shared.address_uses.came(connection, session)
         connection.state = Phase.OPEN
         self._welcome(connection, session, packet, is_old=is_old)
         if self.shared.effects.collects:
@@ -379,6 +381,7 @@ class Handshake:
         connection = session.connection
         if connection is None:
             return
+        self.shared.address_uses.left(connection, session)
         connection.session = None
         connection.direct = False
         session.connection = None
@@ -406,8 +409,7 @@ class Handshake:
         kept = [delivery for delivery in session.queue if delivery.qos]
         self.shared.counters.dropped["absent"] += len(session.queue) - len(kept)
         size = sum(delivery.message.size for delivery in kept)
-        self.shared.queued_bytes -= session.queued_bytes - size
-        session.queued_bytes = size
+        change_queued(self.shared, session, size - session.queued_bytes)
         session.queue.clear()
         session.queue.extend(kept)
 

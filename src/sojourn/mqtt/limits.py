@@ -34,6 +34,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Subscriptions of one client."""
     subscriptions_max_all: int = 1_000_000
     """Subscriptions of all clients of a broker."""
+    subscriptions_address_max: int = 500_000
+    """Subscriptions of all clients of one address that are connected; many clients may share one."""
     filters_max: int = 200
     """Subscriptions of one client that carry a filter."""
     filter_bytes_max: int = 4_096
@@ -47,6 +49,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     is stored for clients has a limit of its own, and this is for the rest: QoS 0 and retained messages."""
     queue_bytes_max_all: int = 512 * 1_048_576
     """The same for all clients together."""
+    queue_bytes_address_max: int = 256 * 1_048_576
+    """The same for all clients of one address that are connected, so that others are left their share."""
     will_bytes_max_all: int = 64 * 1_048_576
     """Bytes of the wills of all clients together; who comes with one beyond that is refused."""
     input_bytes_max_all: int = 256 * 1_048_576

@@ -13,6 +13,7 @@ from sojourn.mqtt.filter_book import FilterBook
 from sojourn.mqtt.input import Input
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.retained import Retained
+from sojourn.mqtt.room import AddressUses
 from sojourn.mqtt.session import Session, Will
 from sojourn.mqtt.topic_counts import TopicCounts
 from sojourn.mqtt.topic_tree import TopicTree
@@ -89,6 +90,8 @@ class State:
         """Bytes waiting for all clients."""
         self.inflight_bytes = 0
         """Bytes of what all clients were sent and have not acknowledged."""
+        self.address_uses = AddressUses()
+        """The same by address, of those who are connected, with their subscriptions."""
         self.input = Input()
         """What came and cannot be read yet."""
         self.sequence = 0

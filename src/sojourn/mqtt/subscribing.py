@@ -39,6 +39,8 @@ GRANTED = (
 )
 
 
+ADDRESS_QUOTA = "address_quota_exceeded"
+"""Under which name it is counted that an address has too many subscriptions."""
 REASONS_MAX = 5
 """Refusals of one packet that are explained."""
 
@@ -46,10 +48,12 @@ REASONS_MAX = 5
 class _RefusedError(Exception):
     """A topic filter is refused with a code and a sentence."""
 
-    def __init__(self, code: SubCode, text: str) -> None:
+    def __init__(self, code: SubCode, text: str, why: str = "") -> None:
         super().__init__(text)
         self.code = code
         self.text = text
+        self.why = why or code.name.lower()
+        """Under which name it is counted."""
 
 
 class Subscriber:
@@ -74,14 +78,13 @@ class Subscriber:
             if wanted.no_local and wanted.pattern.startswith(SHARE):
                 raise protocol_error("A shared subscription cannot be no-local.")
             try:
-                subscription = self._read(session, wanted, packet, now)
+                subscription = self._read(connection, session, wanted, packet, now)
             except _RefusedError as refusal:
                 codes.append(refusal.code)
                 if len(reasons) < REASONS_MAX:
                     reasons.append(refusal.text)
-                why = refusal.code.name.lower()
-                self.shared.counters.refused[f"subscribe {why}"] += 1
-                self.shared.note_refusal("subscribe", why, wanted.pattern, connection)
+                self.shared.counters.refused[f"subscribe {refusal.why}"] += 1
+                self.shared.note_refusal("subscribe", refusal.why, wanted.pattern, connection)
                 continue
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
@@ -128,7 +131,8 @@ class Subscriber:
         """Enter a subscription; say whether there was none of its name."""
         session, shared = subscription.session, self.shared
         previous = session.subscriptions.get(subscription.text)
-        shared.subscriptions += previous is None
+        if previous is None:
+            self._count(session, 1)
         if subscription.filter is not None:
             subscription.filter = shared.filters.add(subscription.filter)
             session.filters += 1
@@ -153,7 +157,7 @@ class Subscriber:
         """Take a subscription out."""
         session, shared = subscription.session, self.shared
         del session.subscriptions[subscription.text]
-        shared.subscriptions -= 1
+        self._count(session, -1)
         shared.tree.remove(subscription)
         if shared.effects.interests is not None:
             shared.effects.interests.append((subscription, -1))
@@ -163,8 +167,19 @@ class Subscriber:
         if shared.effects.collects:
             shared.effects.changes.append(Change(Turn.UNSUBSCRIBED, session, subscription))
 
+    def _count(self, session: Session, change: int) -> None:
+        """Count a subscription more or less, of all and of the client's address if it is connected."""
+        self.shared.subscriptions += change
+        if session.connection is not None:
+            session.connection.address_use.subscriptions += change
+
     def _read(
-        self, session: Session, wanted: TopicFilter, packet: SubscribePacket, now: float
+        self,
+        connection: Connection,
+        session: Session,
+        wanted: TopicFilter,
+        packet: SubscribePacket,
+        now: float,
     ) -> Subscription:
         text = wanted.pattern
         share, pattern = self._split(text)
@@ -183,7 +198,7 @@ class Subscriber:
             policy = read_policy(packet.user_properties)
         except ContentError as error:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
-        self._check_room(session, text, condition)
+        self._check_room(connection, session, text, condition)
         if not may_subscribe(session.permissions, levels):
             raise _RefusedError(SubCode.NOT_AUTHORIZED, f"You may not subscribe to {text[:80]!r}.")
         return Subscription(
@@ -234,7 +249,9 @@ class Subscriber:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         return text, condition
 
-    def _check_room(self, session: Session, text: str, condition: Filter | None) -> None:
+    def _check_room(
+        self, connection: Connection, session: Session, text: str, condition: Filter | None
+    ) -> None:
         limits = self.shared.limits
         previous = session.subscriptions.get(text)
         if previous is None and self.shared.subscriptions >= limits.subscriptions_max_all:
@@ -245,6 +262,11 @@ class Subscriber:
             raise _RefusedError(
                 SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.subscriptions_max} subscriptions."
             )
+        if previous is None and connection.address_use.subscriptions >= limits.subscriptions_address_max:
+            already = (
+                f"Clients of your address have {limits.subscriptions_address_max} subscriptions already."
+            )
+            raise _RefusedError(SubCode.QUOTA_EXCEEDED, already, ADDRESS_QUOTA)
         is_further = condition is not None and (previous is None or previous.filter is None)
         if is_further and session.filters >= limits.filters_max:
             raise _RefusedError(SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters.")

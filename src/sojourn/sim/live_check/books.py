@@ -33,7 +33,12 @@ _LEFT_OUT = {
 def books(broker: LiveBroker) -> dict[str, int]:
     """Return how many entries each book of a broker has."""
     network, state = broker.network, broker.core.state
-    parts: dict[str, object] = {"sessions": state, "filters": state.filters, "topics": state.tree}
+    parts: dict[str, object] = {
+        "sessions": state,
+        "filters": state.filters,
+        "topics": state.tree,
+        "addresses": state.address_uses,
+    }
     if network is not None:
         core = network.clients.broker
         parts |= {

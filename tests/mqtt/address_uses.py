@@ -1,0 +1,30 @@
+"""What the clients of each address take, as a core counts it, and counted by hand."""
+
+from __future__ import annotations
+
+from sojourn.mqtt.core import Core
+
+Uses = dict[str, tuple[int, int, int]]
+"""By address: clients, subscriptions, bytes that wait or are on their way."""
+
+
+def uses(core: Core) -> Uses:
+    """As the core counts it."""
+    known = core.state.address_uses.by_address.items()
+    return {address: (use.clients, use.subscriptions, use.bytes) for address, use in known}
+
+
+def uses_by_hand(core: Core) -> Uses:
+    """From every session whose client is here, message by message."""
+    found: Uses = {}
+    for session in core.state.sessions.values():
+        if session.connection is None:
+            continue
+        deliveries = [*session.queue, *(one for one in session.inflight.values() if one is not None)]
+        clients, subscriptions, size = found.get(session.connection.peer, (0, 0, 0))
+        found[session.connection.peer] = (
+            clients + 1,
+            subscriptions + len(session.subscriptions),
+            size + sum(one.message.size for one in deliveries),
+        )
+    return found
