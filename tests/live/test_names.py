@@ -10,6 +10,7 @@ from mqtt5 import QoS, SubscribePacket, TopicFilter
 from sojourn.broker.names import LiveInterests
 from sojourn.interest import Advertisement, Filter
 from sojourn.mobility import facts
+from sojourn.mqtt.cutting import PART
 from sojourn.routing.effects import Effects
 from sojourn.routing.messages import Advertise
 from sojourn.routing.neighbours import LOCAL, Neighbours
@@ -40,7 +41,10 @@ def test_every_subscription_intersects_anything() -> None:
 
 
 def test_a_packet_of_many_patterns_is_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core is told once what a client wants after a SUBSCRIBE, and each pattern goes over a link once."""
+    """The core is told once what a client wants after a SUBSCRIBE, and each pattern goes over a link once.
+
+    That holds up to `cutting.PART` patterns; a longer packet is taken in parts, one change each.
+    """
     for lasts_s, kind in ((60, facts.SubscriberChanged), (0, facts.ClientSubscribed)):
         hall = Hall(line(2))
         visitor = hall.visit(0, "many", lasts_s=lasts_s)
@@ -54,13 +58,13 @@ def test_a_packet_of_many_patterns_is_one_change(monkeypatch: pytest.MonkeyPatch
             tell(fact, now)
 
         monkeypatch.setattr(clients, "tell", listen)
-        patterns = [TopicFilter(f"d/{n}/+", max_qos=QoS.AT_LEAST_ONCE) for n in range(50)]
+        patterns = [TopicFilter(f"d/{n}/+", max_qos=QoS.AT_LEAST_ONCE) for n in range(PART)]
         visitor.send(SubscribePacket(1, patterns))
         monkeypatch.undo()
-        assert [type(fact) for fact in told] == [kind] * (1 if lasts_s else 50)
-        assert len(clients.broker.router.subs) == 50
+        assert [type(fact) for fact in told] == [kind] * (1 if lasts_s else PART)
+        assert len(clients.broker.router.subs) == PART
         hall.settle()
-        assert len(hall.desks[1].network.clients.broker.router.subs) == 50
+        assert len(hall.desks[1].network.clients.broker.router.subs) == PART
         visitor.unsubscribe("d/7/+")
         hall.settle()
-        assert len(hall.desks[1].network.clients.broker.router.subs) == 49
+        assert len(hall.desks[1].network.clients.broker.router.subs) == PART - 1
