@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from mqtt5 import DisconnectPacket, QoS, Will
+from dataclasses import replace
+
+import pytest
+from mqtt5 import DisconnectPacket, QoS, UnsubscribePacket, Will
 
 from sojourn.interest import Filter, TopicPattern
 from sojourn.mqtt.admission import Admission
@@ -93,6 +96,7 @@ def test_a_will_that_is_not_allowed_any_more_is_not_published() -> None:
     session = world.core.state.sessions["client"]
     session.permissions = Permissions(publish=())
     world.core.handshake.reviewer.review(session)
+    assert world.core.state.will_bytes == 0
     watcher = world.client()
     watcher.connect("watcher")
     watcher.subscribe("a")
@@ -131,3 +135,29 @@ def test_nobody_takes_a_session_of_another_owner() -> None:
     assert int(world.client().connect("client").reason_code) == NOT_AUTHORIZED
     world.now += 61  # nobody has looked at the session since
     assert int(world.client().connect("client").reason_code) == 0
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["same broker", "another broker"])
+def test_what_is_left_of_subscriptions_that_ended_is_not_sent_to_who_may_not_see_it(*, moves: bool) -> None:
+    """What waits, and what would be sent again, also where the client has unsubscribed from everything."""
+    world = World()
+    publisher = world.client()
+    publisher.connect("publisher")
+    world.admission = Admission(username="ann", owner="ann")
+    client = world.client()
+    client.connect("client", session_expiry_interval=600, receive_max=1)
+    assert client.subscribe("#") == 2
+    for topic in ("closed/0", "closed/1", "open/1", "closed/2"):
+        publisher.publish(topic, topic.encode(), 1)
+    assert client.payloads() == [b"closed/0"], "the window has room for one"
+    client.send(UnsubscribePacket(packet_id=9, patterns=["#"]))
+    client.lose()
+    assert not world.core.state.sessions["client"].subscriptions
+    state = world.core.custody.export_session("client", world.now) if moves else None
+    there = World(name="B2") if moves else world
+    there.admission = replace(may_see("open/#"), state=state)
+    back = there.client()
+    assert back.connect("client", clean_start=False, session_expiry_interval=600).session_present
+    assert back.payloads() == [b"open/1"]
+    assert there.core.state.counters.dropped["not allowed"] == 3
+    assert there.core.state.queued_bytes == 0

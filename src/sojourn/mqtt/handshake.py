@@ -274,8 +274,8 @@ class Handshake:
         if admission.owner is not None:
             session.owner = admission.owner
         before, session.permissions = session.permissions, admission.permissions
-        if session.subscriptions and (before, admission.permissions, admission.state) != (None, None, None):
-            self.reviewer.review(session)
+        if (before, admission.permissions, admission.state) != (None, None, None):
+            self.reviewer.review(session)  # what waits may be of subscriptions that it has no more
         stated = stated_attributes(packet.user_properties) if admission.may_state else {}
         # What a client says of itself is never about its name.
         named = {"client": session.client_id, "user": admission.username}

@@ -124,7 +124,8 @@ class Reviewer:
         if permissions is not None:
             self._deliverer.withhold(session, lambda message: may_see(permissions, message), NOT_ALLOWED)
             if session.will is not None and not may_publish_message(permissions, session.will.message):
-                session.will = session.will_s = None
+                self._deliverer.shared.change_will(session, None)
+                session.will_s = None
 
     def _review_subscription(self, one: Subscription, permissions: Permissions | None) -> None:
         if not may_subscribe(permissions, TopicPattern.parse(one.pattern)):
