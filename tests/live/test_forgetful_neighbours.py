@@ -224,3 +224,58 @@ def test_a_session_known_to_be_doubtful_is_not_given_while_the_right_one_may_be_
     reader = hall.visit(1, "reader", lasts_s=500)
     hall.settle()
     assert reader.inbox[0].session_present
+
+
+def test_a_broker_with_a_full_store_serves_nobody_with_a_session_that_was_asked_for_elsewhere() -> None:
+    """It leaves its neighbours' words unread until there is room; what one says of this session counts."""
+    hall = Hall(line(2))
+    for name in ("reader", "other"):
+        client = hall.visit(1, name, lasts_s=500)
+        hall.settle()
+        client.lose()
+    full = hall.desks[1]
+    full.tell(facts.StoreFilled("The store is full."))
+    hall.visit(0, "reader", lasts_s=500, clean_start=True).lose()
+    hall.settle()
+    assert "reader" in full.core.state.sessions
+    refused = hall.visit(1, "reader", lasts_s=500)
+    assert refused.inbox[0].reason_code == ConnAckReasonCode.SERVER_UNAVAILABLE
+    served = hall.visit(1, "other", lasts_s=500)
+    assert served.inbox[0].session_present
+    full.tell(facts.StoreMended())
+    hall.settle()
+    hall.visit(1, "reader", lasts_s=500)
+    hall.settle()
+    assert ["reader" in desk.core.state.sessions for desk in hall.desks] == [False, True]
+
+
+@pytest.mark.parametrize("asked", [1, 0])
+def test_nobody_is_given_up_for_the_time_in_which_this_broker_was_not_there(asked: int) -> None:
+    """It was dead all the while, or its clock was set ahead: it has not tried to reach anybody since."""
+    hall = Hall(line(3, timeout_s=5_000.0, give_up_s=100.0))
+    first = hall.visit(2, "reader", lasts_s=5_000)
+    hall.settle()
+    first.lose()
+    hall.unlink("B3")
+    hall.link("B1", "B2")
+    hall.cut.add("B3")
+    hall.settle()
+    hall.wait(10.0)
+    hall.cut.update(("B1", "B2"))
+    for desk in hall.desks[:2]:
+        for peer in desk.network.links.channels:
+            desk.tell(facts.PeerLost(peer))
+        desk.ahead_s = 200.0
+        desk.restart()
+    hall.link("B1", "B2")
+    hall.cut.add("B3")
+    hall.settle()
+    reader = hall.visit(asked, "reader", lasts_s=5_000)
+    hall.settle()
+    hall.wait(10.0)
+    assert reader.inbox[0].reason_code == ConnAckReasonCode.SERVER_UNAVAILABLE
+    hall.wait(100.0)
+    reader = hall.visit(asked, "reader", lasts_s=5_000)
+    hall.settle()
+    hall.wait(10.0)
+    assert reader.inbox[0].reason_code == ConnAckReasonCode.SUCCESS

@@ -104,6 +104,15 @@ class Arrivals:
             self.finder.seek(client, epoch, previous, now)
         self.follow_finder(now)
 
+    def resumes(self, number: int) -> str | None:
+        """Return the client that wants to go on with its session here; None if it has none or begins anew."""
+        connection = self.core.state.connections.get(number)
+        if connection is None or connection.connect is None:
+            return None
+        packet: Any = decode(connection.connect)
+        has_session = packet.client_id in self.core.state.sessions and not packet.clean_start
+        return packet.client_id if has_session and self.clients.follows else None
+
     def _make_way(self, client: int, number: int, admission: Admission) -> bool:
         """Let a connection that waits for the same session make way; say whether this one may go on.
 

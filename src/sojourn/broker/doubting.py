@@ -54,6 +54,7 @@ class Doubts:
         """A life begins: no client waits any more, and no neighbour has been met."""
         self.began_s = now
         self.unmet = set(self._neighbours)
+        self.since_s = dict.fromkeys(self.since_s, now)
         self.held.clear()
 
     def met(self, neighbour: int) -> None:

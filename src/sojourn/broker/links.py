@@ -70,6 +70,14 @@ class Links:
         else:
             self.down_since.setdefault(peer, now)
 
+    def restarted(self, now: float) -> None:
+        """No link is in use, and none counts as out of use for the time in which this broker was not there.
+
+        It has not tried to reach anybody meanwhile; and its clock may have been set ahead.
+        """
+        self.down_since = dict.fromkeys(self.channels, now)
+        self.far_down = dict.fromkeys(self.far_down, now)
+
     def heard_of(self, reach: Reach, now: float) -> None:
         """Another broker says that one of its links is in use, or no longer."""
         if reach.up:

@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from mqtt5 import ConnAckReasonCode as ConnectCode
+
 from sojourn.broker import facts, session_facts
 from sojourn.broker.channel import Position
 from sojourn.broker.confirming import Answer
@@ -292,9 +294,14 @@ class LiveBroker:
             self._on_lost(facts.ClientLost(number), now)
 
     def _on_admitted(self, fact: facts.ClientAdmitted, now: float) -> None:
+        network = self.network
+        if network is not None and not self._is_replaying and network.is_deaf_about(fact.connection):
+            text = "Your session may be at another broker, which this one cannot hear at present; try again."
+            self.handle(facts.ClientRefused(fact.connection, int(ConnectCode.SERVER_UNAVAILABLE), text), now)
+            return
         self._note(fact, now)
-        if self.network is not None:
-            self.network.arrivals.admit(fact.connection, fact.admission(), now)
+        if network is not None:
+            network.arrivals.admit(fact.connection, fact.admission(), now)
         else:
             self.core.admit(fact.connection, fact.admission(), now)
 

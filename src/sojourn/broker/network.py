@@ -149,6 +149,14 @@ class Network:
         if news:
             self.links.flood(Retain(news), sender, now)
 
+    def is_deaf_about(self, connection: int) -> bool:
+        """Whether a client comes for a session here that another broker may have asked for meanwhile.
+
+        That is so while the store is full, and what neighbours say waits.
+        """
+        client_id = self.arrivals.resumes(connection) if self.core.state.refusing is not None else None
+        return client_id is not None and self.pressure.may_speak_of(client_id)
+
     def _ask_for_retained(self, now: float) -> None:
         """Ask for the retained values again that there was no room for, now and then, once there is."""
         if self.core.state.retained.lacks and now >= self.retained_look_s:
@@ -223,6 +231,7 @@ class Network:
 
     def restarted(self, life: str, now: float) -> None:
         """The broker was killed and is back from its journal: no connection is left."""
+        self.links.restarted(now)
         for channel in self.links.channels.values():
             channel.reborn(life)
         for number in list(self.core.state.connections):

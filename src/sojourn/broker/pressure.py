@@ -18,7 +18,8 @@ from collections import deque
 
 from sojourn.broker.channel import Position
 from sojourn.broker.links import Links
-from sojourn.broker.wire import Slow
+from sojourn.broker.wire import PART, Slow, kind_of
+from sojourn.mobility.finding_messages import FIND
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.message import Message
 
@@ -78,6 +79,21 @@ class Pressure:
     def has_frames(self) -> bool:
         """Whether there is a frame that need not wait any longer."""
         return any(self._is_open_for(peer) for peer in self.frames)
+
+    def may_speak_of(self, client_id: str) -> bool:
+        """Whether a frame that waits because the store is full may ask for the session of a client.
+
+        Frames are searched and not read: what is read changes the books of names, and is to be noted then.
+        """
+        if self._core.state.refusing is None:
+            return False
+        name = client_id.encode()
+        for peer, frames in self.frames.items():
+            if any(kind_of(body) in (FIND, PART) and name in body for _, body in frames):
+                return True
+            if sum(len(body) for _, body in frames) >= self._links.channels[peer].window_bytes:
+                return True  # the neighbour sends no more, and may have more to say
+        return False
 
     def forget(self, peer: str) -> None:
         """A connection broke: what it brought and was not taken in comes again."""
