@@ -9,7 +9,7 @@ from collections.abc import Callable
 import mqtt5
 import msgspec
 import pytest
-from mqtt5 import ConnectPacket, PublishPacket, QoS
+from mqtt5 import AuthPacket, ConnectPacket, PublishPacket, QoS
 
 from sojourn.broker import facts
 from sojourn.broker.channel import Position
@@ -271,15 +271,23 @@ def test_what_is_no_snapshot_is_refused() -> None:
 # Secrets ----------------------------------------------------------------------------------------------------
 
 HELLO = ConnectPacket("client", username="somebody", password=SECRET, session_expiry_interval=100).write()
+PROOF = AuthPacket(authentication_method="any", authentication_data=SECRET).write()
 KNOCKS = {
     "whole": [HELLO],
     "in pieces": [HELLO[:3], HELLO[3:-2], HELLO[-2:]],
     "twice": [HELLO, HELLO],
+    "twice, with a question between": [HELLO + b"\xc0\x00" + HELLO],
     "cut short": [HELLO[:-1]],
     "malformed": [HELLO.replace(b"somebody", b"\xff" * 8)],
     "an older version": [HELLO.replace(b"MQTT\x05", b"MQTT\x04")],
     "a later version": [HELLO.replace(b"MQTT\x05", b"MQTT\x06")],
     "by a method": [ConnectPacket("client", authentication_method="any", authentication_data=SECRET).write()],
+    "proved again": [HELLO, PROOF],
+    "proved again in pieces": [HELLO, PROOF[:-1], PROOF[-1:]],
+    "proved again with the CONNECT": [HELLO + PROOF],
+    "proved again, malformed": [HELLO, b"\xf1" + PROOF[1:]],
+    "proved first": [PROOF],
+    "proved again, of an older version": [HELLO.replace(b"MQTT\x05", b"MQTT\x04"), PROOF],
 }
 
 
@@ -312,6 +320,7 @@ def test_no_password_is_ever_stored(name: str, config: Config) -> None:
         again.replay(facts.read_entry(one))
     assert again.core.state.sessions.keys() == broker.core.state.sessions.keys()
     assert again.core.state.connections[1].state == broker.core.state.connections[1].state
+    assert again.core.state.counters.refused == broker.core.state.counters.refused
     if name in ("whole", "in pieces", "twice"):
         assert heard == [SECRET]
 

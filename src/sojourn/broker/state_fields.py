@@ -17,7 +17,7 @@ import msgspec
 from sojourn.interest import TopicPattern
 from sojourn.interest.topics import Prefix
 from sojourn.mqtt.message import PLAIN, Properties
-from sojourn.mqtt.packets import CONNECT
+from sojourn.mqtt.packets import secret_start
 
 
 class Writer(Protocol):
@@ -362,11 +362,15 @@ class Struct:
 
 
 class Pieces:
-    """What came of a packet that is not whole; of a CONNECT nothing, since a password may be in it."""
+    """What came and was not read yet; of a CONNECT or AUTH nothing, since a password may be in it."""
 
     def pack(self, value: list[bytes], _writer: Writer, /) -> Any:
-        """Return the pieces."""
-        return [] if value and value[0][:1] and value[0][0] >> 4 == CONNECT else value
+        """Return the pieces, up to where a secret may begin."""
+        data = b"".join(value)
+        end = secret_start(data)
+        if end == len(data):
+            return value
+        return [data[:end]] if end else []
 
     def unpack(self, plain: Any, _reader: Reader, /) -> Any:
         """Return the pieces."""

@@ -41,9 +41,9 @@ from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.mqtt3 import Came, packets_of, without_password
 from sojourn.mqtt.packets import (
-    CONNECT,
     PUBACK,
     PUBLISH,
+    SECRETIVE,
     SUBSCRIBE,
     UNSUBSCRIBE,
     PacketError,
@@ -368,7 +368,7 @@ class Core:
             if kept is not None and (first not in FORGETTABLE or (routes and first == PLAIN_PUBLISH)):
                 if first == PLAIN_PUBLISH:
                     self._unsure.append(len(kept))
-                packet = data[at:stop] if kind != CONNECT else without_password(data[at:stop])
+                packet = data[at:stop] if kind not in SECRETIVE else without_password(data[at:stop])
                 kept.append((self.state.sequence, packet))
             if session is None:
                 self.dispatch.first(connection, data[at:stop], now)

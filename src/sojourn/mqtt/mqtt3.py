@@ -98,7 +98,7 @@ def connect_of(frame: bytes, expiry_s: int) -> bytes:
 
 
 def without_password(frame: bytes) -> bytes:
-    """Return a CONNECT of any version with which everything goes as with this one, but without a secret."""
+    """Return a CONNECT of any version, or AUTH, with which all goes as with this one, without a secret."""
     if not is_connect(frame):
         return packets.without_password(frame)
     try:

@@ -20,6 +20,8 @@ PACKET_ID: Final = tuple(bytes((number >> 8, number & 255)) for number in range(
 
 CONNECT, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = 1, 3, 4, 5, 6, 7
 SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH = 8, 10, 12, 14, 15
+SECRETIVE: Final = (CONNECT, AUTH)
+"""Packets that may hold a password or the like, which no store is to hold."""
 
 BRIDGES_TOPIC: Final = "$SYS/broker/connection/"
 """Below it, brokers of other makes that bridge to this one say whether they are connected."""
@@ -27,6 +29,7 @@ BRIDGES_TOPIC: Final = "$SYS/broker/connection/"
 _BEGINNING = b"\x10\x07\x00\x04MQTT"
 """Of a CONNECT that ends with its version, and is therefore refused."""
 _OLD, MALFORMED_CONNECT, _LATER = _BEGINNING + b"\x03", _BEGINNING + b"\x05", _BEGINNING + b"\x06"
+_AUTH, _MALFORMED_AUTH = b"\xf0\x02\x18\x00", b"\xf1\x00"
 
 REFUSED_3_1_1: Final = b"\x20\x02\x00\x01"
 """CONNACK as MQTT 3 writes it: unacceptable protocol version."""
@@ -105,7 +108,9 @@ def decode(frame: bytes) -> mqtt5.Packet:
 
 
 def without_password(frame: bytes) -> bytes:
-    """Return a CONNECT with which everything goes as with this one, but that holds no secret."""
+    """Return a CONNECT or AUTH with which everything goes as with this one, but that holds no secret."""
+    if frame[0] >> 4 == AUTH:
+        return _auth_without_secret(frame)
     try:
         packet = decode(frame)
     except VersionError as error:
@@ -131,6 +136,33 @@ def without_password(frame: bytes) -> bytes:
         max_packet_size=packet.max_packet_size,
         user_properties=packet.user_properties,
     ).write()
+
+
+def secret_start(data: bytes) -> int:
+    """Return where the first packet of a stream begins that may hold a secret; its length if there is none.
+
+    What follows such a packet does not matter: after the first of a connection it is refused.
+    """
+    at, end = 0, len(data)
+    while at < end and data[at] >> 4 not in SECRETIVE:
+        try:
+            size = remaining_length(data, at, end)
+        except PacketError:
+            return at  # it is refused too
+        if size is None:
+            return end
+        length, body = size
+        at = body + length
+    return min(at, end)
+
+
+def _auth_without_secret(frame: bytes) -> bytes:
+    """Return an AUTH that is refused for the same reason."""
+    try:
+        decode(frame)
+    except PacketError as error:
+        return _MALFORMED_AUTH if error.reason == Reason.MALFORMED_PACKET else _AUTH
+    return _AUTH
 
 
 def _check_message(packet: mqtt5.Packet) -> None:
