@@ -11,12 +11,7 @@ from words import attribute_words, prose, table
 
 from sojourn.live.config import Config, GuestConfig, UserConfig
 
-UNITS = {"_per_s_max": "per second", "_s": "seconds", "_bytes": "bytes", "_bytes_max": "bytes"}
-TOP = {
-    "brokers": "One table for each broker.",
-    "links": "Between which brokers there is a connection: pairs of names. Loops are fine.",
-    "users": "One table for each user.",
-}
+LINKS = "Between which brokers there is a connection: pairs of names. Loops are fine."
 HEAD = """# Configuration
 
 One TOML file describes a network, and every broker of it reads the same one: `sojourn serve FILE --broker
@@ -30,9 +25,7 @@ This page is made from the classes that read the file.
 
 def page() -> str:
     """The page."""
-    parts = [HEAD, "## Top of the file\n", table(("key", "what it is"), [
-        (f"`{name}`", about) for name, about in TOP.items() if name == "links"
-    ])]  # fmt: skip
+    parts = [HEAD, "## Top of the file\n", table(("key", "what it is"), [("`links`", LINKS)])]
     for place, kind in tables(Config):
         parts.append(f"## `{place}`\n")
         parts.append(prose(kind.__doc__ or ""))
