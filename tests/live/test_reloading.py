@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -16,7 +18,7 @@ from typer.testing import CliRunner
 
 from sojourn.cli.main import app
 from sojourn.live.brokers.admission import hash_password
-from sojourn.live.brokers.control import ControlError, ask, socket_path
+from sojourn.live.brokers.control import Control, ControlError, ask, socket_path
 from tests.live.raw_client import BrokerProcess, Raw, running_broker
 from tests.live.test_security import Authority
 
@@ -164,6 +166,29 @@ def test_kicks_and_bans_from_the_command_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["kick", "phone", str(path)])
     assert isinstance(done.exception, ControlError)
     assert "does not run here" in str(done.exception)
+
+
+@pytest.mark.parametrize("line", [b"[" * 60_000, b"dance", b"\xff", b"[]", b"1"])
+def test_an_operator_who_asks_for_nonsense_is_told_so(
+    line: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In one sentence, and nothing is logged."""
+
+    async def scenario() -> dict[str, str]:
+        control = Control(tmp_path, "B1", {})
+        await control.start()
+        try:
+            reader, writer = await asyncio.open_unix_connection(control.path)
+            writer.write(line + b"\n")
+            answer: dict[str, str] = json.loads(await reader.readline())
+            writer.close()
+            return answer
+        finally:
+            await control.stop()
+
+    answer = asyncio.run(scenario())
+    assert set(answer) == {"refused"}
+    assert not caplog.records
 
 
 def test_certificates_are_renewed_without_a_restart(tmp_path: Path) -> None:

@@ -107,7 +107,11 @@ class Control:
             return {"refused": "Too many ask at once."}
         if not _is_own(writer.get_extra_info("socket")):
             return {"refused": "Only the user that runs the broker may ask."}
-        asked = json.loads(await reader.readuntil(b"\n"))
+        line = await reader.readuntil(b"\n")
+        try:
+            asked = json.loads(line)
+        except (ValueError, RecursionError):  # no JSON, or brackets in brackets without an end
+            return {"refused": 'What is asked is one line of JSON, such as {"command": "kick"}.'}
         handler = self._handlers.get(str(asked.get("command"))) if isinstance(asked, dict) else None
         if handler is None:
             return {"refused": f"There are the commands {', '.join(self._handlers)}."}
