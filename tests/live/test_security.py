@@ -191,6 +191,14 @@ def test_tokens_say_who_their_bearer_is_and_what_it_may_do(tmp_path: Path) -> No
     limited = token(publish=["closed/+"])
     assert "You may not publish" in run(outcome(config, username="ann", password=limited))
     assert "password is wrong" in run(outcome(config, username="eve", password=token()))
+    for name in (None, ""):
+        assert "names nobody" in run(outcome(config, username=name, password=token(sub="")))
+
+
+def test_nobody_is_a_user_without_a_name() -> None:
+    """Sessions of clients that prove no name would be that user's too."""
+    with pytest.raises(ConfigError, match="empty name"):
+        single('[[users]]\nname = ""\n')
 
 
 def test_what_others_can_reach_is_not_open_by_default(tmp_path: Path) -> None:

@@ -365,6 +365,8 @@ def check_config(config: Config) -> None:
     users = [user.name for user in config.users]
     if len(set(users)) < len(users):
         raise ConfigError("Two users have the same name; each needs its own.")
+    if "" in users:
+        raise ConfigError("A user has an empty name, which is that of clients without one; give it another.")
 
 
 def _check_addresses(config: Config, broker: BrokerConfig) -> None:

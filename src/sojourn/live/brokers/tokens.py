@@ -13,6 +13,8 @@ from sojourn.live.brokers.admission import Refusal, permissions_of, wrong
 from sojourn.live.config import ConfigError, JwtConfig, UserConfig
 from sojourn.mqtt.admission import Admission
 
+BAD = mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD
+
 
 class Tokens:
     """Checks passwords that are tokens."""
@@ -42,6 +44,8 @@ class Tokens:
                 options={"require": ["exp", "sub"]},
             )
             user = msgspec.convert(claims, TokenUser)
+            if not user.sub:
+                return Refusal(BAD, "The token is not accepted: its claim sub is empty, so it names nobody.")
             if name is not None and name != user.sub:
                 return wrong()
             return Admission(
@@ -60,9 +64,7 @@ class Tokens:
                 until_s=float(claims["exp"]),
             )
         except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError) as error:
-            return Refusal(
-                mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD, f"The token is not accepted: {error}."
-            )
+            return Refusal(BAD, f"The token is not accepted: {error}.")
 
 
 class TokenUser(msgspec.Struct, frozen=True, kw_only=True):
