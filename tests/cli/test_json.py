@@ -13,12 +13,7 @@ from sojourn.cli.commands import COMMANDS, load
 from sojourn.cli.main import main
 
 NO_REPORTS = {
-    "ban": "tells a broker something",
-    "bans": "prints one ban a line",
     "check replay": "tells of each store in sentences",
-    "kick": "tells a broker something",
-    "reload": "tells a broker something",
-    "unban": "tells a broker something",
     "init": "writes a configuration",
     "password": "prints what belongs into a configuration",
     "pub": "publishes",

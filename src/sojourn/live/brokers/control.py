@@ -4,7 +4,8 @@
     await control.start()
     answer = ask(folder, "B1", {"command": "kick", "whom": "phone"})
 
-One line of JSON asks and one answers: `{"said": "…"}`, or `{"refused": "…"}`. The folder is 0700 and the file
+One line of JSON asks and one answers: `{"said": "…", "found": {…}}`, the same for people and for programs, or
+`{"refused": "…"}`. The folder is 0700 and the file
 0600; where the system tells who is at the other end, anybody but the broker's own user and root is refused.
 """
 
@@ -19,11 +20,14 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sojourn.errors import SojournError
 
 LINE_BYTES_MAX = 65_536
+"""Of what is asked."""
+ANSWER_BYTES_MAX = 256 * 1024 * 1024
+"""Of an answer: as many bans as a broker remembers, each as long as it may be, fit."""
 ASK_S = 30.0
 REQUESTS_MAX = 8
 PATH_BYTES_MAX = 100
@@ -31,7 +35,17 @@ PATH_BYTES_MAX = 100
 
 _log = logging.getLogger("sojourn.control")
 
-Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
+
+class Answer(NamedTuple):
+    """What a broker says of something that it was asked."""
+
+    said: str
+    """For people; a line each, perhaps none."""
+    found: dict[str, Any]
+    """The same for programs."""
+
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 """Does what is asked, and says what was done; a `SojournError` is a refusal."""
 
 
@@ -102,7 +116,7 @@ class Control:
             self._asking -= 1
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, str]:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, Any]:
         if self._asking > REQUESTS_MAX:
             return {"refused": "Too many ask at once."}
         if not _is_own(writer.get_extra_info("socket")):
@@ -116,7 +130,7 @@ class Control:
         if handler is None:
             return {"refused": f"There are the commands {', '.join(self._handlers)}."}
         try:
-            return {"said": await handler(asked)}
+            return (await handler(asked))._asdict()
         except SojournError as error:
             return {"refused": str(error)}
 
@@ -130,7 +144,7 @@ def _is_own(sock: socket.socket | None) -> bool:
     return user in (0, os.geteuid())
 
 
-def ask(folder: str | Path, broker: str, what: Mapping[str, Any]) -> str:
+def ask(folder: str | Path, broker: str, what: Mapping[str, Any]) -> Answer:
     """Ask a running broker for something; return what it says."""
     path = socket_path(folder, broker)
     try:
@@ -139,7 +153,7 @@ def ask(folder: str | Path, broker: str, what: Mapping[str, Any]) -> str:
             sock.connect(short)
             sock.sendall(json.dumps(what).encode() + b"\n")
             with sock.makefile("rb") as lines:
-                answer = json.loads(lines.readline(LINE_BYTES_MAX))
+                answer = json.loads(lines.readline(ANSWER_BYTES_MAX))
     except (FileNotFoundError, ConnectionRefusedError):
         absent = ControlError(f"{broker} does not run here: {path} does not answer.")
         absent.is_absent = True
@@ -148,4 +162,4 @@ def ask(folder: str | Path, broker: str, what: Mapping[str, Any]) -> str:
         raise ControlError(f"{broker} cannot be spoken to by {path}: {error}.") from None
     if "said" not in answer:
         raise ControlError(f"{broker} refuses: {answer.get('refused')}")
-    return str(answer["said"])
+    return Answer(str(answer["said"]), {"broker": broker, **answer.get("found", {})})

@@ -9,9 +9,9 @@ from typing import Any
 from sojourn.broker import facts
 from sojourn.broker.ruling import BAN, KICK, UNBAN
 from sojourn.errors import SojournError
-from sojourn.live.brokers.control import ControlError, Handler
+from sojourn.live.brokers.control import Answer, ControlError, Handler
 from sojourn.live.brokers.node import Node
-from sojourn.mqtt.bans import SCOPES, WHOM_MAX, network_of
+from sojourn.mqtt.bans import BANS_MAX, SCOPES, WHOM_MAX, network_of
 
 _log = logging.getLogger("sojourn.operators")
 
@@ -19,34 +19,60 @@ _log = logging.getLogger("sojourn.operators")
 def handlers_of(node: Node, reload: Callable[[], Awaitable[str]]) -> dict[str, Handler]:
     """Return what a broker does by command."""
 
-    async def on_reload(_asked: Mapping[str, Any]) -> str:
-        return await reload()
+    async def on_reload(_asked: Mapping[str, Any]) -> Answer:
+        said = await reload()
+        return Answer(said, {"said": said})
 
-    async def on_order(asked: Mapping[str, Any]) -> str:
+    async def on_order(asked: Mapping[str, Any]) -> Answer:
         return order(node, str(asked["command"]), asked)
 
-    async def on_bans(_asked: Mapping[str, Any]) -> str:
-        return "\n".join(f"{one.scope}:{one.whom}" for one in node.core.state.bans if one.banned)
+    async def on_bans(_asked: Mapping[str, Any]) -> Answer:
+        banned = [one for one in node.core.state.bans if one.banned]
+        said = "\n".join(f"{one.scope}:{one.whom}" for one in banned)
+        return Answer(said, {"bans": [{"scope": one.scope, "whom": one.whom} for one in banned]})
 
     return {"reload": on_reload, KICK: on_order, BAN: on_order, UNBAN: on_order, "bans": on_bans}
 
 
-def order(node: Node, verb: str, asked: Mapping[str, Any]) -> str:
-    """Kick or ban, or end a ban; say what was done."""
+def order(node: Node, verb: str, asked: Mapping[str, Any]) -> Answer:
+    """Kick or ban, or end a ban; say what was done here, and whether others were told.
+
+    A broker without neighbours knows that there is nobody to kick, or no ban to end, and refuses. One that
+    has some does not know: the client may be at another broker, or a ban may not have come here yet.
+    """
     scope, whom = str(asked.get("scope", "client")), str(asked.get("whom", ""))
     if scope not in SCOPES or not 0 < len(whom) <= WHOM_MAX:
         raise ControlError(f"A {verb} names a client, a user or an address of up to {WHOM_MAX} characters.")
     if scope == "address" and network_of(whom) is None:
         raise ControlError(f"{whom!r} is neither an address nor a network such as 10.0.0.0/8.")
+    is_alone, name = node.links is None, node.place.name
+    was_banned = _is_banned(node, scope, whom)
+    if verb == UNBAN and not was_banned and is_alone:
+        raise ControlError(f"{scope}:{whom} is not banned; `sojourn bans` prints who is.")
     before = {one for one in node.connections if _is_in(node, one)}
     node.tell(facts.OrderGiven(verb, scope, whom))
     node.flush()
     gone = sum(not _is_in(node, one) for one in before)
-    _log.warning("%s of %s %s: %d connections ended", verb, scope, whom, gone)
-    said = f"{verb} {scope}:{whom}: {gone} connection{'s'[: gone != 1]} ended at {node.place.name}"
-    if verb == BAN and node.keeper is None and node.links is None:
+    _log.warning("%s of %s %s: %d connections ended here", verb, scope, whom, gone)
+    if verb == BAN and not _is_banned(node, scope, whom):
+        raise ControlError(f"{BANS_MAX:,} are banned already, and no more can be; end some bans first.")
+    if verb == KICK and not gone and is_alone:
+        raise ControlError(
+            f"{scope}:{whom} is not connected, and {name} has no neighbours where it could be."
+        )
+    if verb == UNBAN:
+        did = f"{name} lets it in again" if was_banned else f"{name} knew of no such ban"
+    else:
+        did = f"{gone} connection{'s'[: gone != 1]} ended at {name}"
+    said = f"{verb} {scope}:{whom}: {did}" + ("" if is_alone else "; all brokers of the network are told")
+    if verb == BAN and node.keeper is None and is_alone:
         said += "; it has no store, so the ban ends with its process"
-    return said
+    found = {"did": verb, "scope": scope, "whom": whom, "others_told": not is_alone}
+    return Answer(said, found | ({"was_banned": was_banned} if verb == UNBAN else {"ended_here": gone}))
+
+
+def _is_banned(node: Node, scope: str, whom: str) -> bool:
+    return any(one.banned and (one.scope, one.whom) == (scope, whom) for one in node.core.state.bans)
 
 
 def _is_in(node: Node, number: int) -> bool:
