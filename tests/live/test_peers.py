@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 
@@ -184,3 +185,64 @@ def test_strangers_are_sent_away_and_neighbours_served() -> None:
         await two.links.stop()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_links_stop_although_a_caller_was_woken_just_now(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker told to stop in the moment in which a neighbour's coming ends a pause makes no more calls."""
+
+    async def run() -> None:
+        links = PeerLinks("B1", ("B2",), lambda _fact: None, PROOF, calls={"B2": PeerAddress("127.0.0.1", 9)})
+        calls = 0
+
+        async def call(_peer: str, _configured: PeerAddress) -> bool:
+            nonlocal calls
+            calls += 1
+            await asyncio.sleep(0)
+            return True
+
+        monkeypatch.setattr(links, "_call", call)
+        monkeypatch.setattr("sojourn.live.links.peers.FIRST_PAUSE_S", 3_600.0)
+        await links.start(None)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        links._wakes["B2"].set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        stopping = asyncio.ensure_future(links.stop())
+        await asyncio.sleep(0)
+        before = calls
+        await asyncio.wait([stopping], timeout=20)
+        assert all(caller.cancelled() for caller in links._callers)
+        assert calls == before
+        await stopping
+
+    asyncio.run(run())
+
+
+def test_links_stop_although_a_call_does_not_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A call that ignores that it is to end holds a broker's stop for a while only, and that is said."""
+
+    async def run() -> None:
+        links = PeerLinks("B1", ("B2",), lambda _fact: None, PROOF, calls={"B2": PeerAddress("127.0.0.1", 9)})
+        release = asyncio.Event()
+
+        async def call(_peer: str, _configured: PeerAddress) -> bool:
+            while not release.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await release.wait()
+            raise asyncio.CancelledError
+
+        monkeypatch.setattr(links, "_call", call)
+        monkeypatch.setattr("sojourn.live.links.peers.STOP_S", 0.05)
+        await links.start(None)
+        await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            await links.stop()
+        release.set()
+        await asyncio.wait(links._callers, timeout=20)
+        assert "1 of its calls to neighbours do not end" in caplog.text
+
+    asyncio.run(run())

@@ -433,7 +433,8 @@ class Node:
         if self.connections:
             self._emptied = asyncio.Event()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._emptied.wait(), LINGER_S)
+                async with asyncio.timeout(LINGER_S):
+                    await self._emptied.wait()
         for client in list(self.connections.values()):
             client.abort()
         self.flush()

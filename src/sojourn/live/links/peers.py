@@ -40,6 +40,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.5
 STEADY_S = 1.0
 """A connection that lasted so long was a good one: the next call follows soon."""
 CALL_S = 5.0
+STOP_S = 5.0
+"""How long calls may take to end when the broker stops; its store is closed whether they do or not."""
 GREETING_S = 5.0
 """How long a caller may take to say who it is."""
 STRANGERS_MAX = 64
@@ -149,7 +151,12 @@ class PeerLinks:
             self._listener.close()
         for connection in [*self.connections.values(), *self._strangers]:
             connection.finish()
-        await asyncio.gather(*self._callers, return_exceptions=True)
+        if self._callers:
+            _, left = await asyncio.wait(self._callers, timeout=STOP_S)
+            if left:
+                _log.warning(
+                    "%s stops although %d of its calls to neighbours do not end", self.broker, len(left)
+                )
 
     def abort(self) -> None:
         """End all connections at once, and make no more."""
@@ -196,8 +203,10 @@ class PeerLinks:
                 # It is there again; with one that has forgotten everything the next connection is the first.
                 pause_s = FIRST_PAUSE_S
             was_there = is_there
+            # Not `asyncio.wait_for`: cancelled when its event is set already, that of Python 3.11 goes on.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(wake.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await wake.wait()
             pause_s = FIRST_PAUSE_S if wake.is_set() else min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _call(self, peer: str, configured: Address) -> bool:
