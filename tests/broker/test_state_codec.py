@@ -19,6 +19,7 @@ from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state, load_state, rows_of
 from sojourn.broker.state_fields import Numbers
 from sojourn.broker.state_kinds import StateError
+from sojourn.broker.state_network import TABLE
 from sojourn.interest import Filter, TopicPattern
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.limits import Limits
@@ -195,6 +196,14 @@ def test_what_is_shared_stays_shared() -> None:
     queued = [one for session in core.state.sessions.values() for one in session.queue]
     assert len(queued) == 5
     assert len({id(one.message) for one in queued}) == 1
+
+
+def test_equal_filters_are_one_row_whether_or_not_they_are_one_object() -> None:
+    """Which of them are shared depends on how a broker came by them, and is nothing to remember."""
+    writer = state_codec._Writer(TABLE)
+    one, same, other = (Filter.parse(text) for text in ("x > 4", "x > 4", "x > 5"))
+    assert one is not same
+    assert [writer.ref(each) for each in (one, same, other, same, one)] == [0, 0, 1, 0, 0]
 
 
 def test_a_topic_of_a_thousand_levels_is_no_depth_of_calls() -> None:

@@ -34,7 +34,7 @@ import msgspec
 
 from sojourn.broker import state_sessions
 from sojourn.broker.records import LATER
-from sojourn.broker.state_kinds import Part, StateError, Table, Value
+from sojourn.broker.state_kinds import Part, StateError, Table, Text, Value
 from sojourn.errors import SojournError
 from sojourn.mqtt.core import Core
 
@@ -167,6 +167,9 @@ class _Writer:
         self._table = table
         self._things: list[Any] = []
         self._places: dict[int, int] = {}
+        self._texts: dict[tuple[type, str], int] = {}
+        """By class and text: where the first of several equal filters is; which of them are one object is
+        nobody's memory."""
 
     def ref(self, thing: Any, /) -> int | None:
         """Return an object's place in the list of rows."""
@@ -174,8 +177,12 @@ class _Writer:
             return None
         place = self._places.get(id(thing))
         if place is None:
-            place = self._places[id(thing)] = len(self._things)
-            self._things.append(thing)
+            place = len(self._things)
+            if isinstance(self._table.kinds.get(type(thing)), Text):
+                place = self._texts.setdefault((type(thing), str(thing)), place)
+            self._places[id(thing)] = place
+            if place == len(self._things):
+                self._things.append(thing)
         return place
 
     def document(self, content: dict[str, Any]) -> bytes:
