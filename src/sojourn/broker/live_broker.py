@@ -32,11 +32,12 @@ from sojourn.broker.effects import Turn
 from sojourn.broker.meetings import Meetings
 from sojourn.broker.network import Network
 from sojourn.broker.quenching import Quencher
+from sojourn.broker.reviving import remembered
 from sojourn.broker.ruling import rule
 from sojourn.broker.settings import Settings
 from sojourn.broker.slices import FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
-from sojourn.broker.state_codec import dump_state, load_state
+from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.broker.wire import Carried, WireError
 from sojourn.errors import SojournError
@@ -46,6 +47,7 @@ from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.gate import UNSLICED_MAX
 from sojourn.mqtt.input import next_slice
+from sojourn.mqtt.session import Session
 
 
 class LiveBroker:
@@ -178,26 +180,20 @@ class LiveBroker:
 
     @classmethod
     def revived(
-        cls, settings: Settings, life: str, now: float, snapshot: bytes | None, entries: Iterable[bytes]
+        cls,
+        settings: Settings,
+        life: str,
+        now: float,
+        snapshot: bytes | None,
+        entries: Iterable[bytes],
+        rights: Callable[[Iterable[Session]], Iterable[facts.RightsChanged]] = lambda _: (),
     ) -> LiveBroker:
-        """Return the broker that a store leaves, begun a new life with these settings."""
-        broker: LiveBroker | None = None
-        if snapshot is not None:
-            found = Snapshot.read(snapshot)
-            broker = cls(found.settings, life, remembers=True)
-            load_state(found.state, broker.core, broker.network)
-            broker.now_s = found.now
-        for data in entries:
-            entry = facts.read_entry(data)
-            if broker is None:
-                first = entry.fact
-                assert isinstance(first, facts.Started), "a journal begins with the start of its broker"
-                broker = cls(first.settings, first.life, remembers=True)
-            broker.replay(entry)
-        if broker is None:
-            broker = cls(settings, life, remembers=True)
-        # Time does not go back over a restart, whatever the clock says.
-        broker.handle(facts.Started(life, settings), max(now, broker.now_s))
+        """Return the broker that a store leaves, begun a new life with these settings and `rights`."""
+        broker = remembered(cls, settings, life, snapshot, entries)
+        now = max(now, broker.now_s)  # time does not go back over a restart, whatever the clock says
+        for fact in list(rights(broker.core.state.sessions.values())):
+            broker.handle(fact, now)  # first, since wills of clients that are gone are published next
+        broker.handle(facts.Started(life, settings), now)
         return broker
 
     def replay(self, entry: facts.Entry) -> None:

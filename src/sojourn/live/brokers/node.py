@@ -18,6 +18,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mqtt5 import ConnAckReasonCode
@@ -33,6 +34,7 @@ from sojourn.live.audit import AuditLog
 from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal, Welcome
 from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.login_desk import LoginDesk
+from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_for
@@ -98,7 +100,12 @@ class Node:
         self.keeper: Keeper | None = None
         if self.place.store is not None:
             self.keeper, self.broker = Keeper.open(
-                self.place.store, settings, life, self.now(), power_safe=self.place.power_safe
+                self.place.store,
+                settings,
+                life,
+                self.now(),
+                power_safe=self.place.power_safe,
+                rights=partial(rights_today, config),
             )
             self._epoch_s += max(0.0, self.broker.now_s - self.now())
         else:

@@ -10,6 +10,7 @@ its store.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
@@ -17,6 +18,10 @@ from sojourn.broker.records import LATER
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.store.journal import Journal, JournalError
+from sojourn.mqtt.session import Session
+
+Rights = Callable[[Iterable[Session]], Iterable[facts.RightsChanged]]
+"""Says which owners of sessions may do something else than they could in the broker's last life."""
 
 ROOM_CHECK_S = 2.0
 PRESENCE_S = 1.0
@@ -55,12 +60,19 @@ class Keeper:
 
     @classmethod
     def open(
-        cls, path: str, settings: Settings, life: str, now: float, *, power_safe: bool = False
+        cls,
+        path: str,
+        settings: Settings,
+        life: str,
+        now: float,
+        *,
+        power_safe: bool = False,
+        rights: Rights = lambda _: (),
     ) -> tuple[Keeper, LiveBroker]:
-        """Open a store, or begin one; return its keeper and the broker that it leaves."""
+        """Open a store, or begin one; return its keeper and the broker that it leaves, with these rights."""
         journal = Journal.open(path, broker=settings.name, power_safe=power_safe)
         try:
-            broker = _revived(journal, settings, life, now)
+            broker = _revived(journal, settings, life, now, rights)
         except JournalError:
             journal.close()
             raise
@@ -166,16 +178,16 @@ class Keeper:
         self.journal.close()
 
 
-def _revived(journal: Journal, settings: Settings, life: str, now: float) -> LiveBroker:
+def _revived(journal: Journal, settings: Settings, life: str, now: float, rights: Rights) -> LiveBroker:
     """Return the broker that a journal leaves; from the snapshot before if the last one makes no broker."""
     snapshot, entries = journal.replay()
     try:
-        return LiveBroker.revived(settings, life, now, snapshot, entries)
+        return LiveBroker.revived(settings, life, now, snapshot, entries, rights)
     except StateError as error:
         if LATER in str(error) or not journal.fall_back():
             raise
     snapshot, entries = journal.replay()
-    return LiveBroker.revived(settings, life, now, snapshot, entries)
+    return LiveBroker.revived(settings, life, now, snapshot, entries, rights)
 
 
 def _said(error: Exception) -> str:
