@@ -52,6 +52,31 @@ def test_without_spark_the_audit_says_what_to_install() -> None:
     assert done.stdout == "sojourn.audit needs Spark: pip install 'sojourn[spark]'\n", done.stderr
 
 
+INDEX = """
+import sys
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("numpy", "numba"):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Refusing())
+from sojourn import MissingExtraError
+from sojourn.interest.matcher import new_index
+assert new_index() is None, "brokers do without"
+try:
+    from sojourn.interest.index import FilterIndex
+except MissingExtraError as error:
+    print(error)
+"""
+
+
+def test_without_numpy_the_index_says_what_to_install() -> None:
+    """As the first example of the README asks for it."""
+    done = subprocess.run(
+        [sys.executable, "-c", INDEX], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "sojourn.interest.index needs NumPy: pip install 'sojourn[index]'\n", done.stderr
+
+
 @pytest.mark.parametrize("kind", [Client, ReplicaClient])
 @pytest.mark.parametrize("method", ["__init__", "subscribe", "publish"])
 def test_every_option_has_a_name_and_a_type(kind: type, method: str) -> None:

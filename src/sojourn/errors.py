@@ -24,8 +24,11 @@ class SojournError(Exception):
     """Something a user can mend; its text is one sentence that says how."""
 
 
-class MissingExtraError(SojournError):
-    """A library is missing that a part of Sojourn needs, and that `pip install sojourn` does not bring."""
+class MissingExtraError(SojournError, ModuleNotFoundError):
+    """A library is missing that a part of Sojourn needs, and that `pip install sojourn` does not bring.
+
+    It is a `ModuleNotFoundError` too, with the name of the module, for who does without where it is missing.
+    """
 
 
 def missing_extra(error: ModuleNotFoundError, who: str, extra: str | None = None) -> Exception:
@@ -37,4 +40,5 @@ def missing_extra(error: ModuleNotFoundError, who: str, extra: str | None = None
     if name not in LIBRARIES:
         return error
     library, brought_by = LIBRARIES[name]
-    return MissingExtraError(f"{who} needs {library}: pip install 'sojourn[{extra or brought_by}]'")
+    sentence = f"{who} needs {library}: pip install 'sojourn[{extra or brought_by}]'"
+    return MissingExtraError(sentence, name=error.name)

@@ -202,6 +202,32 @@ def test_a_missing_library_is_one_sentence(name: str, tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("name", [name for name, one in COMMANDS.items() if one.extra])
+def test_help_is_shown_without_the_libraries_too(name: str, tmp_path: Path) -> None:
+    """What the command is for, and what it needs if its options cannot be known without."""
+    done = run(tmp_path, name, "--help", refused=" ".join(HEAVY))
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = " ".join(re.sub(r"[│╭╰─╮╯]", " ", done.stdout).split())
+    assert COMMANDS[name].summary in shown
+    assert f"pip install 'sojourn[{COMMANDS[name].extra}]'" in shown or "--json" in shown
+
+
+def test_the_broker_is_for_both_versions_of_mqtt(tmp_path: Path) -> None:
+    """As its help says."""
+    assert "of version 3.1.1 or 5" in " ".join(run(tmp_path, "serve", "--help").stdout.split())
+
+
+@pytest.mark.parametrize("given", ["", "\n", "\r\n"])
+def test_nothing_is_no_password(given: str, tmp_path: Path) -> None:
+    """Its hash would let in who knows none."""
+    done = subprocess.run(
+        command("password"), env=surroundings(tmp_path), input=given, capture_output=True, text=True,
+        timeout=ENDS_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "sojourn: There is no password: the first line of the input is empty.\n"
+
+
 def test_the_audit_says_that_it_needs_spark(tmp_path: Path) -> None:
     """Whatever of it is imported first."""
     done = run(tmp_path, "audit", "x", refused="pyspark py4j")

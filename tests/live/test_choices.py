@@ -27,6 +27,16 @@ SCHEMES = "mobility.subscribers may be proactive, reactive, durable"
             BROKER + 'certificates = "maybe"\n',
             "brokers[0].certificates may be ignored, optional, required, not 'maybe'.",
         ),
+        (
+            BROKER + "[routing]\ncoverin = true\n",
+            "routing has no key 'coverin' (perhaps 'covering' was meant).",
+        ),
+        (
+            BROKER + 'lissten = "127.0.0.1:0"\n',
+            "brokers[0] has no key 'lissten' (perhaps 'listen' was meant).",
+        ),
+        ("[limts]\n", "the top level has no key 'limts' (perhaps 'limits' was meant)."),
+        (BROKER + "[trace]\nzzz = 1\n", "trace has no key 'zzz', only folder, run, sample."),
     ],
 )
 def test_the_choices_are_told(text: str, sentence: str) -> None:

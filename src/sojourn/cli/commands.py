@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from sojourn.errors import missing_extra
+from sojourn.errors import MissingExtraError, missing_extra
 
 
 class Command(NamedTuple):
@@ -45,7 +45,8 @@ COMMANDS = {
         "another.",
     ),
     "serve": Command(
-        "sojourn.cli.serve:serve", "Run a broker that any MQTT 5 client can use, until it is interrupted."
+        "sojourn.cli.serve:serve",
+        "Run a broker that any MQTT client can use, of version 3.1.1 or 5, until it is interrupted.",
     ),
     "pub": Command(
         "sojourn.cli.pub:pub",
@@ -146,12 +147,19 @@ class _Unread(TyperCommand):
     """Stands for a sub-command in lists; becomes the true one when it is called."""
 
     def __init__(self, name: str, command: Command) -> None:
-        super().__init__(name, help=_OPENS.sub(r"\\[", command.summary))
+        super().__init__(name, help=_OPENS.sub(r"\\[", command.summary), rich_markup_mode="rich")
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Begin the true command."""
+        """Begin the true command; where it lacks a library and is asked for help, say what is known of it."""
         assert self.name is not None
-        return load(self.name).make_context(info_name, args, parent, **extra)
+        try:
+            true = load(self.name)
+        except MissingExtraError as error:
+            if "--help" not in args:
+                raise
+            self.epilog = _OPENS.sub(r"\\[", f"{error} (its options are listed then).")
+            return super().make_context(info_name, args, parent, **extra)
+        return true.make_context(info_name, args, parent, **extra)
 
 
 def load(name: str) -> Any:

@@ -6,7 +6,12 @@ import sys
 
 import typer
 
+from sojourn.errors import SojournError
 from sojourn.live.brokers.admission import hash_password
+
+
+class NoPasswordError(SojournError):
+    """Nothing is no password."""
 
 
 def password() -> None:
@@ -17,5 +22,7 @@ def password() -> None:
     if sys.stdin.isatty():
         text: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     else:
-        text = sys.stdin.readline().rstrip("\n")
+        text = sys.stdin.readline().rstrip("\r\n")
+    if not text:
+        raise NoPasswordError("There is no password: the first line of the input is empty.")
     typer.echo(hash_password(text))

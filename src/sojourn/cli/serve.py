@@ -60,7 +60,7 @@ def serve(  # noqa: PLR0913 - each is an option of the command
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
-    """Run a broker that any MQTT 5 client can use, until it is interrupted.
+    """Run a broker that any MQTT client can use, of version 3.1.1 or 5, until it is interrupted.
 
     Without a configuration it is a single broker on 127.0.0.1:1883. Examples:
 

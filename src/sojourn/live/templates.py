@@ -90,7 +90,9 @@ covering = true
 # key = "jwt.key"
 # algorithm = "HS256"
 
-# Somebody who may connect; `sojourn password` prints what belongs into `password`.
+# Somebody who may connect; `sojourn password` prints what belongs into `password`. Users keep nobody out: on
+# loopback, clients without a user name still may do anything, unless `anonymous = false` stands in [security]
+# above, or [security.guests] says what they may do.
 # [[users]]
 # name = "ambulance-7"
 # password = "scrypt$…"
