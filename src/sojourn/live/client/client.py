@@ -315,6 +315,7 @@ class Client(Reading):
         if not replace:
             wish.check_room(self._subscriptions.wish_for(topic))
         packet = wish.packet(self._outbox.packet_id())
+        self._inbox.subscribed()
         answer = await self._ask(packet, "suback")
         code = int(answer.reason_codes[0])
         if code >= NO:

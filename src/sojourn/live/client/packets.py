@@ -97,7 +97,8 @@ def subscribe_packet(
     """A subscription as a packet, or why it cannot be one."""
     _check_qos(qos)
     try:
-        wanted = mqtt5.TopicFilter(topic, max_qos=mqtt5.QoS(qos))
+        # The flag is left to the copies that are sent for a subscription: live events are told from them.
+        wanted = mqtt5.TopicFilter(topic, max_qos=mqtt5.QoS(qos), retain_as_published=False)
         return mqtt5.SubscribePacket(packet_id, [wanted], user_properties=properties)
     except ValueError as error:
         raise ClientError(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 
 import mqtt5
 
 from sojourn.live.client.answers import PACKET_IDS
-from sojourn.live.client.inbox import Inbox, Received
+from sojourn.live.client.inbox import Inbox, Pending, Receipt, Received
 from sojourn.live.client.link import ClientError, Link
+from sojourn.live.client.packets import UserProperties
 
 
 class Reading:
@@ -21,8 +23,8 @@ class Reading:
 
     def __init__(self, inbox: int) -> None:
         self._inbox = Inbox(min(inbox, PACKET_IDS))
-        self._half_received: set[int] = set()
-        """Packet ids of QoS 2 events that the broker has not released yet."""
+        self._half_received: dict[int, UserProperties] = {}
+        """By packet id of a QoS 2 event that was acknowledged and not released yet: what it is known by."""
         self._failure: Exception | None = None
         """Why there will be no connection any more, if so."""
 
@@ -37,11 +39,10 @@ class Reading:
         ...         break
         news/today b'hello'
         """
-        while (taken := await self._inbox.take()) is not None:
-            event, receipt = taken
-            yield event
+        while (taken := await self._take()) is not None:
+            yield taken.event
             # Acknowledged after the application is done with it: the broker keeps it until then.
-            self._acknowledge(*receipt)
+            self._settle(taken)
         if self._failure is not None:
             raise self._failure
 
@@ -54,15 +55,14 @@ class Reading:
     async def take(self, timeout_s: float | None = None) -> tuple[Received, Callable[[], None]]:
         """The next event, and what to call when it is safe: until then the broker keeps it."""
         async with asyncio.timeout(timeout_s):
-            taken = await self._inbox.take()
+            taken = await self._take()
         if taken is None:
             raise self._failure or ClientError("The client is closed.")
-        event, receipt = taken
-        return event, lambda: self._acknowledge(*receipt)
+        return taken.event, partial(self._settle, taken)
 
     def seen(self, marks: Mapping[str, int]) -> None:
         """Take events up to these, by source, for seen: a restarted application goes on from there."""
-        self._inbox.marks.update(marks)
+        self._inbox.seen(marks)
 
     @property
     def repeated(self) -> int:
@@ -72,24 +72,35 @@ class Reading:
     # Packets -------------------------------------------------------------------------------------------
 
     def _on_publish(self, link: Link, packet: mqtt5.PublishPacket) -> None:
-        receipt = (link, packet.qos, packet.packet_id)
-        if packet.qos == mqtt5.QoS.EXACTLY_ONCE:
-            assert packet.packet_id is not None
-            if packet.packet_id in self._half_received:
-                link.send(mqtt5.PubRecPacket(packet.packet_id))
+        receipt = Receipt(link, packet.qos, packet.packet_id)
+        if packet.qos == mqtt5.QoS.EXACTLY_ONCE and packet.packet_id in self._half_received:
+            if self._half_received[packet.packet_id] == packet.user_properties:
+                self._acknowledge(receipt, packet.user_properties)
                 return
-            self._half_received.add(packet.packet_id)
+            del self._half_received[packet.packet_id]  # a broker that was told the marks gave the id anew
         if not self._inbox.put(packet, receipt):
-            self._acknowledge(*receipt)
+            self._acknowledge(receipt, packet.user_properties)
 
-    def _acknowledge(self, link: Link, qos: mqtt5.QoS, packet_id: int | None) -> None:
+    async def _take(self) -> Pending | None:
+        taken = await self._inbox.take()
+        if taken is not None and all(one.packet_id is None for one in taken.receipts):
+            self._settle(taken)  # no broker keeps it
+        return taken
+
+    def _settle(self, taken: Pending) -> None:
+        for receipt in self._inbox.settle(taken):
+            self._acknowledge(receipt, list(taken.event.properties))
+
+    def _acknowledge(self, receipt: Receipt, properties: UserProperties) -> None:
         # On another connection the id means nothing: the event comes again there, and is known by its mark.
+        link, qos, packet_id = receipt
         if link.alive and packet_id is not None:
             if qos == mqtt5.QoS.AT_LEAST_ONCE:
                 link.send(mqtt5.PubAckPacket(packet_id))
             elif qos == mqtt5.QoS.EXACTLY_ONCE:
+                self._half_received[packet_id] = properties
                 link.send(mqtt5.PubRecPacket(packet_id))
 
     def _on_release(self, link: Link, packet: mqtt5.PubRelPacket) -> None:
-        self._half_received.discard(packet.packet_id)
+        self._half_received.pop(packet.packet_id, None)
         link.send(mqtt5.PubCompPacket(packet.packet_id))
