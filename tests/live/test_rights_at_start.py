@@ -13,6 +13,7 @@ from sojourn.broker.live_broker import LiveBroker
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.config import read_config
+from tests.live.hall import Hall, line
 from tests.live.raw_client import Raw, running_broker
 
 START_S = 1_700_000_000.0
@@ -57,6 +58,27 @@ def has_will(config: str, owner: str = "ann") -> bool:
 def test_a_delayed_will_keeps_to_the_rights_of_the_next_start(config: str, owner: str, *, kept: bool) -> None:
     """Of a user, of one that is not known any more, and of a client without a name."""
     assert has_will(config, owner) == kept
+
+
+def test_a_subscription_in_a_network_ends_with_the_right_to_it() -> None:
+    """Its broker starts anew with fewer rights for its client, and goes on with its neighbours."""
+    hall = Hall(line(2), lambda knock: facts.ClientAdmitted(knock.number, "ann", owner="ann"))
+    got: list[bytes] = []
+    reader = hall.visit(0, "reader", lasts_s=600, got=got)
+    for topic in ("open/#", "closed/#"):
+        reader.subscribe(topic)
+    hall.settle()
+    desk = reader.desk
+    reader.lose()
+    desk.keep()
+    narrowed = read_config(ONE + ANN + 'subscribe = ["open/#"]\n')
+    state, written = desk.store.state, list(desk.store.written)
+    rights = partial(rights_today, narrowed)
+    broker = LiveBroker.revived(desk.settings, "next", hall.now, state, written, rights)
+    noted = broker.turn(hall.now).entries
+    again = LiveBroker.revived(desk.settings, "last", hall.now, state, written + noted)
+    for one in (broker, again):
+        assert set(one.core.state.sessions["reader"].subscriptions) == {"open/#"}
 
 
 def entered(port: int, client_id: str, username: str, **options: object) -> Raw:
