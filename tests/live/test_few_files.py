@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import signal
 import socket
@@ -29,6 +30,11 @@ def test_a_broker_without_files_for_more_clients_says_so_and_serves_on(tmp_path:
         guests = [socket.create_connection(("127.0.0.1", port)) for _ in range(3 * FILES)]
         count = int(_wait_for(said, r"B1 has (\d+) connections, as many as the limit on open files"))
         assert FILES // 4 < count < FILES
+        page = int(_wait_for(said, r"http://127\.0\.0\.1:(\d+)"))
+        status, ready = _get(page, "/readyz")
+        assert (status, "limit on open files" in ready) == (503, True)
+        assert _get(page, "/healthz")[0] == 200, "a restart would help nobody"
+        assert 'sojourn_refused_total{reason="no file left for a connection"}' in _get(page, "/metrics")[1]
         time.sleep(1.2)  # the broker reports every second, for which it opens files
         for guest in guests:
             guest.close()
@@ -41,11 +47,21 @@ def test_a_broker_without_files_for_more_clients_says_so_and_serves_on(tmp_path:
             except (OSError, EOFError):
                 assert time.monotonic() < until, "who comes later is never served"
                 time.sleep(0.05)
+        while _get(page, "/readyz")[0] != 200:
+            assert time.monotonic() < until, "it is never ready again"
+            time.sleep(0.05)
         broker.send_signal(signal.SIGTERM)
         assert broker.wait(WAIT_S) == 0
     text = said.read_text()
     assert "Traceback" not in text
     assert text.count("limit on open files") == 1
+
+
+def _get(port: int, path: str) -> tuple[int, str]:
+    asking = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+    asking.request("GET", path)
+    answer = asking.getresponse()
+    return answer.status, answer.read().decode()
 
 
 def _wait_for(said: Path, pattern: str) -> str:

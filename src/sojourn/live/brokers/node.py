@@ -17,6 +17,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,8 @@ class Node:
         self.connections: dict[int, ClientConnection] = {}
         self.files_room: int | None = None
         """How many connections of clients the limit on open files leaves room for, if that is known."""
+        self.closed_at_once: Counter[str] = Counter()
+        """Connections that were not even taken, by reason."""
         self.link_since: dict[str, float] = {}
         """By neighbour: when the link to it last came up or went down."""
         self.failure: SojournError | None = None
@@ -180,7 +183,8 @@ class Node:
         Files, pages and neighbours need descriptors too, so those are never all given to clients.
         """
         count = len(self.connections)
-        if self.files_room is not None and count >= self.files_room:
+        if self.is_out_of_files:
+            self.closed_at_once["no file left for a connection"] += 1
             self._seldom.warning(
                 "files",
                 "%s has %d connections, as many as the limit on open files leaves room for: further ones are "
@@ -189,7 +193,15 @@ class Node:
                 count,
             )
             return False
-        return count < self.config.limits.connections_max + ACCEPT_MARGIN
+        if count >= self.config.limits.connections_max + ACCEPT_MARGIN:
+            self.closed_at_once["far too many connections"] += 1
+            return False
+        return True
+
+    @property
+    def is_out_of_files(self) -> bool:
+        """Whether the limit on open files leaves no room for another client."""
+        return self.files_room is not None and len(self.connections) >= self.files_room
 
     def opened(self, client: ClientConnection, peer: str, guest: Guest) -> int:
         """Take a new connection, and number it."""

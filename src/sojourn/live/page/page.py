@@ -272,7 +272,8 @@ def readiness(observer: Observer) -> Verdict:
         "links": {peer: link.up for peer, link in links.items()},
         "sessions": len(observer.node.core.state.sessions),
     }
-    return Verdict(about, reasons + down)
+    full = "No room for another client: the limit on open files is reached; raise it (ulimit -n)."
+    return Verdict(about, reasons + [full] * observer.node.is_out_of_files + down)
 
 
 def _verdict(found: Verdict) -> Answer:

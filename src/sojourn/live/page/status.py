@@ -152,7 +152,7 @@ def lost_by_reason(node: Node) -> dict[str, int]:
 
 def refused_by_reason(node: Node) -> dict[str, int]:
     """What this broker refused, by reason."""
-    found = Counter(node.core.state.counters.refused)
+    found = node.core.state.counters.refused + node.closed_at_once
     if node.links is not None:
         found["neighbour not proved"] += node.links.refusals
     return {reason: count for reason, count in sorted(found.items()) if count}
