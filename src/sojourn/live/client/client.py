@@ -34,7 +34,16 @@ import mqtt5
 
 from sojourn.interest import Advertisement
 from sojourn.live.client.answers import Answers
-from sojourn.live.client.link import ANSWER_S, NO, Address, ClientError, Connection, Link, RefusedError
+from sojourn.live.client.link import (
+    ANSWER_S,
+    NO,
+    Address,
+    ClientError,
+    Connection,
+    Link,
+    RefusedError,
+    UnreachableError,
+)
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
     UserProperties,
@@ -95,8 +104,6 @@ class Client(Reading):
         self.address = Address.parse(url)
         self.broker = ""
         """The name of the broker it is connected to, if that is one of Sojourn's."""
-        self.connections: list[Connection] = []
-        """The connection log, oldest first."""
         self._session_expiry_s, self._keep_alive_s = session_expiry_s, keep_alive_s
         self._patience_s = patience_s
         self._username, self._password, self._tls = username, password, tls
@@ -122,11 +129,13 @@ class Client(Reading):
         """Connect, following redirections; raise what stands in the way.
 
         A broker that says that it cannot serve just now is asked again, unless the caller is not `patient`.
+        A client that is connected stays as it is.
         """
-        self._closing, self._failure = False, None
-        if self._link is None:
-            self._connected.clear()
-        await self._connect(self._patience_s if patient else 0.0)
+        async with self._moving:
+            if not self.connected or self._failure is not None:
+                await self._leave("connected anew")
+                await self._begin()
+                await self._connect(self._patience_s if patient else 0.0)
 
     @property
     def connected(self) -> bool:
@@ -137,12 +146,24 @@ class Client(Reading):
         """Leave this broker for another; what was not settled here is settled there.
 
         Where nobody is at the other address that is an `UnreachableError`, and the client is then without a
-        connection: `move_to` elsewhere, or back.
+        connection: `move_to` elsewhere, or back. Of several moves at once each waits for the one before it.
         """
         address = Address.parse(url)
-        await self._leave("moved")
-        self.address = address
-        await self._connect(self._patience_s)
+        async with self._moving:
+            await self._leave("moved")
+            await self._begin()
+            self.address = address
+            await self._connect(self._patience_s)
+
+    async def _begin(self) -> None:
+        """Be as a client that has no connection yet, and none under way."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.cancel()
+            await asyncio.wait([keeper])
+        self._closing, self._failure = False, None
+        self._connected.clear()
+        self._inbox.open()
 
     def vanish(self) -> None:
         """Break the connection without a word, as a radio does; `connect` or `move_to` comes back."""
@@ -157,6 +178,7 @@ class Client(Reading):
         self._closing = True
         if self._keeper is not None:
             self._keeper.cancel()
+            self._keeper = None
         await self._leave("closed")
         self._inbox.close()
         self._fail(ClientError("The client is closed."))
@@ -376,7 +398,7 @@ class Client(Reading):
                 number = self._outbox.number() if number is None else number
                 packet = make([*properties, (conventions.NUMBER, f"{self.client_id}:{number}")])
                 check_size(packet, self._packet_bytes_max, str(self.address))
-                await self._online()
+                await self._online(self._patience_s)
                 if int(packet.qos):
                     packet, packet_id = await self._outbox.enter(packet)
                     answer = self._expect("publish", packet_id)
@@ -433,11 +455,18 @@ class Client(Reading):
             self._fail(self._failure)
         link.close(packet.reason_str or packet.reason_code.name.replace("_", " ").lower())
 
-    async def _online(self) -> None:
-        """Wait for a connection, or say why there will be none."""
-        if not self.connections:
-            raise ClientError("The client is not connected; `await client.connect()` comes first.")
-        await self._connected.wait()
+    async def _online(self, patience_s: float) -> None:
+        """Wait for a connection, or say why there is none."""
+        self._check_begun()
+        try:
+            async with asyncio.timeout(patience_s):
+                while self._failure is None and not self._closing and not self._connected.is_set():
+                    await self._connected.wait()
+        except TimeoutError:
+            raise UnreachableError(
+                f"{self.client_id!r} has had no connection for {self._patience_s:g} s, last tried at "
+                f"{self.address}; `await client.move_to(url)` makes one elsewhere, or there again."
+            ) from None
         if self._failure is not None:
             raise self._failure
         if self._closing:
@@ -447,8 +476,7 @@ class Client(Reading):
         """Send a packet and wait for its answer, again on the next connection if this one breaks."""
         until = time.monotonic() + self._patience_s
         while True:
-            async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await self._online()
+            await self._online(max(0.0, until - time.monotonic()))
             answer = self._expect(kind, packet.packet_id)
             if self._link is not None:
                 self._link.send(packet)

@@ -14,7 +14,7 @@ import mqtt5
 
 from sojourn.live.client.answers import PACKET_IDS
 from sojourn.live.client.inbox import Inbox, Pending, Receipt, Received
-from sojourn.live.client.link import ClientError, Link
+from sojourn.live.client.link import ClientError, Connection, Link
 from sojourn.live.client.packets import UserProperties
 
 
@@ -22,6 +22,10 @@ class Reading:
     """What every client does with events that come."""
 
     def __init__(self, inbox: int) -> None:
+        self.connections: list[Connection] = []
+        """The connection log, oldest first."""
+        self._moving = asyncio.Lock()
+        """Held by whoever connects or moves: two at once would take the session from one another."""
         self._inbox = Inbox(min(inbox, PACKET_IDS))
         self._half_received: dict[int, UserProperties] = {}
         """By packet id of a QoS 2 event that was acknowledged and not released yet: what it is known by."""
@@ -69,6 +73,11 @@ class Reading:
         """Events that came again and were not passed on."""
         return self._inbox.repeated
 
+    def _check_begun(self) -> None:
+        """Say what is missing where there was no connection yet and none is being made."""
+        if not self.connections and not self._moving.locked():
+            raise ClientError("The client is not connected; `await client.connect()` comes first.")
+
     # Packets -------------------------------------------------------------------------------------------
 
     def _on_publish(self, link: Link, packet: mqtt5.PublishPacket) -> None:
@@ -82,6 +91,8 @@ class Reading:
             self._acknowledge(receipt, packet.user_properties)
 
     async def _take(self) -> Pending | None:
+        if not len(self._inbox):
+            self._check_begun()
         taken = await self._inbox.take()
         if taken is not None and all(one.packet_id is None for one in taken.receipts):
             self._settle(taken)  # no broker keeps it
