@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from sojourn.live.brokers.admission import hash_password
 from sojourn.live.config import Config, NetworkConfig, load_config, read_config
 from sojourn.live.links.secret import SECRET_NAME
 from sojourn.live.templates import TEMPLATES, TemplateError, template
 from sojourn.mqtt.limits import Limits
+from tests.live.raw_client import Raw, running_broker
 
 COMMENTED = re.compile(r"^# (\[+[a-z.]+\]+|[a-z_]+ = .*)$", re.MULTILINE)
 """A line that is configuration once its comment sign is gone."""
@@ -56,3 +58,15 @@ def test_every_broker_has_a_store_of_its_own(name: str, tmp_path: Path) -> None:
     file.write_text(template(name))
     stores = [broker.store for broker in load_config(file).brokers]
     assert stores == [str(tmp_path / "stores" / f"B{number + 1}") for number in range(len(stores))]
+
+
+@pytest.mark.parametrize(("security", "code"), [("", 0), ("[security]\nanonymous = false\n", 0x87)])
+def test_users_alone_keep_nobody_out_as_is_said_beside_them(security: str, code: int, tmp_path: Path) -> None:
+    """Who has no user name is let in on loopback until `anonymous = false` is said."""
+    before, _, _ = template("single").partition("# [[users]]")
+    assert "unless `anonymous = false`" in before.rpartition("\n\n")[2]
+    path = tmp_path / "one.toml"
+    user = f'[[users]]\nname = "ann"\npassword = "{hash_password("secret")}"\n'
+    path.write_text(f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n{user}{security}')
+    with running_broker(str(path)) as broker, Raw(broker.port) as guest:
+        assert int(guest.connect("guest").reason_code) == code
