@@ -16,6 +16,7 @@ Rules:
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from sojourn.interest.algebra import covers, merge
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Conjunction, Filter, conjunction_of
 from sojourn.interest.values import ValueSet
+from sojourn.interest.work import TopicsTooComplexError, Work, within
 
 UNKNOWN = -1
 """The version of a source that knows no expression."""
@@ -33,6 +35,11 @@ ALTERNATIVES_MAX = 64
 HISTORY_MAX = 256
 """Versions back to which differences are told; a source further behind gets the whole expression."""
 PARSED_MAX = 1024
+NARROW_STEPS_MAX = 2_000_000
+"""Work with topics for which what is left is found one by one; beyond it, all is put together anew."""
+GATHER_STEPS = 200_000
+GATHER_STEPS_PER_PAIR = 8
+"""Work with topics that joining alternatives may take; beyond it they stay apart."""
 HEADER_BYTES = 12
 NUMBER_BYTES = 2
 
@@ -127,15 +134,18 @@ class CombinedInterest:
         gone, self._gone, self._left = self._gone, [], 0
         # An alternative is made of whole conjunctions, so one that left is only in those that cover it. What
         # is active and in none of the others is put together anew.
-        touched = [part for part in self._numbers if any(part.covers(each) for each in gone)]
-        rest = [part for part in self._numbers if part not in touched]
-        again = [
-            conjunction
-            for wanted in self._active
-            for conjunction in wanted.conjunctions
-            if (wanted in self._loose or any(part.covers(conjunction) for part in touched))
-            and not any(part.covers(conjunction) for part in rest)
-        ]
+        with within(Work(NARROW_STEPS_MAX)) as work:
+            touched = [part for part in self._numbers if any(part.covers(each) for each in gone)]
+            rest = [part for part in self._numbers if part not in touched]
+            again = [
+                conjunction
+                for wanted in self._active
+                for conjunction in wanted.conjunctions
+                if (wanted in self._loose or any(part.covers(conjunction) for part in touched))
+                and not any(part.covers(conjunction) for part in rest)
+            ]
+        if work.left < 0:  # some covering was overlooked, and what is wanted must not be lost
+            return self._rebuild()
         self._loose.clear()
         return self._become(gathered((*rest, *again)))
 
@@ -252,7 +262,13 @@ def gathered(alternatives: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
             if len(group) == 1:
                 kept.append(group[0])
                 continue
-            joined = conjunction_of({**dict(rest), path: reduce(or_, (each.get(path) for each in group))})
+            try:
+                with within(Work(GATHER_STEPS + GATHER_STEPS_PER_PAIR * len(group) ** 2)):
+                    either = reduce(or_, (each.get(path) for each in group))
+                    joined = conjunction_of({**dict(rest), path: either})
+            except TopicsTooComplexError:
+                kept += group
+                continue
             assert joined is not None, "a union of alternatives that can be met can be met"
             kept.append(joined)
     return tuple(kept)
@@ -285,6 +301,10 @@ def widened(alternatives: Iterable[Conjunction], most: int) -> tuple[Conjunction
 def _hull(one: Conjunction, other: Conjunction) -> Conjunction:
     """The narrowest single conjunction above two: what both constrain, allowing what either allows."""
     mine, theirs = dict(one.constraints), dict(other.constraints)
-    found = conjunction_of({path: mine[path] | theirs[path] for path in mine.keys() & theirs.keys()})
+    either: dict[str, ValueSet] = {}
+    for path in mine.keys() & theirs.keys():
+        with suppress(TopicsTooComplexError):  # else any topic will do
+            either[path] = mine[path] | theirs[path]
+    found = conjunction_of(either)
     assert found is not None, "what two conjunctions allow together is not nothing"
     return found

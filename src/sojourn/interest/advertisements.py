@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import and_, or_
 
 from sojourn.errors import SojournError
 from sojourn.interest import syntax
 from sojourn.interest.comparisons import nothing, present
 from sojourn.interest.events import Event
-from sojourn.interest.filters import Conjunction, Filter
+from sojourn.interest.filters import Conjunction, Filter, balanced
 from sojourn.interest.render import constraint_text, join_texts
 from sojourn.interest.values import ValueSet
+from sojourn.interest.work import reading
 
 
 class AdvertisementError(SojournError):
@@ -44,10 +46,11 @@ class Advertisement:
 
         What `str` wrote of an advertisement is read without limits on its length.
         """
-        expression = syntax.read(text, limited=limited)
-        if expression == syntax.Constant(value=False):  # how an advertisement of nothing is written
-            return cls(())
-        return cls.of(_sets(expression).items())
+        with reading(text, limited=limited):
+            expression = syntax.read(text, limited=limited)
+            if expression == syntax.Constant(value=False):  # how an advertisement of nothing is written
+                return cls(())
+            return cls.of(_sets(expression).items())
 
     @classmethod
     def of(cls, predicates: Iterable[tuple[str, ValueSet]]) -> Advertisement:
@@ -90,17 +93,17 @@ class Advertisement:
         return all(value in self.get(path) for path, value in event.flat.items())
 
     def covers(self, other: Advertisement) -> bool:
-        """Whether every event that the other announces is announced here too."""
+        """Whether every event that the other announces is announced here too; no, if it cannot be told."""
         return all(allowed.issubset(self.get(path)) for path, allowed in other.allowed)
 
     def intersects(self, subscription: Filter) -> bool:
-        """Whether some event is announced and matches the subscription."""
+        """Whether some event is announced and matches the subscription; yes, if it cannot be told."""
         return any(self._meets(conjunction) for conjunction in subscription.conjunctions)
 
     def _meets(self, conjunction: Conjunction) -> bool:
         return all(
             wanted.missing
-            or bool(wanted & self.get(path))
+            or wanted.overlaps(self.get(path))
             or (wanted.objects and self._fills(path, conjunction))
             for path, wanted in conjunction.constraints
         )
@@ -108,7 +111,7 @@ class Advertisement:
     def _fills(self, path: str, conjunction: Conjunction) -> bool:
         """Whether an announced attribute below `path` can occur, so that `path` is an object."""
         return any(
-            name.startswith(path + ".") and bool(allowed & conjunction.get(name))
+            name.startswith(path + ".") and allowed.overlaps(conjunction.get(name))
             for name, allowed in self.allowed
         )
 
@@ -124,13 +127,9 @@ def _sets(expression: syntax.Expression) -> dict[str, ValueSet]:
             "An advertisement lists the values of attributes: leave out TRUE and FALSE, and put NOT before a "
             "single comparison."
         )
-    sets: dict[str, ValueSet] = {}
+    sets: dict[str, list[ValueSet]] = {}
     for operand in expression.operands:
         for path, allowed in _sets(operand).items():
-            if path not in sets:
-                sets[path] = allowed
-            elif isinstance(expression, syntax.All):
-                sets[path] = sets[path] & allowed
-            else:
-                sets[path] = sets[path] | allowed
-    return sets
+            sets.setdefault(path, []).append(allowed)
+    join = and_ if isinstance(expression, syntax.All) else or_
+    return {path: balanced(join, several) for path, several in sets.items()}

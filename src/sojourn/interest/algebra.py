@@ -1,29 +1,37 @@
 """How filters relate: covering, intersection, examples, and the merge of many into one.
 
-`intersects` and `merge` are exact and cheap. `covers` asks whether a union of boxes contains a box, which
-no known method answers quickly in every case (it is co-NP-complete); it cuts what is not yet covered into
-smaller boxes, and is exact as long as the cutting stays within `PIECES_MAX`, and all of it within the `Looks`
-that it is given. Beyond that it answers no, the safe side: a broker that overlooks a covering sends a
-subscription too many and loses nothing.
+`intersects` and `merge` are exact and cheap, unless topic patterns are so entangled that it takes too long
+to tell: then two filters may intersect, and are not merged. `covers` asks whether a union of boxes contains
+a box, which no known method answers quickly in every case (it is co-NP-complete); it cuts what is not yet
+covered into smaller boxes, and is exact as long as the cutting stays within `PIECES_MAX`, and all of it
+within the `Looks` that it is given. Beyond that it answers no, the safe side: a broker that overlooks a
+covering sends a subscription too many and loses nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
 
 from sojourn.interest.comparisons import anything, complement
 from sojourn.interest.events import TOPIC, Event
 from sojourn.interest.filters import Conjunction, Filter, is_consistent
+from sojourn.interest.topicsets import TopicSet
 from sojourn.interest.values import Scalar, ValueSet
+from sojourn.interest.work import TopicsTooComplexError, Work, within
 
 PIECES_MAX = 20_000
+STEPS_PER_LOOK = 16
+"""Steps with topics (`work.py`) that take about as long as comparing two conjunctions."""
+STEPS_MAX = 400_000
+"""What a question may take where nobody said less."""
 
 Box = dict[str, ValueSet]
 
 
 class Looks:
-    """How many comparisons of two conjunctions questions of covering may still take."""
+    """How many comparisons of two conjunctions, or work with topics as long, questions may still take."""
 
     __slots__ = ("left",)
 
@@ -39,6 +47,16 @@ class Looks:
 def covers(wide: Filter, narrow: Filter, looks: Looks | None = None) -> bool:
     """Whether every event that matches `narrow` matches `wide`; no, if there are not enough looks to tell."""
     looks = looks or Looks(inf)
+    steps = min(STEPS_MAX, max(0, looks.left) * STEPS_PER_LOOK)
+    with within(Work(steps)) as work:
+        try:
+            is_covered = _covers(wide, narrow, looks)
+        except TopicsTooComplexError:
+            is_covered = False
+    return looks.take((steps - work.left) / STEPS_PER_LOOK) and is_covered
+
+
+def _covers(wide: Filter, narrow: Filter, looks: Looks) -> bool:
     for conjunction in narrow.conjunctions:
         if not looks.take(len(wide.conjunctions)):
             return False
@@ -50,14 +68,18 @@ def covers(wide: Filter, narrow: Filter, looks: Looks | None = None) -> bool:
             return False  # one box contains another only attribute by attribute
         paths = {path for other in wide.conjunctions for path, _ in other.constraints}
         search = _CoverSearch(paths.union(path for path, _ in conjunction.constraints), looks)
-        if not search.is_covered(dict(conjunction.constraints), list(wide.conjunctions)):
+        if not search.is_covered(_box(conjunction), list(wide.conjunctions)):
             return False
     return True
 
 
 def intersects(one: Filter, other: Filter) -> bool:
-    """Whether some event matches both."""
-    return any(_meet(a, b) is not None for a in one.conjunctions for b in other.conjunctions)
+    """Whether some event matches both; yes, if topics are too entangled to tell."""
+    with within(Work(STEPS_MAX)):
+        try:
+            return any(_meet(a, b) is not None for a in one.conjunctions for b in other.conjunctions)
+        except TopicsTooComplexError:
+            return True
 
 
 def common_example(one: Filter, other: Filter) -> Event | None:
@@ -86,7 +108,7 @@ NOTHING = Filter(())
 
 def _meet(one: Conjunction, other: Conjunction) -> Box | None:
     """Return the constraints of both together, or None when no event meets them."""
-    both: Box = dict(one.constraints)
+    both = _box(one)
     for path, allowed in other.constraints:
         mine = both.get(path)
         if mine is not None:
@@ -95,6 +117,15 @@ def _meet(one: Conjunction, other: Conjunction) -> Box | None:
                 return None
         both[path] = allowed
     return both if is_consistent(both) else None
+
+
+def _box(conjunction: Conjunction) -> Box:
+    """Return the constraints of a conjunction by attribute; no combination of them will be written."""
+    box = dict(conjunction.constraints)
+    topics = box.get(TOPIC)
+    if topics is not None and isinstance(topics.strings, TopicSet):
+        box[TOPIC] = replace(topics, strings=topics.strings.unwritten())
+    return box
 
 
 def _has_nested(wide: Filter, narrow: Conjunction) -> bool:
@@ -170,7 +201,7 @@ def _cut_by(box: Box, part: Conjunction) -> list[str] | None:
         whole = box.get(path)
         if whole is None:
             cut.append(path)  # a constraint never allows everything
-        elif not whole & allowed:
+        elif not whole.overlaps(allowed):
             return None
         elif not whole.issubset(allowed):
             cut.append(path)

@@ -18,8 +18,9 @@ from sojourn.interest.comparisons import anything, complement
 from sojourn.interest.events import TOPIC, Event
 from sojourn.interest.render import constraint_text, join_texts, spark_text
 from sojourn.interest.topics import TopicPattern
-from sojourn.interest.topicsets import TopicSet, TopicsTooComplexError
+from sojourn.interest.topicsets import TopicSet
 from sojourn.interest.values import ValueSet
+from sojourn.interest.work import TopicsTooComplexError, reading
 
 CONJUNCTIONS_MAX = 64
 
@@ -108,9 +109,9 @@ class Filter:
 
         What `str` wrote of a filter is read without limits on its length.
         """
-        expression = syntax.read(text, limited=limited)
         try:
-            return cls.union(_distribute(expression, negated=False))
+            with reading(text, limited=limited):
+                return cls.union(_distribute(syntax.read(text, limited=limited), negated=False))
         except TopicsTooComplexError as error:
             raise FilterTooComplexError(str(error)) from None
 
@@ -205,7 +206,7 @@ def _any_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
             else:
                 several[conjunction] = None
     for path, sets in about_one.items():
-        united = conjunction_of({path: _balanced(or_, sets)})
+        united = conjunction_of({path: balanced(or_, sets)})
         assert united is not None, "a union of sets that are not empty is not empty"
         several[united] = None
     _check_count(len(several))
@@ -220,7 +221,7 @@ def _all_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
         if len(part) == 1:
             for path, allowed in part[0].constraints:
                 certain.setdefault(path, []).append(allowed)
-    product: list[dict[str, ValueSet]] = [{path: _balanced(and_, sets) for path, sets in certain.items()}]
+    product: list[dict[str, ValueSet]] = [{path: balanced(and_, sets) for path, sets in certain.items()}]
     if not all(product[0].values()):
         return []
     for part in sorted((part for part in parts if len(part) != 1), key=len):
@@ -239,7 +240,7 @@ def _all_of(parts: list[list[Conjunction]]) -> list[Conjunction]:
     return list(distinct)
 
 
-def _balanced(join: Callable[[ValueSet, ValueSet], ValueSet], sets: list[ValueSet]) -> ValueSet:
+def balanced(join: Callable[[ValueSet, ValueSet], ValueSet], sets: list[ValueSet]) -> ValueSet:
     """Join sets in pairs, so that no large one is walked again for each small one."""
     while len(sets) > 1:
         pairs = zip(sets[::2], sets[1::2], strict=False)
@@ -256,7 +257,10 @@ def _check_count(count: int) -> None:
 
 
 def simplify(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
-    """Drop what another conjunction covers, and join two that differ in one attribute."""
+    """Drop what another conjunction covers, and join two that differ in one attribute.
+
+    Where topics are too entangled, what could be dropped or joined stays as it is.
+    """
     distinct = list(set(conjunctions))
     if len(distinct) <= 1:
         return tuple(distinct)
@@ -311,5 +315,8 @@ def _join(one: Conjunction, other: Conjunction) -> Conjunction | None:
             different = path
     assert different is not None, "equal conjunctions cover each other"
     constraints = dict(one.constraints)
-    constraints[different] = constraints[different] | other.get(different)
-    return conjunction_of(constraints)
+    try:
+        constraints[different] = constraints[different] | other.get(different)
+        return conjunction_of(constraints)
+    except TopicsTooComplexError:
+        return None

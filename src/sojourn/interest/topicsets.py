@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from sojourn.errors import SojournError
 from sojourn.interest.topics import ANY, HIDDEN, WILDCARDS_AND_SLASH, Level, Prefix, TopicPattern
 from sojourn.interest.values import after
+from sojourn.interest.work import COMBINING_STEPS, TopicsTooComplexError, current
 
 WIDE_TERMS_MAX = 64
-NODES_MAX = 20_000
-
-
-class TopicsTooComplexError(SojournError):
-    """A combination of topic patterns needs more room than is allowed."""
+STEPS_MAX = 1_600_000
+"""What one combination may take where nobody said less: what was accepted once is read again with that."""
+RELATION_STEPS_MAX = 20_000
+"""What it may take to find whether a set lies in another, or has a topic in common with it."""
 
 
 class Node:
@@ -132,6 +132,7 @@ def _either(one: bool, other: bool) -> bool:  # noqa: FBT001
 
 def _combine(one: Node, other: Node, decide: Callable[[bool, bool], bool]) -> Node:
     done: dict[tuple[int, int], Node] = {}
+    work = current(STEPS_MAX)
 
     def combine(a: Node, b: Node) -> Node:
         if a is b:
@@ -144,10 +145,7 @@ def _combine(one: Node, other: Node, decide: Callable[[bool, bool], bool]) -> No
         key = (id(a), id(b))
         found = done.get(key)
         if found is None:
-            if len(done) > NODES_MAX:
-                raise TopicsTooComplexError(
-                    "The topic patterns are too entangled; use fewer of them in one filter."
-                )
+            work.spend(COMBINING_STEPS * (len(a.edges) + len(b.edges)))
             edges = [(low, combine(x, y)) for low, x, y in _walk(a.edges, b.edges)]
             found = done[key] = _node(edges, ends=decide(a.ends, b.ends))
         return found
@@ -179,16 +177,59 @@ def _walk(
 
 def _complement(node: Node) -> Node:
     done: dict[int, Node] = {id(_ALL): _NONE, id(_NONE): _ALL}
+    work = current(STEPS_MAX)
 
     def complement(at: Node) -> Node:
         found = done.get(id(at))
         if found is None:
+            work.spend(COMBINING_STEPS * len(at.edges))
             found = _node([(low, complement(child)) for low, child in at.edges], ends=not at.ends)
             done[id(at)] = found
         return found
 
     # At the root the empty sequence of levels flips too; the intersection with all topics mends that.
     return _combine(complement(node), _FULL, _both)
+
+
+def _is_inside(one: Node, other: Node) -> bool:
+    """Whether every topic of one diagram is in the other, found without making a diagram."""
+
+    def sticks_out(a: Node, b: Node) -> bool | None:
+        if a is b or a is _NONE or b is _ALL:
+            return False
+        # No other node than these two has all topics, or none.
+        return True if a is _ALL or b is _NONE or (a.ends and not b.ends) else None
+
+    return not _any_pair(one, other, sticks_out)
+
+
+def _have_common(one: Node, other: Node) -> bool:
+    """Whether two diagrams have a topic in common, found without making a diagram."""
+
+    def meet(a: Node, b: Node) -> bool | None:
+        if a is _NONE or b is _NONE:
+            return False
+        return True if a is b or a is _ALL or b is _ALL or (a.ends and b.ends) else None
+
+    return _any_pair(one, other, meet)
+
+
+def _any_pair(one: Node, other: Node, holds: Callable[[Node, Node], bool | None]) -> bool:
+    """Whether something holds for two nodes that the same levels lead to; None has what follows decide."""
+    work = current(RELATION_STEPS_MAX)
+    waiting = [(one, other)]
+    seen: set[tuple[int, int]] = set()
+    while waiting:
+        a, b = waiting.pop()
+        answer = holds(a, b)
+        if answer:
+            return True
+        key = (id(a), id(b))
+        if answer is None and key not in seen:
+            seen.add(key)
+            work.spend(len(a.edges) + len(b.edges))
+            waiting += [(x, y) for _, x, y in _walk(a.edges, b.edges)]
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +307,8 @@ class TopicSet:
         """The set as a union of patterns each less some patterns, simplified when first asked for."""
         assert self._terms is not None, "only what was written is written back"
         if not self._simplified:
-            self._terms = _simplify(self._terms)
+            with suppress(TopicsTooComplexError):  # it may be said in more words than it takes
+                self._terms = _simplify(self._terms)
             self._simplified = True
         return self._terms
 
@@ -304,6 +346,24 @@ class TopicSet:
         if self._terms is None or other._terms is None:
             return TopicSet(root)
         return TopicSet(root, _checked([*self._terms, *other._terms]))
+
+    def issubset(self, other: TopicSet) -> bool:
+        """Whether every topic of this set is in the other; no, if that takes too long to tell."""
+        try:
+            return _is_inside(self.root, other.root)
+        except TopicsTooComplexError:
+            return False
+
+    def overlaps(self, other: TopicSet) -> bool:
+        """Whether some topic is in both; yes, if that takes too long to tell."""
+        try:
+            return _have_common(self.root, other.root)
+        except TopicsTooComplexError:
+            return True
+
+    def unwritten(self) -> TopicSet:
+        """Return the same set, to be reasoned about only: its combinations are never written."""
+        return TopicSet(self.root)
 
     @property
     def only_value(self) -> str | None:

@@ -169,6 +169,14 @@ class StringRanges:
             gaps.append((low, None))
         return StringRanges(tuple(gaps))
 
+    def issubset(self, other: StringRanges) -> bool:
+        """Whether every string of this set is in the other."""
+        return not self & ~other
+
+    def overlaps(self, other: StringRanges) -> bool:
+        """Whether some string is in both."""
+        return bool(self & other)
+
     def witness(self) -> str:
         """Return the least member."""
         return self.ranges[0][0]
@@ -263,8 +271,24 @@ class ValueSet:
         return value in self.numbers
 
     def issubset(self, other: ValueSet) -> bool:
-        """Whether every value of this set is in the other."""
-        return not self & ~other
+        """Whether every value of this set is in the other; no, if topics are too entangled to tell."""
+        return (
+            self.missing <= other.missing
+            and self.objects <= other.objects
+            and not self.booleans & ~other.booleans
+            and not self.numbers & ~other.numbers
+            and self.strings.issubset(other.strings)  # type: ignore[arg-type]  # both ranges or both topics
+        )
+
+    def overlaps(self, other: ValueSet) -> bool:
+        """Whether some value is in both; yes, if topics are too entangled to tell."""
+        return (
+            (self.missing and other.missing)
+            or (self.objects and other.objects)
+            or bool(self.booleans & other.booleans)
+            or bool(self.numbers & other.numbers)
+            or self.strings.overlaps(other.strings)  # type: ignore[arg-type]  # both ranges or both topics
+        )
 
     def witness(self) -> Scalar | None:
         """Return one value of a set that is not empty; None when no scalar is in it."""
