@@ -75,6 +75,48 @@ def test_a_neighbour_that_lost_its_store_is_known_by_the_name_of_its_memory() ->
     assert not hall.desks[1].network.reconciling.forgot, "whoever forgot knows of nobody else that did"
 
 
+def test_neighbours_say_how_much_a_broker_has_forgotten_that_lost_the_end_of_its_store() -> None:
+    """That is what it had acknowledged and what it had sent; a mere restart makes nobody forget."""
+    hall = Hall(line(3))
+    subscribed(hall, 2, "reader")
+    subscribed(hall, 1, "local").leave()
+    writer = visitor(hall, 0, "writer")
+    hall.settle()
+    hall.restart("B2")
+    hall.settle()
+    there = hall.desks[1]
+    before = len(there.store.written)
+    for number in range(4):
+        writer.publish("news", b"%d" % number)
+        hall.settle()
+    hall.unlink("B2")
+    there.restart(forgets=len(there.store.written) - before)
+    hall.relink()
+    hall.settle()
+    told = {
+        name: [note.what[:2] for note in hall.by_name[name].notes if note.kind == "forgot_frames"]
+        for name in ("B1", "B2", "B3")
+    }
+    assert told["B2"] == [], "whoever forgot does not know it"
+    for name in ("B1", "B3"):
+        ((peer, frames),) = told[name]
+        assert peer == "B2"
+        assert 4 <= frames <= 8, "events, and few frames besides them"
+    assert_all_links_are_up(hall)
+
+
+def test_a_store_that_is_gone_is_not_told_as_forgotten_frames_too() -> None:
+    """Its memory has another name: that is a loss of its own."""
+    hall = Hall(line(3))
+    subscribed(hall, 2, "reader")
+    visitor(hall, 0, "writer").publish("news", b"one")
+    hall.settle()
+    restart_empty(hall, "B2")
+    kinds = [note.kind for desk in hall.desks for note in desk.notes]
+    assert "forgot" in kinds
+    assert "forgot_frames" not in kinds
+
+
 def test_brokers_of_other_networks_do_not_link() -> None:
     """Another broker or link in the file is another network, and both sides say so with the way out."""
     hall = Hall(line(3))

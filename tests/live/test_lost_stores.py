@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from sojourn.broker.effects import Note
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import TraceConfig
@@ -45,7 +47,9 @@ def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytes
         near = servers[2]
         assert near.observer is not None
         observer = near.observer
-        await until(lambda: (told := observer._reports["B5"]) and (told.sessions, told.held) == (1, 3))
+        await until(
+            lambda: (told := observer.ledger.known.get("B5")) and (told.sessions, told.held) == (1, 3)
+        )
         await servers[4].stop()
         servers[4] = Server(config, "B5")
         await servers[4].start()
@@ -66,3 +70,67 @@ def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytes
     assert 'sojourn_dropped_total{reason="event lost with the store of B5"} 3.0' in metrics
     lost = [row for row in rows(tmp_path, "drops") if row["reason"] == "store_lost"]
     assert [(row["broker"], row["source"], row["sequence"]) for row in lost] == [("B3", "B5", 3)]
+
+
+def test_a_loss_is_counted_once_though_another_broker_was_down_as_well(tmp_path: Path) -> None:
+    """B5 comes back without its store and B3, the only one linked with it, from its own: both were down."""
+    plain = building()
+    brokers = [msgspec.structs.replace(one, store=str(tmp_path / one.name)) for one in plain.brokers]
+    config = msgspec.structs.replace(plain, brokers=brokers)
+
+    async def scenario() -> list[dict[str, int]]:
+        servers = await started(config)
+        reader = Client(url(config, 4), client_id="reader", session_expiry_s=600)
+        await reader.connect()
+        await reader.subscribe(topic="news")
+        await reader.close()
+        async with Client(url(config, 0), client_id="source") as source:
+            for number in range(3):
+                await source.publish("news", {"n": number})
+        far = servers[0].observer
+        assert far is not None
+        await until(lambda: (told := far.ledger.known.get("B5")) and (told.sessions, told.held) == (1, 3))
+        for place in (2, 4):
+            await servers[place].stop()
+        shutil.rmtree(tmp_path / "B5")
+        (tmp_path / "B5.known").unlink()
+        for place in (2, 4):
+            servers[place] = Server(config, brokers[place].name)
+            await servers[place].start()
+        watching = [one.observer for one in servers if one.observer is not None]
+        knew = [one for one in watching if one.node.place.name != "B5"]
+        await until(lambda: all(one.lost_stores["B5"] for one in knew))
+        await until(lambda: all(loss.is_counted for one in watching for loss in one.ledger.losses.values()))
+        metrics = BrokerMetrics(knew[2]).text().decode()
+        assert 'sojourn_lost_stores_total{broker="B5"} 1.0' in metrics
+        found = [one.lost() for one in watching]
+        await stop(servers)
+        return found
+
+    found = asyncio.run(scenario())
+    assert sum(lost.get("session lost with the store of B5", 0) for lost in found) == 1
+    assert sum(lost.get("event lost with the store of B5", 0) for lost in found) == 3
+
+
+def test_frames_that_a_neighbour_forgot_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In the log, in what is shown as lost, in the metrics and in the trace."""
+    trace = TraceConfig(folder=str(tmp_path), run="test")
+    config = msgspec.structs.replace(building(), trace=trace)
+
+    async def scenario() -> tuple[dict[str, int], str]:
+        server = Server(config, "B1")
+        await server.start()
+        assert server.node is not None
+        assert server.observer is not None
+        server.node._witness(Note("forgot_frames", ("B2", 7, server.node.now())))
+        found, metrics = server.observer.lost(), BrokerMetrics(server.observer).text().decode()
+        await server.stop()
+        return found, metrics
+
+    with caplog.at_level(logging.WARNING):
+        found, metrics = asyncio.run(scenario())
+    assert found == {"forgotten by B2": 7}
+    assert "B2 has forgotten the last that it had made safe, and with it up to 7 events" in caplog.text
+    assert 'sojourn_dropped_total{reason="forgotten by B2"} 7.0' in metrics
+    lost = [row for row in rows(tmp_path, "drops") if row["reason"] == "forgotten"]
+    assert [(row["broker"], row["source"], row["sequence"]) for row in lost] == [("B1", "B2", 7)]

@@ -45,6 +45,7 @@ from sojourn.broker.hello import (
     PROTOCOL,
     ChannelError,
     Hello,
+    forgotten,
     is_broken,
     may_have_lost,
     read_hello,
@@ -368,6 +369,13 @@ class Channel:
         assert self._greeting is not None, "a hello is only read on a connection that began with ours"
         assert self._hello is not None, "the other side has said hello"
         return may_have_lost(self._greeting, self._hello)
+
+    @property
+    def forgotten(self) -> int:
+        """How many frames the other side has forgotten, as the two hellos say."""
+        assert self._greeting is not None, "a hello is only read on a connection that began with ours"
+        assert self._hello is not None, "the other side has said hello"
+        return forgotten(self._greeting, self._hello)
 
     @property
     def shared(self) -> int:

@@ -73,6 +73,23 @@ def may_have_lost(own: Hello, other: Hello) -> bool:
     return own.seen_stream != other.stream or own.number < other.kept
 
 
+def forgotten(own: Hello, other: Hello) -> int:
+    """How many frames the other side has forgotten, of those it had acknowledged and those it had sent.
+
+    The end of its store is gone. Of a stream that one side does not know any more nothing can be said: most
+    often both have begun anew, and a connection broke before either had heard so of the other.
+    """
+    received = own.kept - other.number if other.seen_stream == own.stream else 0
+    sent = 0
+    if own.seen_stream == other.stream and other.births:
+        if own.seen_life in (life for life, _ in other.births):
+            known = shared_until(other, own)
+        else:  # that life is forgotten as a whole, so one of the later ones began with what was left
+            known = min(number for _, number in other.births[1:] or other.births)
+        sent = own.number - known
+    return max(0, received) + max(0, sent)
+
+
 def shared_until(sender: Hello, receiver: Hello) -> int:
     """Up to which number both sides speak of the same frames, and the receiver has them."""
     lives = [life for life, _ in sender.births]

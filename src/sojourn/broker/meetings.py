@@ -59,9 +59,13 @@ class Meetings:
         hello = channel.peer_hello
         if hello is None:
             return False
-        if hello.memory != self._network.reconciling.memories.get(peer):
+        has_memory = hello.memory == self._network.reconciling.memories.get(peer)
+        if not has_memory:
             self._on_met(facts.PeerMet(peer, hello.memory), now)
         if channel.has_forgotten:
+            if has_memory and channel.forgotten:  # a store that is lost as a whole is counted as such
+                note = Note("forgot_frames", (peer, channel.forgotten, now))
+                self._network.clients.notes.append(note)
             self._reset(peer, now)
             return False
         if (hello.life, hello.stream) != (channel.peer_life, channel.peer_stream):

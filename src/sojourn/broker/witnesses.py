@@ -23,6 +23,9 @@ class Watcher(Protocol):
     def forgot(self, neighbour: str, now: float, /) -> None:
         """A neighbour has come back without its store."""
 
+    def forgot_frames(self, neighbour: str, frames: int, now: float, /) -> None:
+        """A neighbour has come back without the end of its store: so many frames are not in it any more."""
+
 
 class Tracer(Protocol):
     """Who records what happened to events and clients."""

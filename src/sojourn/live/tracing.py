@@ -10,7 +10,8 @@ QoS 0 when it was handed to the connection. With a `sample` below 1 only that sh
 the same ones at every broker.
 
 A store that was lost is a drop of reason `store_lost` without a client, whose source is the broker and whose
-sequence is how many events waited there: nobody knows any more which they were.
+sequence is how many events waited there: nobody knows any more which they were. One of which only the end was
+lost is a drop of reason `forgotten`, likewise, once for each neighbour that had sent it what it forgot.
 
 An interest is written when it is made, with no end, and again with its end when it has one: what is told last
 counts.
@@ -127,9 +128,9 @@ class Tracer:
                 "drops", client, message.source, message.sequence, self._at(now), self._broker, reason
             )
 
-    def lost_store(self, neighbour: str, events: int, now: float) -> None:
-        """A neighbour has lost its store, and with it events for clients of which nobody knows any more."""
-        self._writer.add("drops", "", neighbour, events, self._at(now), self._broker, "store_lost")
+    def lost(self, broker: str, events: int, reason: str, now: float) -> None:
+        """A broker has lost its store or the end of it, and with it events that nobody can name any more."""
+        self._writer.add("drops", "", broker, events, self._at(now), self._broker, reason)
 
     def came(self, client: str, attributes: dict[str, Any], now: float) -> None:
         """A client connected."""

@@ -325,7 +325,7 @@ class Node:
     def _witness(self, note: Note) -> None:
         """Tell who watches, and the trace, what they want to know."""
         kind, what = note
-        if kind in ("heard", "handed_off", "forgot"):
+        if kind in ("heard", "handed_off", "forgot", "forgot_frames"):
             if self.watcher is not None:
                 getattr(self.watcher, kind)(*what)
         elif kind == "skipped":
@@ -337,10 +337,10 @@ class Node:
         elif self._tracer is not None:
             getattr(self._tracer, kind)(*what)
 
-    def trace_lost_store(self, neighbour: str, events: int, now: float) -> None:
-        """Have the trace say that a neighbour came back without its store."""
+    def trace_loss(self, broker: str, events: int, reason: str, now: float) -> None:
+        """Have the trace say that a broker came back without its store, or without all of it."""
         if self._tracer is not None:
-            self._tracer.lost_store(neighbour, events, now)
+            self._tracer.lost(broker, events, reason, now)
 
     def _make_links(self, network: Network, proof: Proof) -> PeerLinks:
         """Take the broker's place among its neighbours."""

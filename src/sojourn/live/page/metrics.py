@@ -90,6 +90,14 @@ class BrokerMetrics(Collector):
         for reason, count in self._observer.lost().items():
             dropped.add_metric([reason], count)
         yield dropped
+        lost = CounterMetricFamily(
+            "sojourn_lost_stores",
+            "Stores that this broker noticed to be lost; others may have noticed the same.",
+            labels=["broker"],
+        )
+        for broker, count in sorted(self._observer.lost_stores.items()):
+            lost.add_metric([broker], count)
+        yield lost
         refused = CounterMetricFamily(
             "sojourn_refused", "Connections, subscriptions and publishes refused.", labels=["reason"]
         )

@@ -1,8 +1,8 @@
 """Looks at a broker once a second: makes its report, tells the other brokers, and keeps what they tell.
 
-The observer stands beside the broker: it changes nothing, keeps nothing that outlives the process, and a
-broker without one works the same. What the page shows of the whole network is in `board.py`, which only a
-broker with a page has; the others merely pass reports on.
+The observer stands beside the broker: it changes nothing, and a broker without one works the same. All that
+it keeps longer than the process is what it knows of lost stores (`ledger.py`). What the page shows of the
+whole network is in `board.py`, which only a broker with a page has; the others merely pass reports on.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.node import Node
 from sojourn.live.page.asking import Enquirer, is_talk
 from sojourn.live.page.board import Board
+from sojourn.live.page.ledger import Known, Ledger, LedgerFile, Loss
 from sojourn.live.page.status import (
     HANDOFFS_MAX,
     NAME_MAX,
@@ -65,13 +66,13 @@ class Observer:
         """Hand-offs by origin, by how they went, and whether nothing was missing."""
         self.incomplete = 0
         self.lost_with: Counter[str] = Counter()
-        """What was lost with the stores of neighbours, by reason."""
-        names = [broker.name for broker in node.config.brokers]
-        self._reports: dict[str, Report | None] = dict.fromkeys(names)
-        """By broker: what it last told."""
-        self._lost_memories: deque[str] = deque(maxlen=len(names))
-        """The last of those that are known to be lost."""
+        """What was lost with the stores of brokers, or forgotten by neighbours, by reason."""
         self.started_s = node.now()
+        self._names = frozenset(broker.name for broker in node.config.brokers)
+        self._file = LedgerFile(node.place.store)
+        self.ledger = Ledger(self._rank, self.started_s, self._file.read(self._names))
+        self.lost_stores = Counter(broker for broker, _ in self.ledger.losses)
+        """By broker: how often this one noticed that its store was lost."""
         self.listeners: list[Callable[[Report], None]] = []
         """Who is told of every report."""
         self._moves: deque[Move] = deque(maxlen=HANDOFFS_MAX)
@@ -84,6 +85,7 @@ class Observer:
         self._encode = msgspec.msgpack.Encoder().encode
         node.watcher = self
         self.last = self._report()
+        self._know(node.place.name, self.last, self.started_s)
 
     def start(self) -> None:
         """Look every second from now on."""
@@ -95,6 +97,7 @@ class Observer:
             self._timer.cancel()
         self.enquirer.stop()
         self.node.watcher = None
+        self._file.write(self.ledger.written())
 
     def _tick(self) -> None:
         self.start()
@@ -104,7 +107,12 @@ class Observer:
         """Make a report and tell it."""
         node = self.node
         node.core.state.topics.make_room()
+        now = node.now()
+        for loss in self.ledger.due(node.place.name, now):
+            self._count(loss, now)
         report = self.last = self._report()
+        self._know(node.place.name, report, report.at_s)
+        self._file.write(self.ledger.written())
         if node.links is not None:
             node.tell(StatusMade(self._encode(report)))
         if self.board is not None:
@@ -126,44 +134,75 @@ class Observer:
         told = read_report(broker, report)
         if told is None:
             return
-        before = self._reports.get(broker)
-        if before is not None and before.memory != told.memory:
-            self.forgot(broker, now)  # of which a neighbour that has forgotten all itself knows nothing
-        if broker in self._reports:
-            self._reports[broker] = told
+        if broker in self._names:
+            self._know(broker, told, now)
+            self.ledger.told(broker, told.losses, now)
         if self.board is not None:
             self.board.take(broker, told, now)
 
+    def _know(self, broker: str, told: Report, now: float) -> None:
+        """Keep what a broker tells of itself; say so if its store is another one than before."""
+        if told.memory:
+            self._say(self.ledger.take(broker, Known(told.memory, told.sessions, told.held, told.at_s), now))
+
     def forgot(self, neighbour: str, now: float) -> None:
-        """A broker has come back without its store: what it last told of is lost, as far as it was there.
+        """A neighbour has come back without its store: what it last told of is lost, as far as it was there.
 
-        That is what waited there a second or less before its end. All who knew of it log it, once; of its
-        neighbours one counts it.
+        That is what waited there a second or less before its end.
         """
-        before = self._reports[neighbour]
-        if before is not None:
-            if before.memory in self._lost_memories:
-                return
-            self._lost_memories.append(before.memory)
-        sessions, events = (before.sessions, before.held) if before is not None else (0, 0)
-        memory = before.memory if before is not None else ""
-        _log.warning(
-            "%s has lost its store, and with it what only that had: %d sessions and up to %d events",
-            neighbour,
-            sessions,
-            events,
-            extra={"lost_store": neighbour, "sessions": sessions, "events": events, "memory": memory},
-        )
-        if self._counts_for(neighbour):
-            self.node.trace_lost_store(neighbour, events, now)
-            self.lost_with[f"session lost with the store of {neighbour}"] += sessions
-            self.lost_with[f"event lost with the store of {neighbour}"] += events
-
-    def _counts_for(self, neighbour: str) -> bool:
-        """Whether this is the first of all brokers that are linked with a neighbour."""
         assert self.node.network is not None, "somebody has a neighbour"
+        self._say(self.ledger.forgot(neighbour, self.node.network.reconciling.memories[neighbour], now))
+
+    def _say(self, loss: Loss | None) -> None:
+        """Log a loss: everybody who knew the broker does, once."""
+        if loss is None:
+            return
+        self.lost_stores[loss.broker] += 1
+        if loss.events is None:
+            what = "an unknown number of sessions and events"
+        else:
+            what = f"{loss.sessions} sessions and up to {loss.events} events"
+        _log.warning(
+            "%s has lost its store, and with it what only that had: %s",
+            loss.broker,
+            what,
+            extra={
+                "lost_store": loss.broker,
+                "sessions": loss.sessions,
+                "events": loss.events,
+                "memory": loss.memory,
+            },
+        )
+
+    def _count(self, loss: Loss, now: float) -> None:
+        """Count a loss, as the only one of all who noticed it."""
+        self.node.trace_loss(loss.broker, loss.events or 0, "store_lost", now)
+        if loss.events is None:
+            self.lost_with[f"unknown number lost with the store of {loss.broker}"] += 1
+            return
+        self.lost_with[f"session lost with the store of {loss.broker}"] += loss.sessions or 0
+        self.lost_with[f"event lost with the store of {loss.broker}"] += loss.events
+
+    def _rank(self, broker: str, lost: str) -> tuple[bool, int]:
+        """Who of several that know the same counts a loss: neighbours first, then the lowest number."""
+        if self.node.network is None:
+            return False, 0
         links = self.node.network.links
-        return links.number == min(links.overlay.neighbours[links.numbers[neighbour]])
+        number = links.numbers.get(broker, len(links.numbers))
+        lost_number = links.numbers.get(lost)
+        beside = () if lost_number is None else links.overlay.neighbours[lost_number]
+        return number not in beside, number
+
+    def forgot_frames(self, neighbour: str, frames: int, now: float) -> None:
+        """A neighbour has its store, but not all of it: it has forgotten frames that it had or had sent."""
+        _log.warning(
+            "%s has forgotten the last that it had made safe, and with it up to %d events",
+            neighbour,
+            frames,
+            extra={"forgetful": neighbour, "events": frames},
+        )
+        self.lost_with[f"forgotten by {neighbour}"] += frames
+        self.node.trace_loss(neighbour, frames, "forgotten", now)
 
     def trail(self, client: str) -> list[Move]:
         """The hand-offs of a client to this broker in the last hour, as far as they are remembered."""
@@ -243,6 +282,7 @@ class Observer:
             refusing=state.refusing,
             memory=state.origin,
             held=held(node),
+            losses=list(self.ledger.losses.values()),
             longest_turn_s=round(node.turns.longest_s, 6),
             moves=[move for move in self._moves if move.at_s > now - TOLD_FOR_S],
             present=some_of(node, names),

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sojourn.live.page.ledger import Loss
 from sojourn.live.seldom import Seldom
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What the broker's memory is called: another name after its store was deleted."""
     held: int = 0
     """Events that wait at this broker and perhaps nowhere else: stored for clients, or for neighbours."""
+    losses: list[Loss] = []
+    """Stores of brokers that this one noticed to be lost, whoever counts them (`ledger.py`)."""
     longest_turn_s: float = 0.0
     """How long the loop was held at once, at the most, since the start."""
     moves: list[Move] = []

@@ -1,0 +1,116 @@
+"""Who notices a lost store, who counts it, and what of that survives a restart."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from sojourn.live.page.ledger import FRESH_S, LOSSES_MAX, SETTLE_S, Known, Ledger, LedgerFile, Loss
+
+NUMBERS = {"B1": 0, "B2": 1, "B3": 2}
+
+
+def rank(one: str, _lost: str) -> tuple[bool, int]:
+    """B2 is beside everybody."""
+    return one != "B2", NUMBERS[one]
+
+
+def knowing(events: int = 30, at_s: float = 1.0) -> Ledger:
+    """A ledger that knows B3 with a session."""
+    ledger = Ledger(rank, 0.0)
+    assert ledger.take("B3", Known("old", 1, events, at_s), at_s) is None
+    return ledger
+
+
+def test_another_memory_is_a_loss_of_what_was_last_told_and_noticed_once() -> None:
+    """Whether a hello or a report says it first."""
+    ledger = knowing()
+    loss = ledger.forgot("B3", "new", 5.0)
+    assert loss == Loss("B3", "new", 1, 30, 1.0, 5.0)
+    assert ledger.take("B3", Known("new", 0, 0, 6.0), 6.0) is None
+    assert ledger.forgot("B3", "new", 7.0) is None
+    assert list(ledger.losses.values()) == [loss]
+
+
+def test_a_broker_of_which_nothing_is_known_has_lost_an_unknown_number() -> None:
+    """It is noticed all the same, and counted if nobody knows more."""
+    ledger = Ledger(rank, 0.0)
+    loss = ledger.forgot("B3", "new", 5.0)
+    assert loss is not None
+    assert loss.events is None
+    assert ledger.due("B2", 5.0 + SETTLE_S) == [loss]
+
+
+@pytest.mark.parametrize("latest", ["B1", "B2"])
+def test_whoever_heard_last_counts_and_nobody_else(latest: str) -> None:
+    """Others were down, or heard the last report but one."""
+    ledgers = {
+        name: knowing(30 if name == latest else 5, 2.0 if name == latest else 1.0) for name in ("B1", "B2")
+    }
+    for ledger in ledgers.values():
+        ledger.forgot("B3", "new", 5.0)
+    assert not any(ledger.due(name, 5.0) for name, ledger in ledgers.items()), "others may know more"
+    counted: dict[str, list[int | None]] = {name: [] for name in ledgers}
+    for second in range(6, 12):
+        for name, ledger in ledgers.items():
+            for other, its in ledgers.items():
+                if other != name:
+                    ledger.told(other, list(its.losses.values()), float(second))
+            counted[name] += [loss.events for loss in ledger.due(name, float(second))]
+    assert counted.pop(latest) == [30]
+    assert [*counted.values()] == [[]]
+
+
+def test_of_those_who_know_the_same_a_neighbour_counts() -> None:
+    """If it is silent, and has not said that it did, another one does."""
+    ledger = knowing()
+    loss = ledger.forgot("B3", "new", 5.0)
+    assert loss is not None
+    ledger.told("B2", [loss], 6.0)
+    assert ledger.due("B1", 6.0 + FRESH_S) == []
+    assert ledger.due("B1", 6.1 + FRESH_S) == [loss]
+    assert ledger.due("B1", 7.0 + FRESH_S) == []
+
+
+def test_a_loss_is_known_after_a_restart_and_waits_for_others_again(tmp_path: Path) -> None:
+    """The file is its owner's alone, and is only written when something has changed."""
+    file = LedgerFile(str(tmp_path / "B1"))
+    ledger = knowing()
+    file.write(ledger.written())
+    assert file.path is not None
+    assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+    first = file.path.stat().st_ino
+    ledger.take("B3", Known("old", 1, 30, 2.0), 2.0)
+    file.write(ledger.written())
+    assert file.path.stat().st_ino == first
+    again = Ledger(rank, 9.0, LedgerFile(str(tmp_path / "B1")).read(NUMBERS))
+    loss = again.take("B3", Known("new", 0, 0, 9.0), 9.0)
+    assert loss == Loss("B3", "new", 1, 30, 1.0, 9.0)
+    file.write(again.written())
+    later = Ledger(rank, 50.0, file.read(NUMBERS))
+    assert later.due("B1", 51.0) == []
+    assert later.due("B1", 50.0 + SETTLE_S) == [loss]
+    file.write(later.written())
+    assert Ledger(rank, 90.0, file.read(NUMBERS)).due("B1", 99.0) == []
+    assert file.read(["B1"]) is not None
+    assert "B3" not in file.read(["B1"]).known  # type: ignore[union-attr]
+
+
+def test_a_file_that_cannot_be_read_or_written_costs_nothing_else(tmp_path: Path) -> None:
+    """The broker knows less, and goes on."""
+    file = LedgerFile(str(tmp_path / "B1"))
+    (tmp_path / "B1.known").write_bytes(b"[")
+    assert file.read(NUMBERS) is None
+    LedgerFile(str(tmp_path / "gone" / "B1")).write(knowing().written())
+    assert LedgerFile(None).read(NUMBERS) is None
+
+
+def test_only_the_last_losses_are_kept() -> None:
+    """A broker without a store loses its memory with every restart."""
+    ledger = knowing()
+    for number in range(LOSSES_MAX + 5):
+        ledger.forgot("B3", f"m{number}", float(number))
+    assert len(ledger.losses) == LOSSES_MAX
+    assert ("B3", f"m{LOSSES_MAX + 4}") in ledger.losses
