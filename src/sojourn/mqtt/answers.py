@@ -5,6 +5,7 @@ Where MQTT 3.1.1 has no words for something there is no packet: whoever asked fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from mqtt5 import (
@@ -31,6 +32,17 @@ from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.packets import PACKET_ID, PacketError
 
 REASON_CHARACTERS_MAX = 2_000
+UNPRINTABLE = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ud800-\\udfff\\ufdd0-\\ufdef"
+    + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+    + "]+"
+)
+"""What clients may take for a malformed packet (MQTT 5, section 1.5.4), and other ends of lines."""
+
+
+def reason_string(text: str) -> str:
+    """Return a sentence as the one line that goes into a packet; every reason string is made here."""
+    return UNPRINTABLE.sub(" ", text).strip()[:REASON_CHARACTERS_MAX]
 
 
 def fitting(connection: Connection, *packets: bytes) -> bytes | None:
@@ -52,7 +64,7 @@ def refusal(connection: Connection, code: ConnectCode, text: str, reference: str
         return None if number is None else mqtt3.connack(code=number)
     return fitting(
         connection,
-        ConnAckPacket(reason_code=code, reason_str=text, server_reference=reference).write(),
+        ConnAckPacket(reason_code=code, reason_str=reason_string(text), server_reference=reference).write(),
         ConnAckPacket(reason_code=code).write(),
     )
 
@@ -63,7 +75,9 @@ def goodbye(connection: Connection, reason: Reason, text: str, reference: str | 
         return None
     return fitting(
         connection,
-        DisconnectPacket(reason_code=reason, reason_str=text, server_reference=reference).write(),
+        DisconnectPacket(
+            reason_code=reason, reason_str=reason_string(text), server_reference=reference
+        ).write(),
         DisconnectPacket(reason_code=reason).write(),
     )
 
@@ -73,7 +87,7 @@ def suback(connection: Connection, number: int, codes: list[SubCode], reason: st
     if connection.is_old:
         return mqtt3.suback(number, [int(code) for code in codes])
     if reason is not None and connection.problem_information:
-        packet = SubAckPacket(number, codes, reason_str=reason[:REASON_CHARACTERS_MAX]).write()
+        packet = SubAckPacket(number, codes, reason_str=reason_string(reason)).write()
         if connection.takes(len(packet)):
             return packet
     return SubAckPacket(number, codes).write()
@@ -96,7 +110,7 @@ def publish_refused(
     """
     if connection.is_old:
         raise PacketError(Reason(int(code)), text)
-    reasons = (text[:REASON_CHARACTERS_MAX], None) if connection.problem_information else (None,)
+    reasons = (reason_string(text), None) if connection.problem_information else (None,)
     for reason in reasons:
         if qos == 1:
             answer = PubAckPacket(number, reason_code=code, reason_str=reason).write()

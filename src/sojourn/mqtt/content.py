@@ -109,7 +109,7 @@ def _parsed(text: str, parse: Callable[[str], Parsed]) -> Parsed:
     try:
         return parse(text)
     except FilterSyntaxError as error:
-        raise ContentError(f"{error.sentence}: {error.pointer()}") from None
+        raise ContentError(f"{error}.") from None
     except SojournError as error:
         raise ContentError(str(error)) from None
 
