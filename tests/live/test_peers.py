@@ -246,3 +246,28 @@ def test_links_stop_although_a_call_does_not_end(
         assert "1 of its calls to neighbours do not end" in caplog.text
 
     asyncio.run(run())
+
+
+def test_a_connection_that_refuses_to_be_written_to_is_given_up() -> None:
+    """It may have broken in a long turn; what else that turn has to write is written all the same."""
+    links = PeerLinks("B1", ("B2", "B3"), lambda _fact: None, PROOF, calls={})
+    written: list[bytes] = []
+
+    class Stand:
+        def __init__(self, write: Callable[[bytes], None]) -> None:
+            self.write = write
+            self.is_aborted = False
+
+        def abort(self) -> None:
+            self.is_aborted = True
+
+    def closed(_data: bytes) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
+
+    broken, sound = Stand(closed), Stand(written.append)
+    links.connections = {"B2": broken, "B3": sound}  # type: ignore[dict-item]  # all that writing needs
+    for peer in ("B2", "B3", "B2"):
+        links.write(peer, b"x")
+    assert written == [b"x"]
+    assert broken.is_aborted
+    assert not sound.is_aborted

@@ -14,6 +14,9 @@ from mqtt5 import (
     Will,
 )
 
+from sojourn.interest import Advertisement
+from sojourn.mqtt import content
+from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import new_message
 from tests.mqtt.test_core import pair
@@ -269,3 +272,39 @@ def test_what_other_brokers_could_not_read_is_refused(
         if condition is not None and topic == "t":
             client.publish("t", b"", 1, user_properties=[("policy", condition)])
             assert int(client.next(PubAckPacket).reason_code) == (0 if code == 2 else code)
+
+
+def test_advertisements_are_limited_before_and_read_after_a_client_is_let_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stranger has nothing read; too many, too long or too much in all is refused at the door."""
+    read: list[str] = []
+    read_before: list[int] = []
+    parse = content.parse_advertisement
+
+    def note(text: str) -> Advertisement:
+        read.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(content, "parse_advertisement", note)
+
+    def knock(*texts: str) -> int:
+        client = world.client()
+        answer = client.connect("c", user_properties=[("sojourn-advertise", text) for text in texts])
+        return int(answer.reason_code)
+
+    world = World(Limits(advertisements_max=30, filter_bytes_max=20))
+    admit = world.core.admit
+
+    def let_in(number: int, admission: Admission, now: float) -> None:
+        read_before.append(len(read))
+        admit(number, admission, now)
+
+    monkeypatch.setattr(world.core, "admit", let_in)
+    assert knock(*["a = 1"] * 31) == 0x97
+    assert knock("a = 1", "b = '" + "x" * 20 + "'") == 0x97
+    assert knock(*["a = 1234567890123456"[:20]] * 17) == 0x97
+    assert read == []
+    assert knock("a = 1", "b >") == 0x83
+    assert (read_before, read) == ([0], ["a = 1", "b >"])
+    assert knock("a = 1") == 0

@@ -27,7 +27,7 @@ from sojourn.mobility.finding import Finder, Result
 from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
 from sojourn.mqtt.admission import Admission
-from sojourn.mqtt.content import property_values
+from sojourn.mqtt.content import property_values, unclear_content
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import is_over
 from sojourn.mqtt.packets import decode
@@ -68,6 +68,10 @@ class Arrivals:
         session = self.core.state.sessions.get(client_id)
         if session is not None and not is_over(session, now) and not is_owner(admission, session):
             self.core.refuse(number, ConnectCode.NOT_AUTHORIZED, FOREIGN)
+            return
+        unclear = unclear_content(packet, in_network=True)
+        if unclear is not None:  # refused before anybody gives or ends a session for it
+            self.core.refuse(number, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
             return
         if not self._make_way(client, number, admission):
             return

@@ -26,6 +26,7 @@ from sojourn.interest import Advertisement, Event, Filter, FilterSyntaxError, Po
 from sojourn.interest.events import ATTRIBUTES_MAX, NESTING_MAX, EventError, check_name, check_scalar
 from sojourn.interest.values import Scalar
 from sojourn.mqtt.conventions import ADVERTISE, ATTRIBUTE_PREFIX, POLICY, value_of
+from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
 
 JSON_STARTS = b"{ \t\r\n"
@@ -34,6 +35,8 @@ KNOWN_NAMES_MAX = 10_000
 KNOWN_NAME_CHARS_MAX = 64
 """Longer names are checked each time: nobody fills memory with them."""
 TEXTS_MAX = 1_024
+ADVERTISED_AT_ONCE = 16
+"""How many of the longest texts one packet may advertise: they are read in one turn."""
 PLAIN_MAX = 512
 _PLAIN = re.compile(r"[A-Za-z0-9_/+#$.:-]+")
 """Topic filters that need no quotes or escapes, and are not long."""
@@ -223,8 +226,30 @@ def property_values(pairs: Sequence[tuple[str, str]], name: str) -> list[str]:
     return [text for key, text in pairs if key == name]
 
 
+def advertised_bytes_max(limits: Limits) -> int:
+    """How long the advertisements of one packet may be together."""
+    return ADVERTISED_AT_ONCE * limits.filter_bytes_max
+
+
+def excessive_content(packet: ConnectPacket, limits: Limits) -> str | None:
+    """Return what is too much of a CONNECT's advertisements or its will's policy, without reading them."""
+    advertisements = property_values(packet.user_properties, ADVERTISE)
+    policies = [] if packet.will is None else property_values(packet.will.user_properties, POLICY)
+    most, each = limits.advertisements_max, limits.filter_bytes_max
+    if len(advertisements) > most:
+        return f"A client has at most {most} advertisements."
+    if any(len(text.encode()) > each for text in (*advertisements, *policies)):
+        return f"An advertisement or a policy has at most {each} bytes."
+    if sum(len(text.encode()) for text in advertisements) > advertised_bytes_max(limits):
+        return f"The advertisements of a CONNECT have at most {advertised_bytes_max(limits)} bytes together."
+    return "A will has one policy." if len(policies) > 1 else None
+
+
 def unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
-    """Return what is wrong with a CONNECT's advertisements or its will's policy."""
+    """Return what is wrong with a CONNECT's advertisements or its will's policy.
+
+    These are read, which takes a while: only for a client that proved who it is.
+    """
     said: list[Advertisement | Policy] = []
     try:
         said += map(parse_advertisement, property_values(packet.user_properties, ADVERTISE))

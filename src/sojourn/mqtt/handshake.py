@@ -21,6 +21,7 @@ from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.content import (
+    excessive_content,
     property_values,
     stated_attributes,
     subscriber_event,
@@ -85,9 +86,11 @@ class Handshake:
         elif will is not None and not is_will_topic(will.topic):
             text = "The will's topic is empty, too deep or reserved, or has a wildcard."
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
-        elif (unclear := unclear_content(packet, in_network=self.shared.effects.collects)) is not None:
-            self.refuse(connection, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
-        elif will is not None and self._is_beyond_wills(packet.client_id, read_will(will, "", now)):
+        elif (excess := excessive_content(packet, limits)) is not None:
+            self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, excess)
+        elif will is not None and self._is_beyond_wills(
+            packet.client_id, read_will(will, "", now, reads_policy=False)
+        ):
             text = f"Wills of all clients have {limits.will_bytes_max_all} bytes at most; come without one."
             self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, text)
         elif len(self.shared.connections) > limits.connections_max:
@@ -147,6 +150,10 @@ class Handshake:
         names = admission.username, admission.owner
         if self.shared.bans.concerns(client_id, names, connection.peer):
             self.refuse(connection, ConnectCode.BANNED, "You are banned here.")
+            return
+        unclear = unclear_content(packet, in_network=self.shared.effects.collects)
+        if unclear is not None:
+            self.refuse(connection, ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, unclear)
             return
         refusal = self._refusal(client_id, packet, admission, now)
         if refusal is not None:

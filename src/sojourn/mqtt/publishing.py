@@ -17,6 +17,7 @@ from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
     ContentError,
+    advertised_bytes_max,
     check_tellable,
     event_of,
     parse_advertisement,
@@ -245,6 +246,12 @@ class Publisher:
         limits = self.shared.limits
         try:
             texts = [line.strip() for line in payload.decode().splitlines() if line.strip()]
+            if len(texts) > limits.advertisements_max or len(payload) > advertised_bytes_max(limits):
+                raise _RefusedError(
+                    PubAckReasonCode.QUOTA_EXCEEDED,
+                    f"At most {limits.advertisements_max} advertisements, of {advertised_bytes_max(limits)} "
+                    "bytes together, are made at once.",
+                )
             for text in texts:
                 advertisement = parse_advertisement(text)
                 if self.shared.effects.collects:

@@ -22,9 +22,12 @@ def is_will_topic(topic: str) -> bool:
     return not is_reserved(topic) and topic != ADVERTISE_TOPIC
 
 
-def read_will(will: WillPacket, client_id: str, now: float) -> Will:
-    """Return the will of a client; its time to live begins when it is published."""
-    policies = property_values(will.user_properties, POLICY)
+def read_will(will: WillPacket, client_id: str, now: float, *, reads_policy: bool = True) -> Will:
+    """Return the will of a client; its time to live begins when it is published.
+
+    Whoever only wants to know how large it is leaves its policy unread, which takes a while.
+    """
+    policies = property_values(will.user_properties, POLICY) if reads_policy else []
     message = new_message(
         will.topic,
         will.payload or b"",

@@ -174,10 +174,20 @@ class PeerLinks:
             await self._listener.renew(proof.server_tls)
 
     def write(self, peer: str, data: bytes) -> None:
-        """Write to a neighbour, if it is there."""
+        """Write to a neighbour, if it is there.
+
+        A connection that has just broken may not say so yet and refuse to be written to: it is given up, and
+        what else there is to write is not held up by it. What it was to carry is sent again over the next.
+        """
         connection = self.connections.get(peer)
-        if connection is not None:
+        if connection is None:
+            return
+        try:
             connection.write(data)
+        except (RuntimeError, OSError) as error:
+            self.complain(peer, str(error))
+            connection.write = _ignore
+            connection.abort()
 
     def close(self, peer: str, why: str) -> None:
         """End the connection to a neighbour; it is made anew."""
