@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from sojourn.cli.main import app
 from sojourn.errors import SojournError
-from sojourn.live.brokers.admission import hash_password, password_fits
-from sojourn.live.config import ConfigError, parse_address, read_config
+from sojourn.live.brokers.admission import Doorkeeper, hash_password, password_fits
+from sojourn.live.config import BrokerConfig, Config, ConfigError, UserConfig, parse_address, read_config
 from sojourn.live.templates import TEMPLATES, template
 from tests.live.raw_client import BrokerProcess, Raw, running_broker
 
@@ -218,3 +218,13 @@ def test_too_many_logins_of_an_address_are_told_so(tmp_path: Path) -> None:
         assert set(told) == {0x9F}
         for one in attackers:
             one.drop()
+
+
+@pytest.mark.parametrize("kept", ["plain", "scrypt$", "scrypt$YQ==", "scrypt$!$YQ==", "other$YQ==$YQ=="])
+def test_a_password_that_is_no_hash_is_refused_at_once(kept: str) -> None:
+    """Nobody could ever log in by it, so the configuration is not taken, and says which command helps."""
+    config = Config(
+        brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0")], users=[UserConfig(name="ann", password=kept)]
+    )
+    with pytest.raises(ConfigError, match=r"'ann' is no hash.*`sojourn password`"):
+        Doorkeeper(config, "B1")

@@ -71,6 +71,12 @@ class Doorkeeper:
     """Decides about clients that knock, by the rules of the door that each came by."""
 
     def __init__(self, config: Config, broker: str) -> None:
+        for user in config.users:
+            if user.password is not None and not is_hash(user.password):
+                raise ConfigError(
+                    f"The password of user {user.name!r} is no hash, so nobody could log in: write what "
+                    "`sojourn password` prints."
+                )
         self._users = {user.name: user for user in config.users}
         self._permissions = {user.name: permissions_of(user) for user in config.users}
         self._doors = doors_of(config, broker)
@@ -211,6 +217,17 @@ def hash_password(password: str, salt: bytes | None = None) -> str:
     salt = salt if salt is not None else secrets.token_bytes(_SALT_BYTES)
     hashed = hashlib.scrypt(password.encode(), salt=salt, n=_COST, r=_BLOCK, p=_LANES)
     return "$".join((_PREFIX, base64.b64encode(salt).decode(), base64.b64encode(hashed).decode()))
+
+
+def is_hash(kept: str) -> bool:
+    """Whether this is a password as it is kept in a configuration."""
+    try:
+        prefix, *parts = kept.split("$")
+        return (
+            prefix == _PREFIX and [bool(base64.b64decode(one, validate=True)) for one in parts] == [True] * 2
+        )
+    except ValueError:
+        return False
 
 
 def password_fits(kept: str, password: bytes) -> bool:
