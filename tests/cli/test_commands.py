@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.running import running
 
 from sojourn.cli.commands import COMMANDS, load
 from sojourn.errors import LIBRARIES
@@ -81,9 +82,7 @@ def broker(folder: Path, *arguments: str, refused: str = "") -> Iterator[tuple[s
     """A broker process; its address and its process id."""
     environment = surroundings(folder, refused)
     given = arguments or ("--port", "0", "--addresses", str(folder))
-    with subprocess.Popen(
-        command("serve", *given), env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with running(command("serve", *given), env=environment, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         found = re.search(r"listens on (mqtt://\S+)", process.stderr.readline())
         assert found is not None
@@ -158,12 +157,11 @@ def test_brokers_and_clients_work_without_the_large_libraries(tmp_path: Path) ->
     with broker(tmp_path, refused=refused) as (url, pid):
         resting_kib = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])  # type: ignore[index]
         assert resting_kib < 100 * 1024
-        with subprocess.Popen(
+        with running(
             command("sub", url, "speed > 80", "--count", "1"),
             env=surroundings(tmp_path / "sub", refused),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
         ) as subscriber:
             assert subscriber.stderr is not None
             assert "subscribed" in "".join(subscriber.stderr.readline() for _ in range(2))

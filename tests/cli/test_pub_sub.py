@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.live.raw_client import BrokerProcess, Raw, running_broker
+from tests.running import running
 
 from sojourn.cli.main import main
 
@@ -35,7 +36,7 @@ def test_what_is_published_is_printed(broker: BrokerProcess) -> None:
     """A subscriber with a filter prints what matches, as JSON with attributes, and ends after its count."""
     url = f"127.0.0.1:{broker.port}"
     wanted = ["sub", url, "speed > 80 AND road = 'A2'", "--json", "--count", "2", "--topic", "cars/#"]
-    with subprocess.Popen([*SOJOURN, *wanted], stdout=subprocess.PIPE, text=True) as subscriber:
+    with running([*SOJOURN, *wanted], stdout=subprocess.PIPE) as subscriber:
         wait_for_subscriber(broker.port)
         assert run("pub", url, "cars/7", '{"speed": 70}', "-a", "road=A2").returncode == 0
         assert run("pub", url, "cars/7", '{"speed": 93}', "-a", "road=A2", "--qos", "2").returncode == 0
@@ -55,8 +56,8 @@ def test_retained_events_and_the_end_by_ctrl_c(broker: BrokerProcess) -> None:
     """A retained event waits for a later subscriber; Ctrl-C ends it without an error or a traceback."""
     url = f"mqtt://127.0.0.1:{broker.port}"
     assert run("pub", url, "kept", "-", "--retain", text="old news").returncode == 0
-    with subprocess.Popen(
-        [*SOJOURN, "sub", url, "--topic", "kept"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    with running(
+        [*SOJOURN, "sub", url, "--topic", "kept"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as subscriber:
         assert subscriber.stdout is not None
         assert subscriber.stdout.readline() == "kept old news\n"

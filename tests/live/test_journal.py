@@ -16,6 +16,7 @@ import pytest
 
 from sojourn.broker.records import segment_head
 from sojourn.live.store.journal import Journal, JournalError
+from tests.running import running
 
 WRITER = """
 import sys
@@ -124,9 +125,7 @@ def test_only_the_owner_reads_a_store(tmp_path: Path) -> None:
 
 def test_a_killed_process_loses_nothing_it_committed(tmp_path: Path) -> None:
     """What a process said it had committed before SIGKILL is there afterwards."""
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path / "b1")], stdout=subprocess.PIPE, text=True
-    ) as writer:
+    with running([sys.executable, "-c", WRITER, str(tmp_path / "b1")], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         said = 0
         for _ in range(350):

@@ -137,14 +137,15 @@ class Keeper:
         Of the links in a configuration brokers use those that make a tree, and tell of these.
         """
         found: dict[frozenset[str], str] = {}
+        failing = {name for name, one in self.watched.items() if one.given_up or one.failures}
         for name, one in self.watched.items():
-            if one.given_up or one.failures:
+            if name in failing:
                 continue  # it does not start, and that was said
             if one.report is None:
                 found[frozenset((name,))] = f"of {name}"
                 continue
             for peer, link in one.report.links.items():
-                if not link.up:
+                if not link.up and peer not in failing:
                     found.setdefault(frozenset((name, peer)), f"{name}-{peer}")
         return list(found.values())
 
