@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -135,12 +136,18 @@ def test_an_orderly_end_writes_it_anew_too(tmp_path: Path) -> None:
 def test_a_long_journal_gives_way_to_a_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next start is fast; it is not done all the time, and not where the state is large beside it."""
     monkeypatch.setattr(keeper, "EARLY_ENTRIES", 10)
+    monkeypatch.setattr(keeper, "ASIDE_LOOK_S", 0.0)
     running = Running(tmp_path / "b1")
     journal = running.keeper.journal
     lengths = []
     for number in range(30):
         running.now += 1.0
         running.welcome(f"guest {number}")
+        until = time.monotonic() + 60.0
+        while running.keeper.next_look_s is not None:  # a child writes it
+            assert time.monotonic() < until, "the snapshot is never written"
+            time.sleep(0.005)
+            running.keeper.look_for_room(running.now)
         lengths.append(journal.entries)
     assert max(lengths[5:]) > 60, "not all the time"
     shrunk = sum(later < earlier for earlier, later in pairwise(lengths))

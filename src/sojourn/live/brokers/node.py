@@ -400,7 +400,7 @@ class Node:
         if moment_s is not None and moment_s <= now:
             self.tell(facts.TimePassed())
             moment_s = self.broker.next_moment()
-        room_s = self.keeper.look_again_s if self.keeper is not None else None
+        room_s = self.keeper.next_look_s if self.keeper is not None else None
         moments = [one for one in (moment_s, room_s) if one is not None]
         if moments:
             self._look_by(max(min(moments), now + LOOK_S))

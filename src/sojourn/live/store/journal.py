@@ -40,6 +40,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from sojourn.broker.records import (
     LATER,
@@ -66,6 +67,17 @@ _log = logging.getLogger("sojourn.store")
 
 class JournalError(SojournError):
     """The journal cannot be opened, read or written."""
+
+
+class Mark(NamedTuple):
+    """A place in the journal: a snapshot that was taken there holds all that was committed before."""
+
+    number: int
+    """Of the batch that comes next."""
+    size: int
+    """Bytes of the segment before it."""
+    entries: int
+    """Entries committed between the last snapshot and it."""
 
 
 class Journal:
@@ -275,14 +287,7 @@ class Journal:
             folder.clear_leftovers(self._first)
             raise JournalError(f"The store {self._path} cannot take a snapshot: {error.strerror}.") from None
         if number != self._first:
-            os.close(self._file)
-            before = self._first
-            self._file, self._first = file, number
-            self._size, self._is_dirty = SEGMENT_HEAD_BYTES, False
-            with contextlib.suppress(OSError):  # what stays behind goes with the next snapshot
-                generations.set_aside(folder, before)
-                folder.clear_leftovers(number)
-                folder.sync()
+            self._follow(file, number)
         self._snapshot_bytes = folder.snapshot(number).stat().st_size
         self.torn = False
         self.entries = self.bytes = 0
@@ -305,6 +310,57 @@ class Journal:
                 os.close(file)
             raise
         return file
+
+    def mark(self) -> Mark:
+        """Note the present place, for a snapshot that is written beside what is committed meanwhile."""
+        return Mark(self._next, self._size, self.entries)
+
+    def new_snapshot(self, mark: Mark) -> Path:
+        """Where such a snapshot is to be written; no other process writes there."""
+        path = self._folder.snapshot(mark.number)
+        return path.with_name(f"{path.name}.{os.getpid()}.new")
+
+    def adopt(self, mark: Mark, new: Path) -> None:
+        """Let a snapshot that was written and made safe take the place of all that it holds.
+
+        What was committed after it was taken follows it, in a segment of its own. As in `keep`, the old pair
+        is whole until the snapshot is renamed, and from then on the new one is.
+        """
+        folder, number, before = self._folder, mark.number, self._first
+        assert before < number and not self.torn, "it is of this segment, and all that followed is there"  # noqa: PT018
+        rest = os.pread(self._file, self._size - mark.size, mark.size)
+        file = -1
+        try:
+            write_file(folder.segment(number), segment_head(number))
+            folder.sync()
+            file = os.open(folder.segment(number), os.O_RDWR)
+            write_all(file, rest, SEGMENT_HEAD_BYTES)
+            if self._power_safe:
+                os.fdatasync(file)
+            new.replace(folder.snapshot(number))
+            folder.sync()
+        except OSError as error:
+            if file >= 0:
+                os.close(file)
+            folder.clear_leftovers(before)
+            raise JournalError(f"The store {self._path} cannot take a snapshot: {error.strerror}.") from None
+        with contextlib.suppress(OSError):  # for whoever falls back: what the new segment has, it has not
+            os.ftruncate(self._file, mark.size)
+        self._follow(file, number, len(rest))
+        self.entries -= mark.entries
+
+    def _follow(self, file: int, number: int, rest_bytes: int = 0) -> None:
+        """Go on in the segment that follows a new snapshot and has so many bytes; keep the old pair aside."""
+        folder, before = self._folder, self._first
+        os.close(self._file)
+        self._file, self._first = file, number
+        self._size, self._is_dirty = SEGMENT_HEAD_BYTES + rest_bytes, False
+        with contextlib.suppress(OSError):  # what stays behind goes with the next snapshot
+            generations.set_aside(folder, before)
+            folder.clear_leftovers(number)
+            folder.sync()
+        self._snapshot_bytes = folder.snapshot(number).stat().st_size
+        self.bytes = rest_bytes
 
     @property
     def is_gone(self) -> bool:

@@ -5,6 +5,9 @@ A broker whose store cannot be written refuses whatever it would have to promise
 Where even that is not enough the broker must not go on: what it has in mind is not safe, so nobody may hear
 of it. `NoRoomError` says so, the turn is not carried out, and the process ends; what it had promised is in
 its store.
+
+Snapshots are written by a child while the broker goes on (`aside.py`), but for the last one, when it stops,
+and the one that mends a store which was taken away.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ from collections.abc import Callable, Iterable
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
-from sojourn.broker.records import LATER
+from sojourn.broker.records import LATER, write_snapshot
 from sojourn.broker.settings import Settings
+from sojourn.broker.state_codec import table_for
 from sojourn.broker.state_kinds import StateError
-from sojourn.live.store.journal import Journal, JournalError
+from sojourn.live.store.aside import Aside
+from sojourn.live.store.journal import Journal, JournalError, Mark
 from sojourn.mqtt.session import Session
 
 Rights = Callable[[Iterable[Session]], Iterable[facts.RightsChanged]]
@@ -36,6 +41,10 @@ EARLY_S = 30.0
 """A snapshot takes their place earlier if it is small beside them, but not all the time."""
 SNAPSHOT_PAUSE_S = 30.0
 """After how long a snapshot that found no room is tried again."""
+ASIDE_LOOK_S = 0.2
+"""How often it is looked whether a snapshot has been written."""
+ASIDE_S_MAX = 600.0
+"""How long that may take; then it is given up."""
 FULL = "The broker's store is full; try again later."
 
 _log = logging.getLogger("sojourn.store")
@@ -57,6 +66,9 @@ class Keeper:
         self.is_gone = False
         """Whether the store was found to be gone; the next commit writes it anew, whatever it brings."""
         self._next_look_s = 0.0
+        self._aside: tuple[Mark, Aside] | None = None
+        """The snapshot that is being written."""
+        self._aside_look_s = self._aside_until_s = 0.0
 
     @classmethod
     def open(
@@ -96,6 +108,9 @@ class Keeper:
             journal.commit(entries)
         except JournalError as error:
             return self._short_of_room(str(error), broker.now_s)
+        if self._aside is not None:
+            self._look_at_aside(broker.now_s)
+            return None
         is_long = journal.entries >= EARLY_ENTRIES or journal.bytes > SNAPSHOT_BYTES
         if is_long and self._is_time_for_snapshot(broker.now_s):
             self._take_snapshot(broker)
@@ -119,6 +134,7 @@ class Keeper:
 
     def _renew(self, broker: LiveBroker) -> None:
         """Write the store anew, with everything that the broker has in mind."""
+        self._give_up_aside()
         try:
             self.journal.renew(broker.snapshot(), broker.settings.name)
         except JournalError as error:
@@ -127,15 +143,51 @@ class Keeper:
         self.journal.reserve()
 
     def _take_snapshot(self, broker: LiveBroker) -> None:
-        """Let a snapshot take the place of the entries; if there is no room for one, they simply stay."""
-        if broker.now_s < self._next_snapshot_s:
+        """Have a snapshot written that is to take the place of the entries."""
+        now, journal = broker.now_s, self.journal
+        if now < self._next_snapshot_s:
             return
-        self._early_snapshot_s = broker.now_s + EARLY_S
+        self._early_snapshot_s = now + EARLY_S
+        mark = journal.mark()
+        table_for(broker.network)  # loaded here: a child that loads nothing waits for no thread's lock
         try:
-            self.journal.keep(broker.snapshot())
-        except JournalError as error:
-            self._next_snapshot_s = broker.now_s + SNAPSHOT_PAUSE_S
-            _log.warning("%s The journal goes on growing.", error)
+            aside = Aside(journal.new_snapshot(mark), lambda: write_snapshot(mark.number, broker.snapshot()))
+        except OSError as error:
+            self._no_snapshot(str(error.strerror), now)
+            return
+        self._aside = mark, aside
+        self._aside_look_s, self._aside_until_s = now + ASIDE_LOOK_S, now + ASIDE_S_MAX
+
+    def _look_at_aside(self, now: float) -> None:
+        """Let a snapshot that has been written take the place of what it holds."""
+        if self._aside is None or now < self._aside_look_s:
+            return
+        self._aside_look_s = now + ASIDE_LOOK_S
+        mark, aside = self._aside
+        why = aside.outcome()
+        if why is None and now < self._aside_until_s and not self.journal.torn:
+            return
+        if why is None:
+            why = "it took too long"
+        if why == "" and not self.journal.torn:
+            self._aside = None
+            try:
+                self.journal.adopt(mark, aside.path)
+            except JournalError as error:
+                why = str(error)
+            else:
+                return
+        self._give_up_aside()
+        self._no_snapshot(why, now)
+
+    def _give_up_aside(self) -> None:
+        if self._aside is not None:
+            self._aside[1].give_up()
+            self._aside = None
+
+    def _no_snapshot(self, why: str, now: float) -> None:
+        self._next_snapshot_s = now + SNAPSHOT_PAUSE_S
+        _log.warning("There is no snapshot of the store: %s. The journal goes on growing.", why)
 
     def _short_of_room(self, why: str, now: float) -> facts.Remembered | None:
         """Make safe what was taken in already; nothing more is promised until there is room."""
@@ -151,9 +203,16 @@ class Keeper:
         _log.error("store", extra={"error": why})
         return facts.StoreFilled(FULL)
 
+    @property
+    def next_look_s(self) -> float | None:
+        """When to look for room, or for a snapshot that is being written; None if there is no need."""
+        aside_s = self._aside_look_s if self._aside is not None else None
+        return min((one for one in (self.look_again_s, aside_s) if one is not None), default=None)
+
     def look_for_room(self, now: float) -> facts.Remembered | None:
         """Look whether the store is there, and has room again; return what the broker is to be told."""
         self._is_gone(now)
+        self._look_at_aside(now)
         if self.look_again_s is None or now < self.look_again_s:
             return None
         self.look_again_s = now + ROOM_CHECK_S
@@ -165,6 +224,7 @@ class Keeper:
 
     def close(self, broker: LiveBroker) -> None:
         """Leave a snapshot, so that the next start has nothing to tell again, and close the files."""
+        self._give_up_aside()
         try:
             if self.journal.is_gone:
                 broker.turn(broker.now_s)
