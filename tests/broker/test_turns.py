@@ -132,6 +132,30 @@ def test_who_sends_endlessly_is_read_in_turn_with_others(traces: bool) -> None:
     assert hall.broker.core.state.counters.received == 5_000
 
 
+def test_what_waits_its_turn_is_not_measured_by_a_packet_that_is_done_with() -> None:
+    """After a packet that came in pieces, a short one that has to wait its turn is read when that comes."""
+    hall = Alone()
+    endless, other = hall.client("endless"), hall.client("other")
+    event = PublishPacket("a/topic", b"and something to say").write()
+    hall.send(other, event[:10])
+    hall.send(other, event[10:])
+    hall.send(endless, events(5_000))
+    hall.send(other, PING)
+    hall.settle()
+    assert hall.came[other] == PINGRESP
+
+
+def test_a_restart_leaves_nobody_in_the_line() -> None:
+    """A snapshot that is taken while a client waits its turn leads to the same broker as the journal."""
+    hall = Alone()
+    hall.send(hall.client("endless"), events(2_000))
+    hall.turn()
+    assert hall.broker.core.state.input.ring
+    from_snapshot = LiveBroker.revived(hall.settings, "next", hall.now, hall.broker.snapshot(), [])
+    assert not from_snapshot.core.state.input.ring
+    assert not from_snapshot.has_work
+
+
 def test_who_waits_is_not_read_any_further() -> None:
     """The driver is told to hold a client that waits its turn, and to go on when it has come."""
     hall = Alone()

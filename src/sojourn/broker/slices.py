@@ -40,6 +40,7 @@ class Slices:
         self._pressed.clear()
         self._leaving.clear()
         self.has_held = self.frames_wait = False
+        self._core.state.input.dissolve_line()
 
     def lost(self, number: int) -> bool:
         """A client's connection is gone; say whether something that came on it before waits its turn."""

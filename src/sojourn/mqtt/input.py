@@ -77,7 +77,12 @@ class Input:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         offset, connection.offset, connection.have = connection.offset, 0, 0
+        connection.needed = 0  # what comes next is another packet, even if it has to wait its turn
         return data, offset
+
+    def dissolve_line(self) -> None:
+        """Let nobody wait: no connection is left."""
+        self.ring.clear()
 
     def largest(self, address: str | None, among: dict[int, Connection]) -> Connection | None:
         """Return the connection with most of an unfinished packet, of one address or of all."""

@@ -14,17 +14,20 @@ _NOT_NOTED = (
     "core.state.counters.",
     "core.state.numbered_s",
     "network.clients.broker.subscribers._deliveries.stored",
+    "network.clients.broker.subscribers._queues.store.bytes_peak",
     "network.clients.timers._heap",
     "network.confirming.",
 )
 """Where events of QoS 0, pings and waves leave their traces, which no journal holds, and heaps of moments
 that may have passed. The moment of the last number only saves a look at that number, which is compared; for
-how many clients the last event was stored is asked at once or never."""
+how many clients the last event was stored is asked at once or never, and how much was stored at the most is a
+figure for a page."""
 _WAITING = ("._out", ".queued")
 """Of a channel: frames that wait for an acknowledgement. Those are noted now and then, so that a broker which
 comes back may have some frames again that its neighbour has; which was the last is compared."""
-_UNSURE = ("marks", "ceiling", "behind")
-"""Of a holding: how far its client has come, events of QoS 0 included."""
+_UNSURE = {"holding": ("marks", "ceiling", "behind"), "session": ("last_unsure",)}
+"""Of a holding: how far its client has come, events of QoS 0 included. Of a session: the publisher's own
+number of its last event of QoS 0 (`mqtt/publishing.py` says what follows from that)."""
 _COMPARED = {"_acknowledged_to": 0, "_arrived": 0, "_taken": 0, "births": -1}
 """Of a channel: a number that is noted, and a rank of volatile frames that is not; and the number at which
 the present life began, but not the lives before it that a hello of the neighbour, which is not noted, made
@@ -48,6 +51,6 @@ def _flat(document: dict[str, Any]) -> dict[str, Any]:
         for name, value in part.items() if isinstance(part, dict) else (("", part),):
             found[f"{path}.{name}"] = value[_COMPARED[name]] if name in _COMPARED else value
     for place, (name, row) in enumerate(rows_of(document)):
-        sure = {field: value for field, value in row.items() if name != "holding" or field not in _UNSURE}
+        sure = {field: value for field, value in row.items() if field not in _UNSURE.get(name, ())}
         found[f"{name} {place}"] = sure
     return found
