@@ -18,12 +18,12 @@ import pytest
 from sojourn.pipeline.java import find_java
 from tests.pipeline.random_traces import audit_by_hand, random_trace
 
-pytestmark = pytest.mark.timeout(900)  # seconds alone, minutes on a machine that others use too
+pytestmark = pytest.mark.timeout(3000)  # seconds alone, minutes on a machine that others use too
 
 HERE = Path(__file__).parent
 DEPLOY = "org.apache.spark.deploy"
 START_S_MAX = 90.0
-DRIVER_S_MAX = 280.0
+DRIVER_S_MAX = 900.0
 
 
 class Cluster(NamedTuple):
@@ -197,7 +197,7 @@ def test_an_audit_on_a_cluster_finds_what_trying_everything_finds(cluster: Clust
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3000)
 def test_the_whole_study_is_the_same_everywhere(cluster: Cluster, tmp_path: Path) -> None:
     """`sojourn reproduce publisher-mobility` writes the same means and the same verdicts on all three."""
     tables, verdicts = [], []
