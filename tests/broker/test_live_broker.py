@@ -257,6 +257,41 @@ def test_time_does_not_go_back(*, keeps: bool) -> None:
     assert facts.read_entry(broker.turn(last_s).entries[-1]).now == last_s
 
 
+def test_numbers_do_not_go_back_with_a_clock() -> None:
+    """What is stored after a restart is handed on, however late the last event was that no line tells of."""
+    hall = Hall(line(2))
+    reader = hall.visit(1, "reader", lasts_s=100)
+    reader.subscribe("t")
+    publisher, desk = hall.visit(0, "publisher", lasts_s=100), hall.desks[0]
+    hall.settle()
+    for _ in range(20):
+        hall.now += 0.9
+        publisher.send(PublishPacket("t", b"unsure"))
+        hall.settle()
+    reader.lose()
+    desk.ahead_s = -15.0
+    hall.restart("B1", forgets=1)  # who is killed does not note that its link is gone
+    hall.settle()
+    hall.visit(0, "publisher", lasts_s=100).publish("t", b"sure")
+    hall.settle()
+    hall.visit(0, "reader", lasts_s=100, got=reader.got)
+    hall.settle()
+    assert reader.got == [b"unsure"] * 20 + [b"sure"]
+
+
+def test_events_that_nobody_notes_are_noted_once_in_a_while() -> None:
+    """Numbers are never more than a second beyond what a restart knows of, which costs a line a second."""
+    hall = Hall(line(2))
+    publisher, desk = hall.visit(0, "publisher"), hall.desks[0]
+    hall.settle()
+    before = len(desk.store.written)
+    for _ in range(100):
+        hall.now += 0.1
+        publisher.send(PublishPacket("t", b"unsure"))
+        assert desk.revived("next").core.state.sequence > desk.core.state.sequence
+    assert 5 <= len(desk.store.written) - before <= 15
+
+
 def test_what_is_no_snapshot_is_refused() -> None:
     """In a sentence."""
     settings = ALONE.settings("B2")

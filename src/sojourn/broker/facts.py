@@ -276,6 +276,10 @@ class Stopping(Remembered, frozen=True, array_like=True, tag=24):
     reference: str | None = None
 
 
+class NumbersGiven(Remembered, frozen=True, array_like=True, tag=25):
+    """Events of QoS 0 were numbered, and nothing was noted since; a restart goes beyond those numbers."""
+
+
 class SystemDue(NamedTuple):
     """Clients that subscribe to `$SYS` topics are to be told the values of now."""
 
@@ -319,6 +323,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         | StoreFilled
         | StoreMended
         | Stopping
+        | NumbersGiven
     )
 
 

@@ -48,6 +48,7 @@ from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.gate import UNSLICED_MAX
 from sojourn.mqtt.input import next_slice
 from sojourn.mqtt.session import Session
+from sojourn.mqtt.state import UNNOTED_NUMBERS_MAX
 
 
 class LiveBroker:
@@ -82,8 +83,8 @@ class LiveBroker:
         self._is_replaying = False
         self.refused_again = 0
         """How many facts of earlier lives were refused when they were told again."""
-        self._sequence = 0
-        """The number of the last message before the present fact."""
+        self._sequence = self._noted_to = 0
+        """The number of the last message before the present fact; one that a restart is sure to go beyond."""
 
     # The door ------------------------------------------------------------------------------------------
 
@@ -115,6 +116,10 @@ class LiveBroker:
         slices, ring = self._slices, self.core.state.input.ring
         if slices.frames_wait or ring:
             self.handle(facts.ReadyForMore(), now)
+        if self.core.state.sequence - self._noted_to > UNNOTED_NUMBERS_MAX and self.remembers:
+            if not self._turn.entries and self.core.state.refusing is None:
+                self.handle(facts.NumbersGiven(), now)
+            self._noted_to = max(self.core.state.sequence, int(now * 1e6))
         if self.core.gate.unsliced != UNSLICED_MAX:
             self.core.begin_turn()
         if network is not None:
@@ -217,6 +222,7 @@ class LiveBroker:
 
     def _on_started(self, fact: facts.Started, now: float) -> None:
         self.life = fact.life
+        self.core.state.number_anew(now)
         if self.network is not None:
             self.network.restarted(fact.life, now)
         for number in list(self.core.state.connections):

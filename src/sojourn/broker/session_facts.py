@@ -53,6 +53,10 @@ def _stopping(core: Core, fact: facts.Stopping, now: float) -> None:
     core.stop(fact.reference, now)
 
 
+def _numbers_given(_core: Core, _fact: facts.NumbersGiven, _now: float) -> None:
+    """Do nothing: the line itself says which was the last number."""
+
+
 _CALLS: dict[type, Callable[[Core, Any, float], None]] = {
     facts.ClientOpened: _opened,
     facts.ClientRefused: _refused,
@@ -62,6 +66,7 @@ _CALLS: dict[type, Callable[[Core, Any, float], None]] = {
     facts.ClientDismissed: _dismissed,
     facts.StoreFilled: _store_filled,
     facts.Stopping: _stopping,
+    facts.NumbersGiven: _numbers_given,
 }
 FACTS = frozenset(_CALLS)
 """The facts that are one call of the session core."""

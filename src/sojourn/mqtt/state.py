@@ -23,6 +23,9 @@ REFUSALS_MAX = 1_000
 SPARE_MOMENTS = 10_000
 """Reminders of what is over that may wait for their time."""
 
+UNNOTED_NUMBERS_MAX = 1_000_000
+"""How far numbers may go beyond the last that is noted: a second, as they are dates."""
+
 
 class Due(IntEnum):
     """What a moment in the heap of moments is about."""
@@ -104,6 +107,15 @@ class State:
         self._moments: list[tuple[float, int, Due, int | str]] = []
         self._moments_made = 0
         self._moments_max = SPARE_MOMENTS
+
+    def number_anew(self, now: float) -> None:
+        """Number from beyond every number that was given in an earlier life, noted or not.
+
+        Events of QoS 0 are not noted, and clocks may be set back. A number that was given twice, or goes
+        back, would make a subscriber take a new event of the same source for one that it had.
+        """
+        last = max(self.sequence, int(now * 1e6))
+        self.sequence = (last // UNNOTED_NUMBERS_MAX + 2) * UNNOTED_NUMBERS_MAX
 
     def reconfigure(self, limits: Limits, session_expiry_max_s: float | None) -> None:
         """Take in other limits."""
