@@ -370,6 +370,51 @@ def test_a_table_made_from_what_another_holds_names_the_same_first(
     _check_relations(again)
 
 
+class _Slow(FilterInterests):
+    """Files one interest anew at a time."""
+
+    def refile(self, most: int = 1) -> None:
+        super().refile(most)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    patterns=st.lists(TOPIC_PATTERNS, min_size=3, max_size=20),
+    later=st.lists(TOPIC_PATTERNS, max_size=5),
+    conditions=st.lists(RANGES, max_size=5),
+    gone=st.sets(st.integers(0, 25), min_size=1),
+    steps=st.integers(0, 12),
+)
+def test_what_was_forgotten_is_in_nobodys_way_while_the_rest_is_filed_anew(
+    patterns: list[str], later: list[str], conditions: list[str], gone: set[int], steps: int
+) -> None:
+    """A table made in the middle of it names the same first, and in the end it is as if nothing had been."""
+    slow, again, fresh = _Slow(), _Slow(), FilterInterests()
+    _enter(slow, [Filter.parse(f"topic LIKE '{pattern}'") for pattern in patterns])
+    _enter(slow, [Advertisement.parse(text) for text in conditions if "OR" not in text])
+    slow.forget(gone & slow.ads.keys(), gone & slow.subs.keys())
+    for _ in range(steps):
+        slow.refile()
+    _enter(slow, [Filter.parse(f"topic LIKE '{pattern}'") for pattern in later])
+    again.restore(slow.ads, slow.subs, slow.ads_of)
+    if slow.is_refiling:
+        again.restore_refiling(*slow.refiling())
+    assert again.is_refiling == slow.is_refiling
+    _check_relations(slow)
+    for number in slow.subs:
+        assert list(again.wider_subs(number)) == list(slow.wider_subs(number))
+    while slow.is_refiling:
+        slow.refile()
+        again.refile()
+    assert not again.is_refiling
+    fresh.restore(slow.ads, slow.subs, slow.ads_of)
+    for number in slow.subs:
+        assert list(fresh.wider_subs(number)) == list(slow.wider_subs(number))
+        assert list(fresh.wider_subs(number)) == list(again.wider_subs(number))
+    for number in slow.ads:
+        assert list(fresh.wider_ads(number)) == list(slow.wider_ads(number))
+
+
 def test_a_table_with_topics_of_very_many_levels_is_made_again() -> None:
     """Where interests stand is built again, however deep that is."""
     deep = "/".join(["a"] * 250)
@@ -387,4 +432,4 @@ def test_a_table_with_topics_of_very_many_levels_is_made_again() -> None:
     above = [back.sub_above[number] for number in (1, 4)]
     assert [one.all() for one in above if one is not None] == [{0, 2}, {3}]
     back.forget({0}, {0, 1, 2, 3, 4})
-    assert not back._boxes
+    assert not back._filing.boxes

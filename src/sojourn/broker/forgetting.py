@@ -5,7 +5,8 @@ ever told of them. Numbers are a broker's own: on links there are names and text
 forgotten one gives it a new number. So a broker may forget on its own whatever it does not speak of itself.
 Once in a while, between two facts, it looks through all that it keeps (`mobility/references.py`, the finder,
 its clients) and forgets the rest of the books. That is a consequence of a fact, the passing of time, and
-happens again in the same way when the journal is told again.
+happens again in the same way when the journal is told again. Interests that stay are filed anew then, which
+takes so long where there are many that it is done in parts, one each time that time has passed.
 
 Two memories keep names alive for longer than clients are there, and are therefore limited in time too:
 
@@ -54,6 +55,8 @@ class Forgetting:
 
     def next_moment(self, network: Network) -> float | None:
         """When to look again; None while there is nothing to forget."""
+        if network.links.interests.is_refiling:
+            return 0.0
         if not self._has_memories(network):
             return None
         return 0.0 if self._has_grown(network) else self._due_s
@@ -66,7 +69,10 @@ class Forgetting:
         return network.links.names.entered - self._entered > max(GROWTH_MAX, self._needed)
 
     def time_passed(self, network: Network, now: float) -> None:
-        """Look, if it is time."""
+        """Look, if it is time; before that be done with what was forgotten when it last looked."""
+        if network.links.interests.is_refiling:
+            network.links.interests.refile()
+            return
         if now < self._due_s and not self._has_grown(network):
             return
         if self._has_memories(network):

@@ -30,7 +30,7 @@ from sojourn.broker.channel import Position
 from sojourn.broker.confirming import Answer
 from sojourn.broker.effects import Turn
 from sojourn.broker.meetings import Meetings
-from sojourn.broker.network import Network
+from sojourn.broker.network import TIMERS_MAX, Network
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.reviving import remembered
 from sojourn.broker.ruling import rule
@@ -396,10 +396,12 @@ class LiveBroker:
     # The broker itself ---------------------------------------------------------------------------------
 
     def _on_time(self, fact: facts.TimePassed, now: float) -> None:
-        silent = self.core.time_passed(now, fact.silent)
+        silent, sessions = self.core.time_passed(now, fact.silent, fact.sessions)
+        timers = 0
         if self.network is not None:
-            self.network.time_passed(now)
-        self._note(facts.TimePassed(silent), now)
+            most = TIMERS_MAX if fact.silent is None else fact.timers
+            timers = self.network.time_passed(now, most)
+        self._note(facts.TimePassed(silent, sessions, timers), now)
 
     def _on_store_mended(self, fact: facts.StoreMended, now: float) -> None:
         self.core.state.refusing = None

@@ -52,6 +52,8 @@ UNREADABLE = "frame that does not read"
 """Why what a neighbour sent was let go."""
 RETAINED_LOOK_S = 10.0
 """How often a broker that lacks retained values looks whether there is room for them."""
+TIMERS_MAX = 200
+"""Timers that run out at once; each may end what is stored for a client."""
 VOLATILE = (STATUS, WAVE, ECHO, SLOW)
 """Kinds of messages that change nothing a broker remembers."""
 
@@ -210,16 +212,18 @@ class Network:
         ]
         return min((moment for moment in moments if moment is not None), default=None)
 
-    def time_passed(self, now: float) -> None:
-        """Let timers run out."""
-        clients = self.clients
-        while (due := clients.timers.due(now)) is not None:
+    def time_passed(self, now: float, most: int | None = None) -> int:
+        """Let timers run out, so many at the most; return how many did."""
+        clients, fired = self.clients, 0
+        while fired != most and (due := clients.timers.due(now)) is not None:
             clients.tell(facts.TimerFired(*due), now)
+            fired += 1
         self.arrivals.time_passed(now)
         clients.report(now)
         self.confirming.time_passed(now)
         self.forgetting.time_passed(self, now)
         self._ask_for_retained(now)
+        return fired
 
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""

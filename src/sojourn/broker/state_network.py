@@ -196,17 +196,30 @@ _FRAMES = Rows(
 
 
 def _save_interests(interests: LiveInterests, writer: Writer) -> dict[str, Any]:
-    return {
+    found = {
         "ads": {number: str(one) for number, one in interests.ads.items() if number != interests.anything},
         "subs": {number: writer.ref(one) for number, one in interests.subs.items()},
         "ads_of": {number: list(some) for number, some in interests.ads_of.items()},
     }
+    if interests.is_refiling:
+        ads, subs, *left = interests.refiling()
+        gone_ads = {number: str(one) for number, one in ads.items()}
+        found["refiling"] = [gone_ads, {number: writer.ref(one) for number, one in subs.items()}, *left]
+    return found
 
 
 def _restore_interests(interests: LiveInterests, plain: Mapping[str, Any], reader: Reader) -> None:
     ads = {number: Advertisement.parse(text, limited=False) for number, text in plain["ads"].items()}
     subs = {number: reader.thing(place) for number, place in plain["subs"].items()}
     interests.restore(ads, subs, plain["ads_of"])
+    if "refiling" in plain:
+        gone_ads, gone_subs, ads_left, subs_left = plain["refiling"]
+        interests.restore_refiling(
+            {number: Advertisement.parse(text, limited=False) for number, text in gone_ads.items()},
+            {number: reader.thing(place) for number, place in gone_subs.items()},
+            ads_left,
+            subs_left,
+        )
 
 
 def _router(cls: type) -> Part:
@@ -275,8 +288,9 @@ NETWORK = (
     Part(
         LiveInterests,
         fields("version _ads_entered _subs_entered"),
-        wired="covering subs_of ads_of ad_above sub_above ads subs _ad_numbers _sub_numbers _ads_by_path "
-        "_boxes _unions matcher anything _paths _plain by_topic _topic_chars",
+        wired="covering subs_of ads_of ad_above sub_above ads subs _ad_numbers _sub_numbers _filing _fresh "
+        "_ads_waiting _subs_waiting _gone_ads _gone_subs matcher anything _paths _plain by_topic "
+        "_topic_chars",
         save=_save_interests,
         restore=_restore_interests,
     ),

@@ -268,11 +268,16 @@ class Core:
             self.handshake.detach(connection.session, now)
             self._settle(now)
 
-    def time_passed(self, now: float, silent: Sequence[int] | None = None) -> list[int]:
-        """Do what is due; return who was found silent, which is to be given when that is told again."""
-        closed = self.timekeeper.time_passed(now, silent)
+    def time_passed(
+        self, now: float, silent: Sequence[int] | None = None, sessions: int | None = None
+    ) -> tuple[list[int], int]:
+        """Do some of what is due; if more is, `next_moment` says that.
+
+        Return who was found silent and how many sessions were looked at, to be given when it is told again.
+        """
+        done = self.timekeeper.time_passed(now, silent, sessions)
         self._settle(now)
-        return closed
+        return done
 
     def publish(self, message: Message, now: float) -> None:
         """Hand an event that came from elsewhere to local subscribers."""

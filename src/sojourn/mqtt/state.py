@@ -169,10 +169,18 @@ class State:
         """Return the time at which something may be due."""
         return self._moments[0][0] if self._moments else None
 
-    def due(self, now: float) -> list[tuple[Due, int | str]]:
-        """Return what is due, each to be checked: nobody takes back a reminder."""
-        found = []
+    def due(self, now: float, most: int, sessions: int | None) -> tuple[list[tuple[Due, int | str]], int]:
+        """Return some of what is due, each to be checked, and how many sessions are to be looked at.
+
+        Nobody takes back a reminder. There are at most `most`, or, when that is told again, those of as many
+        sessions: reminders of connections are others then, since pings are told nobody.
+        """
+        found: list[tuple[Due, int | str]] = []
+        taken = 0
         while self._moments and self._moments[0][0] <= now:
-            _, _, about, whom = heapq.heappop(self._moments)
+            if len(found) >= most if sessions is None else taken >= sessions:
+                break
+            moment_s, _, about, whom = heapq.heappop(self._moments)
+            taken += about is Due.SESSION and self._is_current(moment_s, whom)
             found.append((about, whom))
-        return found
+        return found, taken

@@ -15,7 +15,8 @@ Events are matched by a `Matcher`, under the subscriptions' numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import chain
@@ -27,10 +28,11 @@ from sojourn.interest.events import TOPIC, Event
 from sojourn.interest.filters import Conjunction, Filter
 from sojourn.interest.matcher import Matcher
 from sojourn.interest.values import ValueSet
-from sojourn.routing.box_tree import BoxTree, Look
+from sojourn.routing.box_tree import Look
+from sojourn.routing.filing import Filing
 from sojourn.routing.interests import Interests
 from sojourn.routing.meter import Meter
-from sojourn.routing.shelves import Place, Shelf
+from sojourn.routing.shelves import Place
 
 STEPS_MAX = 1_000
 """Places that a search for what covers a subscription looks at."""
@@ -38,6 +40,8 @@ WIDER_MAX = 64
 """Interests that such a search names: any one of them will do."""
 UNIONS_MAX = 16
 """Interests of several conjunctions that it names because they have something in common."""
+REFILED_MAX = 200
+"""Interests that are filed anew at once: some ten milliseconds."""
 
 Constraint = tuple[str, ValueSet]
 
@@ -52,33 +56,30 @@ class FilterInterests(Interests):
         self._ad_numbers: dict[Advertisement, int] = {}
         self._sub_numbers: dict[Filter, int] = {}
         self.matcher = Matcher(self.subs)
-        self._put_up()
-
-    def _put_up(self) -> None:
-        """File what there is in ascending order.
-
-        What a search names first depends on the order of filing, so that must not be history: brokers that
-        know the same interests, in whatever way they came to know them, decide the same.
-        """
-        self._ads_by_path: dict[str, Shelf] = {}
-        self._boxes = BoxTree()
-        self._unions = BoxTree()
-        """The subscriptions of several conjunctions."""
-        for number, ad in self.ads.items():
-            self._file_ad(number, ad)
-        for number, wanted in self.subs.items():
-            self._file_sub(number, wanted)
+        self._filing = Filing()
+        self._fresh: Filing | None = None
+        """What takes its place once everything stands there: it is without what was forgotten."""
+        self._ads_waiting: deque[int] = deque()
+        self._subs_waiting: deque[int] = deque()
+        """What is still to be filed there."""
+        self._gone_ads: dict[int, Advertisement] = {}
+        self._gone_subs: dict[int, Filter] = {}
+        """What was forgotten and still stands in the filing."""
 
     def advertisement(self, ad: Advertisement) -> int:
         """The number of an advertisement, entered if it is new."""
         number = self._ad_numbers.get(ad)
         if number is not None:
             return number
-        subs = dict.fromkeys(self._boxes.meeting(_said_by(ad), Meter(inf)))
-        number = self.enter_ad(subs=[sub for sub in subs if ad.intersects(self.subs[sub])])
+        subs = dict.fromkeys(self._filing.boxes.meeting(_said_by(ad), Meter(inf)))
+        number = self.enter_ad(
+            subs=[sub for sub in subs if sub in self.subs and ad.intersects(self.subs[sub])]
+        )
         self._ad_numbers[ad] = number
         self.ads[number] = ad
-        self._file_ad(number, ad)
+        self._filing.file_ad(number, ad)
+        if self._fresh is not None:
+            self._ads_waiting.append(number)
         return number
 
     def subscription(self, wanted: Filter) -> int:
@@ -87,24 +88,14 @@ class FilterInterests(Interests):
         if number is not None:
             return number
         ads = {ad for conjunction in wanted.conjunctions for ad in self._ads_meeting(conjunction)}
-        number = self.enter_sub(ads=[ad for ad in ads if self.ads[ad].intersects(wanted)])
+        number = self.enter_sub(ads=[ad for ad in ads if ad in self.ads and self.ads[ad].intersects(wanted)])
         self._sub_numbers[wanted] = number
         self.subs[number] = wanted
         self.matcher.added(number)
-        self._file_sub(number, wanted)
+        self._filing.file_sub(number, wanted)
+        if self._fresh is not None:
+            self._subs_waiting.append(number)
         return number
-
-    def _file_ad(self, number: int, ad: Advertisement) -> None:
-        for path, allowed in ad.allowed:
-            shelf = self._ads_by_path.get(path)
-            if shelf is None:
-                shelf = self._ads_by_path[path] = Shelf()
-            shelf.make(allowed).interests[number] = None
-
-    def _file_sub(self, number: int, wanted: Filter) -> None:
-        self._boxes.file(number, wanted)
-        if len(wanted.conjunctions) > 1:
-            self._unions.file(number, wanted)
 
     def restore(
         self,
@@ -118,20 +109,71 @@ class FilterInterests(Interests):
         self._ad_numbers = {ad: number for number, ad in ads.items()}
         self._sub_numbers = {wanted: number for number, wanted in subs.items()}
         self.matcher.begin_anew(self.subs)
-        self._put_up()
+        self._filing = Filing.of(self.ads, self.subs)
+
+    # Forgetting ------------------------------------------------------------------------------------------
+
+    @property
+    def is_refiling(self) -> bool:
+        """Whether what was forgotten still stands in the way of searches (`refile`)."""
+        return self._fresh is not None
 
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
-        """Forget interests that nobody speaks of; that takes time in proportion to what stays."""
+        """Forget interests that nobody speaks of.
+
+        To take them out would leave traces of them in the order of the others. So what stays is filed anew,
+        a part here and the rest in as many calls of `refile` as it takes; until then searches pass over them.
+        """
+        assert not self.is_refiling, "what was forgotten before is out of the way"
         super().forget(ads, subs)
         for number in ads:
-            self._ad_numbers.pop(self.ads.pop(number), None)
+            ad = self._gone_ads[number] = self.ads.pop(number)
+            self._ad_numbers.pop(ad, None)
         for number in subs:
-            del self._sub_numbers[self.subs.pop(number)]
+            wanted = self._gone_subs[number] = self.subs.pop(number)
+            del self._sub_numbers[wanted]
         if len(subs) > len(self.subs):
             self.matcher.begin_anew(self.subs)
         elif subs:
             self.matcher.removed(subs)
-        self._put_up()
+        self._fresh = Filing()
+        self._ads_waiting.extend(self.ads)
+        self._subs_waiting.extend(self.subs)
+        self.refile()
+
+    def refile(self, most: int = REFILED_MAX) -> None:
+        """File some more of what stays anew; once all of it is, search there."""
+        fresh, ads, subs = self._fresh, self._ads_waiting, self._subs_waiting
+        if fresh is None:
+            return
+        for _ in range(most):
+            if ads:
+                number = ads.popleft()
+                fresh.file_ad(number, self.ads[number])
+            elif subs:
+                number = subs.popleft()
+                fresh.file_sub(number, self.subs[number])
+        if not ads and not subs:
+            self._filing, self._fresh = fresh, None
+            self._gone_ads.clear()
+            self._gone_subs.clear()
+            self.ad_above.clear()  # of what was found in another order
+            self.sub_above.clear()
+
+    def refiling(self) -> tuple[dict[int, Advertisement], dict[int, Filter], int, int]:
+        """What was forgotten and is not out of the way, and how many are still to be filed anew."""
+        return self._gone_ads, self._gone_subs, len(self._ads_waiting), len(self._subs_waiting)
+
+    def restore_refiling(
+        self, ads: Mapping[int, Advertisement], subs: Mapping[int, Filter], ads_left: int, subs_left: int
+    ) -> None:
+        """Be as another table was that had not finished; all else was restored."""
+        self._gone_ads, self._gone_subs = dict(ads), dict(subs)
+        self._filing = Filing.of({**self.ads, **ads}, {**self.subs, **subs})
+        self._fresh = Filing()
+        self._ads_waiting.extend(self.ads)
+        self._subs_waiting.extend(self.subs)
+        self.refile(len(self.ads) - ads_left + len(self.subs) - subs_left)
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order."""
@@ -151,25 +193,26 @@ class FilterInterests(Interests):
         """Subscriptions that may cover one: as many as will do."""
         wanted = self.subs[sub]
         if not wanted.conjunctions:
-            return _others(sub, iter(self.subs), WIDER_MAX)
+            return _others(sub, iter(self.subs), self.subs, WIDER_MAX)
         # What covers all of it covers any part of it.
         part = wanted.conjunctions[0]
-        wider = self._boxes.covering(part, Meter(STEPS_MAX))
-        found = dict.fromkeys(_others(sub, wider, WIDER_MAX))
-        if self._unions:
-            unions = self._unions.meeting(_said_in(part), Meter(STEPS_MAX))
-            found.update(dict.fromkeys(_others(sub, unions, UNIONS_MAX)))
+        wider = self._filing.boxes.covering(part, Meter(STEPS_MAX))
+        found = dict.fromkeys(_others(sub, wider, self.subs, WIDER_MAX))
+        if self._filing.unions:
+            unions = self._filing.unions.meeting(_said_in(part), Meter(STEPS_MAX))
+            found.update(dict.fromkeys(_others(sub, unions, self.subs, UNIONS_MAX)))
         return found
 
     def wider_ads(self, ad: int) -> Iterable[int]:
         """Advertisements that may cover one: as many as will do."""
         lead = _lead(self.ads[ad].allowed)
         if lead is None:
-            return _others(ad, iter(self.ads), WIDER_MAX)
+            return _others(ad, iter(self.ads), self.ads, WIDER_MAX)
         path, allowed = lead
-        shelf = self._ads_by_path[path]
+        shelf = self._filing.ads_by_path[path]
         places = chain(shelf.containing(allowed, Meter(STEPS_MAX)), self._objects_above(path))
-        return _others(ad, (number for place in places for number in place.interests), WIDER_MAX)
+        found = (number for place in places for number in place.interests)
+        return _others(ad, found, self.ads, WIDER_MAX)
 
     # What may intersect ----------------------------------------------------------------------------------
 
@@ -179,11 +222,11 @@ class FilterInterests(Interests):
         if lead is None:
             return self.ads
         path, allowed = lead
-        shelf = self._ads_by_path.get(path)
+        shelf = self._filing.ads_by_path.get(path)
         places = [] if shelf is None else list(shelf.overlapping(allowed, Meter(inf)))
         places += self._objects_above(path)
         if allowed.objects:
-            for name, below in self._ads_by_path.items():
+            for name, below in self._filing.ads_by_path.items():
                 if name.startswith(path + "."):
                     places += below.every()
         return (number for place in places for number in place.interests)
@@ -192,16 +235,16 @@ class FilterInterests(Interests):
         """Where advertisements stand that announce whatever lies below an attribute, and so this one."""
         names = path.split(".")
         for depth in range(1, len(names)):
-            shelf = self._ads_by_path.get(".".join(names[:depth]))
+            shelf = self._filing.ads_by_path.get(".".join(names[:depth]))
             if shelf is not None:
                 yield from shelf.overlapping(ValueSet(objects=True), Meter(inf))
 
 
-def _others(one: int, interests: Iterator[int], most: int) -> list[int]:
-    """The first interests besides one, each once."""
+def _others(one: int, interests: Iterator[int], known: Container[int], most: int) -> list[int]:
+    """The first interests besides one that are not forgotten, each once."""
     found: dict[int, None] = {}
     for interest in interests:
-        if interest != one:
+        if interest != one and interest in known:
             found[interest] = None
             if len(found) == most:
                 break
