@@ -9,7 +9,7 @@ from sojourn.interest import Advertisement, Filter, FilterTooComplexError
 from sojourn.interest.algebra import Looks, covers, intersects, merge
 from sojourn.interest.events import Event
 from sojourn.interest.work import TopicsTooComplexError, Work, within
-from sojourn.mqtt.content import ContentError, parse_advertisement
+from sojourn.mqtt.content import ContentError, check_advertisements, parse_advertisement
 from sojourn.routing.filter_interests import FilterInterests
 
 
@@ -35,6 +35,19 @@ def test_reading_an_entangled_filter_is_given_up_early() -> None:
         Advertisement.parse(text)
     with pytest.raises(ContentError, match="too entangled"):
         parse_advertisement(text)
+
+
+def test_several_entangled_advertisements_of_one_packet_share_the_work() -> None:
+    """Each by itself is read, all of them at once are too much; also where all are known already."""
+    texts = [
+        " OR ".join(f"topic LIKE '{'+/' * (j % 5)}{name}/{'+/' * 4}{j}'" for j in range(40))
+        for name in "abcd"
+    ]
+    for text in texts:
+        check_advertisements([text], in_network=False)
+    with pytest.raises(ContentError, match="too entangled for one packet"):
+        check_advertisements(texts, in_network=False)
+    check_advertisements([f"topic LIKE 'site/{number}/#'" for number in range(100)], in_network=True)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,21 @@ def test_every_subscription_intersects_anything() -> None:
     assert list(interests.subs_of[interests.anything]) == [second]
 
 
+def test_an_advertisement_is_compared_with_no_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subscriptions go everywhere anyway; a hundred wide ones beside many subscriptions once took minutes."""
+
+    def intersects(self: Advertisement, subscription: Filter) -> bool:
+        raise AssertionError(f"{self} is compared with {subscription}")
+
+    monkeypatch.setattr(Advertisement, "intersects", intersects)
+    interests = LiveInterests()
+    before = interests.subscription(Filter.parse("topic LIKE 'a/#'"))
+    wide = interests.advertisement(Advertisement.parse("topic LIKE '#'"))
+    after = interests.subscription(Filter.parse("topic LIKE 'b/#'"))
+    assert not interests.subs_of[wide]
+    assert list(interests.subs_of[interests.anything]) == [before, after]
+
+
 def test_a_packet_of_many_patterns_is_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """The core is told once what a client wants after a SUBSCRIBE, and each pattern goes over a link once.
 

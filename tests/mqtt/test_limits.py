@@ -14,7 +14,6 @@ from mqtt5 import (
     Will,
 )
 
-from sojourn.interest import Advertisement
 from sojourn.mqtt import content
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.limits import Limits
@@ -280,13 +279,13 @@ def test_advertisements_are_limited_before_and_read_after_a_client_is_let_in(
     """A stranger has nothing read; too many, too long or too much in all is refused at the door."""
     read: list[str] = []
     read_before: list[int] = []
-    parse = content.parse_advertisement
+    steps_to_read = content._steps_to_read
 
-    def note(text: str) -> Advertisement:
+    def note(text: str, *, in_network: bool) -> int:
         read.append(text)
-        return parse(text)
+        return steps_to_read(text, in_network=in_network)
 
-    monkeypatch.setattr(content, "parse_advertisement", note)
+    monkeypatch.setattr(content, "_steps_to_read", note)
 
     def knock(*texts: str) -> int:
         client = world.client()

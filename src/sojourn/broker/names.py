@@ -6,7 +6,9 @@ needs any more (`forgetting.py`); none is given twice.
 
 A client that does not say what it will publish may publish anything. So that content-based routing works
 without advertisements, every broker makes one that stands for everything, `ANYTHING`, and each subscription
-intersects it: subscriptions then reach every broker, and events only those that want them.
+intersects it: subscriptions then reach every broker, and events only those that want them. Which other
+advertisements a subscription intersects would change nothing, and to find out would take a comparison of
+each with each: that is never asked.
 """
 
 from __future__ import annotations
@@ -37,8 +39,7 @@ class LiveInterests(FilterInterests):
     def __init__(self, *, covering: bool = True) -> None:
         super().__init__(covering=covering)
         self.anything = self.enter_ad(subs=())
-        """It has no place among the others, so that it covers none and none covers it, whatever they say;
-        that every subscription intersects it is entered by hand."""
+        """It has no place among the others, so that it covers none and none covers it, whatever they say."""
         self.ads[self.anything] = Advertisement.parse("FALSE")
         self._paths: set[str] = set()
         """Every attribute besides the topic that some subscription speaks of."""
@@ -54,14 +55,20 @@ class LiveInterests(FilterInterests):
         return self._ads_entered + self._subs_entered
 
     def subscription(self, wanted: Filter) -> int:
-        """The number of a subscription, entered if it is new, and intersecting anything."""
+        """The number of a subscription, entered if it is new."""
         version = self.version
         number = super().subscription(wanted)
-        self.ads_of[number].setdefault(self.anything)
-        self.subs_of[self.anything].setdefault(number)
         if self.version != version:
             self._speaks_of(self._paths | _paths(wanted))
         return number
+
+    def subs_meeting(self, ad: Advertisement) -> Iterable[int]:  # noqa: ARG002  (whatever it says)
+        """The subscriptions to be sent for the sake of an advertisement of a client: they all are anyway."""
+        return ()
+
+    def ads_meeting(self, wanted: Filter) -> Iterable[int]:  # noqa: ARG002  (whatever it says)
+        """The advertisement for whose sake a subscription is sent."""
+        return (self.anything,)
 
     def wider_ads(self, ad: int) -> Iterable[int]:
         """Advertisements that may cover one; none covers anything at all."""

@@ -67,7 +67,24 @@ def within(work: Work) -> Iterator[Work]:
 
 
 def reading(text: str, *, limited: bool) -> AbstractContextManager[object]:
-    """Let reading a filter take work in proportion to its text; without limits for what was accepted once."""
+    """Let reading a filter take work in proportion to its text; without limits for what was accepted once.
+
+    Several that are read at once share what is allowed around them.
+    """
     if not limited:
         return nullcontext()
-    return within(Work(READING_STEPS + READING_STEPS_PER_CHARACTER * len(text)))
+    return _sharing(READING_STEPS + READING_STEPS_PER_CHARACTER * len(text))
+
+
+@contextmanager
+def _sharing(steps: float) -> Iterator[None]:
+    around = _current.get()
+    if around is not None:
+        steps = max(0.0, min(steps, around.left))
+    work = Work(steps)
+    try:
+        with within(work):
+            yield
+    finally:
+        if around is not None:
+            around.left -= steps - work.left

@@ -14,7 +14,7 @@ Texts are parsed once and kept, within limits.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from sojourn.errors import SojournError
 from sojourn.interest import Advertisement, Event, Filter, FilterSyntaxError, Policy, TopicPattern
 from sojourn.interest.events import ATTRIBUTES_MAX, NESTING_MAX, EventError, check_name, check_scalar
 from sojourn.interest.values import Scalar
+from sojourn.interest.work import Work, within
 from sojourn.mqtt.conventions import ADVERTISE, ATTRIBUTE_PREFIX, POLICY, value_of
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
@@ -35,8 +36,12 @@ KNOWN_NAMES_MAX = 10_000
 KNOWN_NAME_CHARS_MAX = 64
 """Longer names are checked each time: nobody fills memory with them."""
 TEXTS_MAX = 1_024
-ADVERTISED_AT_ONCE = 16
+ADVERTISED_AT_ONCE = 4
 """How many of the longest texts one packet may advertise: they are read in one turn."""
+ADVERTISED_STEPS = 80_000
+"""What reading them may take in all, but for the last one."""
+MANY_STEPS = 1_000_000_000
+"""More than reading one may take."""
 PLAIN_MAX = 512
 _PLAIN = re.compile(r"[A-Za-z0-9_/+#$.:-]+")
 """Topic filters that need no quotes or escapes, and are not long."""
@@ -231,6 +236,29 @@ def advertised_bytes_max(limits: Limits) -> int:
     return ADVERTISED_AT_ONCE * limits.filter_bytes_max
 
 
+def check_advertisements(texts: Iterable[str], *, in_network: bool) -> None:
+    """Raise a `ContentError` if the advertisements of one packet cannot be used, or are too much work.
+
+    What is known already counts for as much as if it were read now, so that a broker which is told of the
+    packet again, and knows something else, says the same.
+    """
+    left = ADVERTISED_STEPS
+    for text in texts:
+        left -= _steps_to_read(text, in_network=in_network)
+        if left < 0:
+            raise ContentError("The topic patterns are too entangled for one packet; send several.")
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def _steps_to_read(text: str, *, in_network: bool) -> int:
+    """Read an advertisement, as other brokers do too, or raise a `ContentError`; return what that takes."""
+    with within(Work(MANY_STEPS)) as work:
+        advertisement = _parsed(text, Advertisement.parse)
+        if in_network:
+            check_tellable(advertisement)
+    return MANY_STEPS - int(work.left)
+
+
 def excessive_content(packet: ConnectPacket, limits: Limits) -> str | None:
     """Return what is too much of a CONNECT's advertisements or its will's policy, without reading them."""
     advertisements = property_values(packet.user_properties, ADVERTISE)
@@ -250,13 +278,12 @@ def unclear_content(packet: ConnectPacket, *, in_network: bool) -> str | None:
 
     These are read, which takes a while: only for a client that proved who it is.
     """
-    said: list[Advertisement | Policy] = []
     try:
-        said += map(parse_advertisement, property_values(packet.user_properties, ADVERTISE))
+        check_advertisements(property_values(packet.user_properties, ADVERTISE), in_network=in_network)
         if packet.will is not None:
-            said += map(parse_policy, property_values(packet.will.user_properties, POLICY))
-        for one in said if in_network else ():
-            check_tellable(one)
+            for policy in map(parse_policy, property_values(packet.will.user_properties, POLICY)):
+                if in_network:
+                    check_tellable(policy)
     except ContentError as error:
         return str(error)
     return None

@@ -18,9 +18,9 @@ from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
     ContentError,
     advertised_bytes_max,
+    check_advertisements,
     check_tellable,
     event_of,
-    parse_advertisement,
     parse_policy,
     property_values,
 )
@@ -252,10 +252,7 @@ class Publisher:
                     f"At most {limits.advertisements_max} advertisements, of {advertised_bytes_max(limits)} "
                     "bytes together, are made at once.",
                 )
-            for text in texts:
-                advertisement = parse_advertisement(text)
-                if self.shared.effects.collects:
-                    check_tellable(advertisement)
+            check_advertisements(texts, in_network=self.shared.effects.collects)
         except (ContentError, UnicodeDecodeError) as error:
             raise _RefusedError(PubAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         advertisements = tuple(dict.fromkeys((*session.advertisements, *texts))) if texts else ()

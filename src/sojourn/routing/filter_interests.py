@@ -23,11 +23,12 @@ from itertools import chain
 from math import inf
 
 from sojourn.interest.advertisements import Advertisement
-from sojourn.interest.algebra import Looks, covers
+from sojourn.interest.algebra import STEPS_PER_LOOK, Looks, covers
 from sojourn.interest.events import TOPIC, Event
 from sojourn.interest.filters import Conjunction, Filter
 from sojourn.interest.matcher import Matcher
 from sojourn.interest.values import ValueSet
+from sojourn.interest.work import Work, within
 from sojourn.routing.box_tree import Look
 from sojourn.routing.filing import Filing
 from sojourn.routing.interests import Interests
@@ -71,10 +72,7 @@ class FilterInterests(Interests):
         number = self._ad_numbers.get(ad)
         if number is not None:
             return number
-        subs = dict.fromkeys(self._filing.boxes.meeting(_said_by(ad), Meter(inf)))
-        number = self.enter_ad(
-            subs=[sub for sub in subs if sub in self.subs and ad.intersects(self.subs[sub])]
-        )
+        number = self.enter_ad(subs=self.subs_meeting(ad))
         self._ad_numbers[ad] = number
         self.ads[number] = ad
         self._filing.file_ad(number, ad)
@@ -87,8 +85,7 @@ class FilterInterests(Interests):
         number = self._sub_numbers.get(wanted)
         if number is not None:
             return number
-        ads = {ad for conjunction in wanted.conjunctions for ad in self._ads_meeting(conjunction)}
-        number = self.enter_sub(ads=[ad for ad in ads if ad in self.ads and self.ads[ad].intersects(wanted)])
+        number = self.enter_sub(ads=self.ads_meeting(wanted))
         self._sub_numbers[wanted] = number
         self.subs[number] = wanted
         self.matcher.added(number)
@@ -185,9 +182,12 @@ class FilterInterests(Interests):
         """Whether a subscription wants all that another does."""
         return covers(self.subs[wide], self.subs[narrow], looks)
 
-    def ad_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002  (takes no looks)
-        """Whether an advertisement announces all that another does."""
-        return self.ads[wide].covers(self.ads[narrow])
+    def ad_covers(self, wide: int, narrow: int, looks: Looks) -> bool:
+        """Whether an advertisement announces all that another does; no, if that takes too long."""
+        steps = max(0.0, looks.left) * STEPS_PER_LOOK
+        with within(Work(steps)) as work:
+            is_covered = self.ads[wide].covers(self.ads[narrow])
+        return looks.take(1 + (steps - work.left) / STEPS_PER_LOOK) and is_covered
 
     def wider_subs(self, sub: int) -> Iterable[int]:
         """Subscriptions that may cover one: as many as will do."""
@@ -215,6 +215,16 @@ class FilterInterests(Interests):
         return _others(ad, found, self.ads, WIDER_MAX)
 
     # What may intersect ----------------------------------------------------------------------------------
+
+    def subs_meeting(self, ad: Advertisement) -> Iterable[int]:
+        """The subscriptions that an advertisement intersects."""
+        found = dict.fromkeys(self._filing.boxes.meeting(_said_by(ad), Meter(inf)))
+        return [sub for sub in found if sub in self.subs and ad.intersects(self.subs[sub])]
+
+    def ads_meeting(self, wanted: Filter) -> Iterable[int]:
+        """The advertisements that a subscription intersects."""
+        found = {ad for conjunction in wanted.conjunctions for ad in self._ads_meeting(conjunction)}
+        return [ad for ad in found if ad in self.ads and self.ads[ad].intersects(wanted)]
 
     def _ads_meeting(self, conjunction: Conjunction) -> Iterable[int]:
         """Advertisements among which all are that a conjunction meets."""
