@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sojourn.live.brokers.websocket import Gate, WebSocketConnection
+from sojourn.live.brokers.websocket import EVENTS_A_TURN, PIECE_BYTES, Gate, WebSocketConnection
 from sojourn.mqtt.limits import Limits
 from tests.live.web_client import BINARY, CLOSE, CONTINUED, KEY, PING, PONG, TEXT, frame
 
@@ -25,7 +25,7 @@ class Line(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
-        self.is_over = False
+        self.is_over = self.is_paused = False
 
     def write(self, data: Any) -> None:
         """Keep it."""
@@ -45,24 +45,30 @@ class Line(asyncio.Transport):
         return self.is_over
 
     def resume_reading(self) -> None:
-        """Nothing was paused."""
+        """What comes is read again."""
+        self.is_paused = False
 
     def pause_reading(self) -> None:
-        """Nobody looks."""
+        """What comes waits."""
+        self.is_paused = True
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """There are none."""
 
 
-def visited() -> tuple[WebSocketConnection, Line, list[bytes]]:
-    """A connection, its socket, and what MQTT got of it."""
+def visited(soon: list[Any] | None = None) -> tuple[WebSocketConnection, Line, list[bytes]]:
+    """A connection, its socket, and what MQTT got of it; `soon` is what the loop calls next."""
     got: list[bytes] = []
+    call_soon = (lambda *_: None) if soon is None else soon.append
     node: Any = SimpleNamespace(
         has_room_for_another=lambda: True,
         config=SimpleNamespace(limits=Limits()),
         opened=lambda *_: 1,
         tell=lambda fact: got.append(fact.data),
-        loop=SimpleNamespace(call_later=lambda *_: None, call_soon=lambda *_: None),
+        loop=SimpleNamespace(call_later=lambda *_: None, call_soon=call_soon),
+        lost=lambda _: got.append(b"lost"),
+        blocked=lambda _: None,
+        drained=lambda _: None,
     )
     connection, socket = WebSocketConnection(node, Gate(None, on_loopback=True), "listen_ws"), Line()
     connection.connection_made(socket)
@@ -121,3 +127,69 @@ def test_mutated_frames_end_the_connection_at_worst(seed: int) -> None:
         connection.close()
         assert socket.is_over
     assert ends > 30
+
+
+def flood(count: int) -> bytes:
+    """Pings, and then an MQTT packet."""
+    return frame(b"", PING) * count + frame(b"\xc0\x00")
+
+
+def pongs(socket: Line) -> int:
+    """How many pings were answered."""
+    return socket.written.count(bytes((0x80 | PONG, 0)))
+
+
+def test_a_flood_of_pings_is_answered_in_parts() -> None:
+    """Thousands come in one read and once held the loop for a third of a second; then others have a turn."""
+    soon: list[Any] = []
+    connection, socket, got = visited(soon)
+    connection.data_received(HELLO)
+    connection.data_received(flood(10_000))
+    turns, most, before = 1, pongs(socket), pongs(socket)
+    assert socket.is_paused, "nothing more is read until that is done"
+    while soon:
+        soon.pop(0)()
+        turns, most, before = turns + 1, max(most, pongs(socket) - before), pongs(socket)
+    assert turns > 10
+    assert most <= EVENTS_A_TURN + PIECE_BYTES // len(frame(b"", PING))
+    assert (pongs(socket), got) == (10_000, [b"\xc0\x00"])
+    assert not socket.is_paused
+
+
+def test_who_leaves_after_a_flood_is_heard_to_the_end() -> None:
+    """The node is told that it is gone after what it had said."""
+    soon: list[Any] = []
+    connection, _, got = visited(soon)
+    connection.data_received(HELLO)
+    connection.data_received(flood(2_000))
+    connection.connection_lost(None)
+    assert got == []
+    while soon:
+        soon.pop(0)()
+    assert got == [b"\xc0\x00", b"lost"]
+
+
+def test_a_client_that_is_held_is_looked_at_no_further() -> None:
+    """It goes on when it is released, and is read again after that."""
+    soon: list[Any] = []
+    connection, socket, got = visited(soon)
+    connection.data_received(HELLO)
+    connection.data_received(flood(2_000))
+    connection.hold()
+    while soon:
+        soon.pop(0)()
+    assert (got, socket.is_paused) == ([], True)
+    connection.release()
+    while soon:
+        soon.pop(0)()
+    assert (got, socket.is_paused) == ([b"\xc0\x00"], False)
+
+
+def test_large_frames_are_passed_on_at_once() -> None:
+    """Only what is many is cut."""
+    soon: list[Any] = []
+    connection, _, got = visited(soon)
+    connection.data_received(HELLO)
+    connection.data_received(frame(bytes(100_000)))
+    assert sum(map(len, got)) == 100_000
+    assert not soon

@@ -7,6 +7,7 @@ import datetime as dt
 import ssl
 import time
 from pathlib import Path
+from typing import Any
 
 import jwt
 import msgspec
@@ -20,8 +21,9 @@ from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.client.link import RefusedError
-from sojourn.live.config import Config, ConfigError, TlsConfig, read_config
+from sojourn.live.config import BrokerConfig, Config, ConfigError, TlsConfig, read_config
 from sojourn.live.links.tls import TlsError, for_clients
+from sojourn.mqtt.limits import Limits
 from tests.live.building import ANY_PORT, address, building, url
 from tests.live.test_roaming import started, stop
 
@@ -220,3 +222,32 @@ def test_what_others_can_reach_is_not_open_by_default(tmp_path: Path) -> None:
         read_config('[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:1"\nlisten_tls = "127.0.0.1:2"\n')
     with pytest.raises(TlsError, match="is not there"):
         for_clients(TlsConfig(certificate=str(tmp_path / "no.pem"), key="no.key"), "B1")
+
+
+def test_a_handshake_takes_no_longer_than_a_connect_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who begins one and says nothing counts for no limit until it is over."""
+    authority = Authority(tmp_path)
+    authority.issue("B1")
+    allowed: list[float | None] = []
+    create_server = asyncio.base_events.BaseEventLoop.create_server
+
+    async def note(loop: Any, *arguments: Any, **options: Any) -> asyncio.Server:
+        if options.get("ssl") is not None:
+            allowed.append(options["ssl_handshake_timeout"])
+        return await create_server(loop, *arguments, **options)
+
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "create_server", note)
+    tls = TlsConfig(certificate=f"{tmp_path}/{{broker}}.pem", key=f"{tmp_path}/{{broker}}.key", peers=False)
+    broker = BrokerConfig(name="B1", listen=ANY_PORT, listen_tls=ANY_PORT, listen_wss=ANY_PORT)
+    config = Config(brokers=[broker], tls=tls, limits=Limits(connect_timeout_s=7))
+
+    async def scenario() -> None:
+        server = Server(config, "B1")
+        await server.start()
+        await server._renew_certificates(config)
+        await server.stop()
+
+    asyncio.run(scenario())
+    assert allowed == [7.0] * 4

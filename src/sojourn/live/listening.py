@@ -14,8 +14,15 @@ BACKLOG = 1_024
 class Listener:
     """One address, and who takes the connections that come there."""
 
-    def __init__(self, take: Callable[[], asyncio.BaseProtocol], server: asyncio.Server) -> None:
+    def __init__(
+        self,
+        take: Callable[[], asyncio.BaseProtocol],
+        server: asyncio.Server,
+        handshake_s: float | None = None,
+    ) -> None:
         self._take = take
+        self._handshake_s = handshake_s
+        """How long a handshake of TLS may take; None for as long as the library lets it."""
         self._servers = [server]
 
     async def renew(self, tls: ssl.SSLContext | None) -> None:
@@ -23,7 +30,11 @@ class Listener:
         loop = asyncio.get_running_loop()
         fresh = [
             await loop.create_server(
-                self._take, sock=socket.socket(fileno=os.dup(one.fileno())), backlog=BACKLOG, ssl=tls
+                self._take,
+                sock=socket.socket(fileno=os.dup(one.fileno())),
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else self._handshake_s,
             )
             for server in self._servers
             for one in server.sockets

@@ -153,15 +153,19 @@ class Server:
         if place is None:
             return None
         wanted, take = parse_address(place, door), self._taker(door)
+        # Connections count once their handshake is over: they have no longer for it than for a CONNECT.
+        handshake_s = None if tls is None else float(self.config.limits.connect_timeout_s)
 
         async def create(host: str, port: int) -> asyncio.Server:
-            return await asyncio.get_running_loop().create_server(take, host, port, backlog=BACKLOG, ssl=tls)
+            return await asyncio.get_running_loop().create_server(
+                take, host, port, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=handshake_s
+            )
 
         try:
             server, address = await bind(wanted, before, create)
         except OSError as error:
             raise ListenError(f"{self.name} cannot listen on {wanted}: {why_not(error)}.") from None
-        self._listeners[door] = Listener(take, server)
+        self._listeners[door] = Listener(take, server, handshake_s)
         return address
 
     async def reload(self) -> str:

@@ -2,7 +2,8 @@
 
 `wsproto` knows the frames; here it is put between a socket and a `ClientConnection`. What came is passed on
 as it comes, not once a frame is whole: so one limit, the session core's, holds for what a client may send
-before it can be read, and a frame may be as long as it likes.
+before it can be read, and a frame may be as long as it likes. Thousands of tiny frames, or pings, come in one
+read and take long to look at: they are looked at in parts, between which it is others' turn.
 
 Browsers let any page connect to anywhere, and say in the header Origin which page it is. A `Gate` decides
 whether that page may: by default one that came from the same host as the broker, whatever its port, and for a
@@ -38,6 +39,10 @@ from sojourn.live.config import is_loopback
 
 SUBPROTOCOL = "mqtt"
 ANY_ORIGIN = "*"
+PIECE_BYTES = 2_048
+"""What is looked at before it is counted what was in it."""
+EVENTS_A_TURN = 512
+"""Frames that are looked at before it is others' turn: some milliseconds."""
 FRAME_BYTES = 65_535
 """The longest frame that is written: small clients keep a whole one in memory."""
 
@@ -88,7 +93,7 @@ def _host_of(url: str) -> str | None:
 class WebSocketConnection(ClientConnection):
     """A client's connection whose bytes travel in frames."""
 
-    __slots__ = ("_gate", "_is_open", "_wire")
+    __slots__ = ("_at", "_gate", "_is_going_on", "_is_lost", "_is_open", "_rest", "_wire")
 
     def __init__(self, node: Node, gate: Gate, door: str = "listen_ws") -> None:
         super().__init__(node, door)
@@ -96,20 +101,80 @@ class WebSocketConnection(ClientConnection):
         self._wire = WSConnection(ConnectionType.SERVER)
         self._is_open = False
         """Whether frames may be written."""
+        self._rest, self._at = b"", 0
+        """What came and was not looked at yet, and the place from which that is so."""
+        self._is_going_on = False
+        """Whether the rest is looked at soon."""
+        self._is_lost = False
+        """Whether the connection is gone, and the node is told when the rest was looked at."""
 
     def _came(self, data: bytes) -> None:
         """Take what came on the socket."""
+        self._rest, self._at = self._rest[self._at :] + data, 0
+        if not self._is_going_on:
+            self._take_pieces()
+
+    def _take_pieces(self) -> None:
+        """Look at what came, as much as is a client's turn, and go on in the next one."""
+        was_cut, self._is_going_on = self._is_going_on, False
+        left = EVENTS_A_TURN
+        while left > 0 and self._at < len(self._rest) and not self._closing and not self._must_wait:
+            at, self._at = self._at, self._at + PIECE_BYTES
+            left -= self._look_at(self._rest[at : self._at])
+        if self._closing or self._at >= len(self._rest):
+            self._rest, self._at = b"", 0
+            if self._is_lost:
+                self._is_lost = False
+                super().connection_lost(None)
+            elif was_cut:
+                self._go_on()
+        elif not self._must_wait:
+            self._is_going_on = True
+            if self._transport is not None:
+                self._transport.pause_reading()
+            self._node.loop.call_soon(self._take_pieces)
+
+    @property
+    def _must_wait(self) -> bool:
+        """Whether nothing more is read of the client for now; it does not matter any more once it is gone."""
+        return not self._is_lost and (self._held or self._paused)
+
+    def _go_on(self) -> None:
+        """Read again, once everything was looked at that has been read."""
+        if self._rest and not self._closing:
+            if not self._is_going_on and not self._must_wait:
+                self._is_going_on = True
+                self._node.loop.call_soon(self._take_pieces)
+        else:
+            super()._go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that the connection is gone, once everything was looked at that came before."""
+        if not self._rest or self._closing:
+            super().connection_lost(exc)
+            return
+        if exc is not None:
+            self._take_last_words()
+        self._is_lost, self._is_open, self._transport = True, False, None
+        if not self._is_going_on:
+            self._is_going_on = True
+            self._node.loop.call_soon(self._take_pieces)
+
+    def _look_at(self, data: bytes) -> int:
+        """Let what frames hold be read; return how much there was to do."""
         try:
             self._wire.receive_data(data)
-            self._take_events()
+            return self._take_events()
         except RemoteProtocolError as error:
             self._give_up(error.event_hint)
         except (ProtocolError, UnicodeError):  # a header that is no text, or a frame after the last one
             self._give_up(RejectConnection(status_code=400))
+        return 1
 
-    def _take_events(self) -> None:
-        payload = bytearray()
+    def _take_events(self) -> int:
+        payload, count = bytearray(), 1
         for event in self._wire.events():
+            count += 1
             if isinstance(event, BytesMessage):
                 payload += event.data
                 continue
@@ -123,6 +188,7 @@ class WebSocketConnection(ClientConnection):
             elif isinstance(event, TextMessage):
                 self._give_up(CloseConnection(code=CloseReason.UNSUPPORTED_DATA, reason="Frames are binary."))
         self._pass_on(payload)
+        return count
 
     def _pass_on(self, payload: bytearray) -> None:
         """Let the node read what frames held."""

@@ -3,7 +3,8 @@
 A page on loopback answers only to names of this machine, so that a web site elsewhere, whose name leads here
 for a moment, cannot read it through a visitor's browser. A password is asked for as HTTP's Basic scheme does,
 with any user name. Comparing one with its hash takes a while on purpose: that is done in a thread, one at a
-time, and what was found right is remembered as a digest under a key that only this process has.
+time, and what was found right is remembered as a digest under a key that only this process has. An address
+that brings wrong ones is refused without a look for a while, longer each time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from collections.abc import Callable, Mapping
 from sojourn.live.brokers.admission import PASSWORD_BYTES_MAX, password_fits
 from sojourn.live.config import Address, is_loopback
 
+FREE_GUESSES = 3
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+"""After so many wrong passwords of an address there is a pause, which doubles with each further one."""
+ADDRESSES_MAX = 1_000
+"""Addresses with wrong passwords that are remembered; the one that was wrong longest ago is forgotten."""
 WAITING_MAX = 8
 """Passwords that wait to be compared; more are refused at once."""
 
@@ -33,6 +39,8 @@ class Guard:
         self._known: bytes | None = None
         self._turn = asyncio.Lock()
         self._waiting = 0
+        self._wrong: dict[str, tuple[int, float]] = {}
+        """By address: how many wrong passwords it brought, and until when it is refused without a look."""
 
     def is_host(self, hosts: list[str]) -> bool:
         """Whether a request names this machine, exactly and once; or nothing at all, as no browser does."""
@@ -40,8 +48,8 @@ class Guard:
             return True
         return len(hosts) == 1 and is_loopback(_name(hosts[0]))
 
-    async def knows(self, authorizations: list[str]) -> bool:
-        """Whether a request brings the password, if there is one."""
+    async def knows(self, authorizations: list[str], address: str) -> bool:
+        """Whether a request from an address brings the password, if there is one."""
         kept = self._password()
         if kept is None:
             return True
@@ -56,12 +64,33 @@ class Guard:
         self._waiting += 1
         try:
             async with self._turn:
-                fits = await asyncio.get_running_loop().run_in_executor(None, password_fits, kept, given)
+                fits = not self._must_pause(address) and await asyncio.get_running_loop().run_in_executor(
+                    None, password_fits, kept, given
+                )
+                self._note(address, fits=fits)
         finally:
             self._waiting -= 1
         if fits:
             self._known = digest
         return fits
+
+    def _must_pause(self, address: str) -> bool:
+        """Whether an address brought too many wrong passwords just now."""
+        _, until_s = self._wrong.get(address, (0, 0.0))
+        return asyncio.get_running_loop().time() < until_s
+
+    def _note(self, address: str, *, fits: bool) -> None:
+        count, until_s = self._wrong.pop(address, (0, 0.0))
+        if fits:
+            return
+        now = asyncio.get_running_loop().time()
+        if now >= until_s:  # else it was not even looked at
+            count += 1
+            pauses = min(count - FREE_GUESSES, 10)
+            until_s = now + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**pauses / 2) if pauses > 0 else now
+        self._wrong[address] = count, until_s
+        if len(self._wrong) > ADDRESSES_MAX:
+            del self._wrong[next(iter(self._wrong))]
 
 
 def headers_of(lines: list[str]) -> Mapping[str, list[str]]:

@@ -163,7 +163,9 @@ class PageServer:
         if not self._guard.is_host(headers.get("host", [])):
             text = b"This page is for this machine only.\n"
             await self._write(writer, Answer("421 Misdirected Request", "text/plain", text))
-        elif path not in OPEN_TO_ALL and not await self._guard.knows(headers.get("authorization", [])):
+        elif path not in OPEN_TO_ALL and not await self._guard.knows(
+            headers.get("authorization", []), str((writer.get_extra_info("peername") or ("",))[0])
+        ):
             answer = Answer("401 Unauthorized", "text/plain", b"This page asks for a password.\n")
             await self._write(writer, answer)
         elif method not in ("GET", "HEAD"):
