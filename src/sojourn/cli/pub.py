@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -12,16 +11,17 @@ from typing import Annotated
 import typer
 
 from sojourn.cli.shell_client import (
-    PASSWORD,
-    PATIENCE_S,
+    CaFileOption,
+    CertificateOption,
+    KeyOption,
     QosOption,
     ShellError,
     UrlArgument,
     UserOption,
+    client_for,
     connected,
 )
 from sojourn.interest.values import Scalar
-from sojourn.live.client.client import Client
 from sojourn.mqtt.conventions import value_of
 
 LINES_WAITING_MAX = 100
@@ -47,6 +47,9 @@ def pub(  # noqa: PLR0913 - each is an option of the command
     ] = "",
     lines: Annotated[bool, typer.Option("--lines", help="With -: each line is an event of its own.")] = False,
     user: UserOption = None,
+    ca_file: CaFileOption = None,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
 ) -> None:
     """Publish an event, and return when the broker has promised to keep it (QoS 1 and 2).
 
@@ -57,13 +60,7 @@ def pub(  # noqa: PLR0913 - each is an option of the command
     tail -f log | sojourn pub localhost:1883 log - --lines
     """
     attributes = dict(_attribute(text) for text in attribute or ())
-    client = Client(
-        url,
-        session_expiry_s=0,
-        patience_s=PATIENCE_S,
-        username=user,
-        password=os.environ.get(PASSWORD) if user else None,
-    )
+    client = client_for(url, user=user, ca_file=ca_file, certificate=certificate, key=key)
 
     async def publish() -> None:
         async with connected(client):

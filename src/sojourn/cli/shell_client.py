@@ -3,27 +3,80 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
-from sojourn.live.client.link import UnreachableError
+from sojourn.live.client.link import Address, UnreachableError
+from sojourn.live.client.trust import reason_in, trusting
 
-UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="A broker: mqtt://HOST:PORT or HOST:PORT.")]
+UrlArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL", help="A broker: mqtt://HOST:PORT, mqtts:// for TLS, ws:// or wss:// for WebSockets."
+    ),
+]
+CaFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-file",
+        metavar="FILE",
+        help="With TLS: believe the authority in this PEM file, not the machine's.",
+    ),
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option("--certificate", metavar="FILE", help="With TLS: show this certificate (PEM).")
+]
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="The certificate's key, if it has a file of its own."),
+]
 UserOption = Annotated[
     str | None, typer.Option("--user", help="Your name; the password is read from SOJOURN_PASSWORD.")
 ]
 QosOption = Annotated[int, typer.Option(min=0, max=2, help="0 at most, 1 at least, 2 exactly once.")]
 PASSWORD = "SOJOURN_PASSWORD"  # noqa: S105 - the name of a variable
 PATIENCE_S = 30.0
+WRONG_NAME = (62, 64)
+"""OpenSSL's codes for certificates of another name or address."""
 
 
 class ShellError(SojournError):
     """A broker cannot be reached, or an argument cannot be used."""
+
+
+def client_for(
+    url: str,
+    *,
+    client_id: str | None = None,
+    session_expiry_s: int = 0,
+    user: str | None = None,
+    ca_file: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+) -> Client:
+    """A client as the options of a command ask for it."""
+    tls = None
+    if ca_file or certificate or key:
+        if not Address.parse(url).tls:
+            raise ShellError(f"{url} is not encrypted; certificates are for mqtts:// and wss://.")
+        tls = trusting(ca_file, certificate, key)
+    return Client(
+        url,
+        client_id=client_id,
+        session_expiry_s=session_expiry_s,
+        patience_s=PATIENCE_S,
+        username=user,
+        password=os.environ.get(PASSWORD) if user else None,
+        tls=tls,
+    )
 
 
 @asynccontextmanager
@@ -33,8 +86,18 @@ async def connected(client: Client) -> AsyncIterator[Client]:
         await client.connect()
     except UnreachableError as error:
         raise ShellError(f"{error} `sojourn serve` starts a broker.") from None
+    except ssl.SSLCertVerificationError as error:
+        why = reason_in(error).rstrip(".")
+        way_out = (
+            "use a name that it has"
+            if error.verify_code in WRONG_NAME
+            else "--ca-file names the file of the authority that signed it"
+        )
+        raise ShellError(
+            f"{client.address} shows a certificate that will not do ({why}); {way_out}."
+        ) from None
     except OSError as error:
-        raise ShellError(f"{client.address} cannot be used ({error.strerror or error}).") from None
+        raise ShellError(f"{client.address} cannot be used ({reason_in(error)}).") from None
     try:
         yield client
     except BrokenPipeError:

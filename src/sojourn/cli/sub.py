@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import signal
 from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
-from sojourn.cli.shell_client import PASSWORD, PATIENCE_S, QosOption, UrlArgument, UserOption, connected
+from sojourn.cli.shell_client import (
+    CaFileOption,
+    CertificateOption,
+    KeyOption,
+    QosOption,
+    UrlArgument,
+    UserOption,
+    client_for,
+    connected,
+)
 from sojourn.live.client.client import Client
 from sojourn.live.client.inbox import Received
 
@@ -33,6 +41,9 @@ def sub(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     keep_s: Annotated[int, typer.Option("--keep", min=0, help="With --id: for how many seconds.")] = 3600,
     user: UserOption = None,
+    ca_file: CaFileOption = None,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
 ) -> None:
     """Print the events that match a filter, until Ctrl-C.
 
@@ -42,13 +53,14 @@ def sub(  # noqa: PLR0913 - each is an option of the command
 
     sojourn sub localhost:1883 --topic 'cars/#' --json --count 10
     """
-    client = Client(
+    client = client_for(
         url,
         client_id=client_id,
         session_expiry_s=keep_s if client_id else 0,
-        patience_s=PATIENCE_S,
-        username=user,
-        password=os.environ.get(PASSWORD) if user else None,
+        user=user,
+        ca_file=ca_file,
+        certificate=certificate,
+        key=key,
     )
     asyncio.run(_subscribe(client, filter_text, topic, qos, count, as_json=as_json))
 

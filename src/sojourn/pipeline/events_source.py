@@ -14,6 +14,9 @@ gets by on their count and its own acknowledgements, and may then repeat the las
 Writing: a row becomes an event of QoS 1. A `topic` column or the option `topic` says where it goes; a column
 `payload` is its payload, and without one the row is sent as JSON. Each partition waits until the broker has
 promised to keep all its events. A batch that Spark repeats after a failure is published again.
+
+Both take `username` and `password`, and for `mqtts://` and `wss://` PEM files that are on every machine of
+the cluster: `caFile` for the authority to believe, `certificate` and `key` for what to show.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from pyspark.sql.types import Row, StructType
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
 from sojourn.live.client.inbox import Received
+from sojourn.live.client.trust import trusting
 from sojourn.pipeline.schemas import LIVE_EVENTS
 
 BATCH_MAX = 10_000
@@ -166,8 +170,7 @@ class EventsReader(SimpleDataSourceStreamReader):
                 client_id=options["clientid"],
                 session_expiry_s=int(options.get("sessionexpiry", 7 * 86_400)),
                 inbox=self._batch_max,
-                username=options.get("username"),
-                password=options.get("password"),
+                **_credentials(options),
             )
             self._client.seen(start["marks"])
             self._count = start["count"]
@@ -192,8 +195,7 @@ class _Publisher:
         async with Client(
             options["url"],
             session_expiry_s=0,
-            username=options.get("username"),
-            password=options.get("password"),
+            **_credentials(options),
         ) as client:
             under_way: set[asyncio.Task[None]] = set()
             for row in rows:
@@ -251,6 +253,17 @@ def _event(row: Row, topic: str | None) -> tuple[str, bytes | str | dict[str, An
         payload = fields["payload"]
         return where, bytes(payload) if isinstance(payload, bytes | bytearray) else str(payload)
     return where, json.dumps(fields, default=str)
+
+
+def _credentials(options: Mapping[str, str]) -> dict[str, Any]:
+    """Who this is and whom it believes, as a `Client` wants to know it."""
+    given = {name.lower(): value for name, value in options.items()}
+    files = [given.get(name) for name in ("cafile", "certificate", "key")]
+    return {
+        "username": given.get("username"),
+        "password": given.get("password"),
+        "tls": trusting(*files) if any(files) else None,
+    }
 
 
 def _option(options: Mapping[str, str], name: str) -> str:

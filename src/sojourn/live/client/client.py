@@ -1,7 +1,8 @@
 """The client library: publish, subscribe by content, and move from broker to broker without losing an event.
 
-It speaks MQTT 5 and works with any broker; with Sojourn's it gets each event once and each source in order
-across moves, lost connections and restarted brokers. The rules:
+It speaks MQTT 5, by TCP (`mqtt://`), TLS (`mqtts://`) or WebSockets (`ws://`, `wss://`), and works with any
+broker; with Sojourn's it gets each event once and each source in order across moves, lost connections and
+restarted brokers. What TLS believes and shows is said by `tls`, a context of the module `ssl`. The rules:
 
 - The client carries its own subscriptions and the marks of what it has seen. A broker that knows its session
   goes on with it; one that does not is told everything anew.
@@ -218,7 +219,7 @@ class Client(Reading):
             connack = await link.greet(self._hello(), self._expect("connect", 0), self.address)
             if connack.reason_code in ELSEWHERE and connack.server_reference:
                 link.close("redirected")
-                self.address = Address.parse(connack.server_reference.split()[0])
+                self.address = Address.parse(connack.server_reference.split()[0], self.address)
                 continue
             if int(connack.reason_code) >= NO:
                 link.close("refused")
@@ -446,7 +447,7 @@ class Client(Reading):
 
     def _on_disconnect(self, link: Link, packet: mqtt5.DisconnectPacket) -> None:
         if packet.server_reference:
-            self.address = Address.parse(packet.server_reference.split()[0])
+            self.address = Address.parse(packet.server_reference.split()[0], self.address)
         if packet.reason_code == mqtt5.DisconnectReasonCode.SESSION_TAKEN_OVER and link is self._link:
             # Somebody else uses this id: to fight over it would go on for ever.
             self._closing = True

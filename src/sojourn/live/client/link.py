@@ -18,7 +18,8 @@ import mqtt5
 
 from sojourn.errors import SojournError
 
-PORT, TLS_PORT = 1883, 8883
+PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443}
+"""The schemes of addresses, and the port that each means if none is named."""
 PACKET_BYTES_MAX = 16 << 20
 OPEN_S = 10.0
 """How long a connection may take to stand."""
@@ -47,29 +48,59 @@ class UnreachableError(ClientError, ConnectionError):
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """Where a broker listens, and how it is spoken to."""
 
     host: str
     port: int
-    tls: bool
+    scheme: str = "mqtt"
+    path: str = ""
+    """What a WebSocket asks for, after the port."""
 
     @classmethod
-    def parse(cls, url: str) -> Address:
-        """Read `mqtt://host:port`, `mqtts://host:port` or `host:port`."""
-        parts = urlsplit(url if "://" in url else f"mqtt://{url}")
+    def parse(cls, url: str, like: Address | None = None) -> Address:
+        """Read `mqtt://host:port`, `mqtts://…`, `ws://host:port/path`, `wss://…` or `host:port`.
+
+        One that names no scheme is spoken to in the way of `like`, so that nobody who came by TLS goes on
+        without it.
+        """
+        scheme = like.scheme if like is not None else "mqtt"
+        parts = urlsplit(url if "://" in url else f"{scheme}://{url}")
         try:
             port = parts.port
         except ValueError:
             port = -1
-        if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or port == -1:
+        if parts.scheme not in PORTS or not parts.hostname or port == -1:
             raise ClientError(
-                f"{url!r} is no broker's address; write it as mqtt://host:port or mqtts://host:port."
+                f"{url!r} is no broker's address; write it as mqtt://host:port or mqtts://host:port, "
+                "or ws://host:port or wss://host:port for WebSockets."
             )
-        tls = parts.scheme == "mqtts"
-        return cls(parts.hostname, port or (TLS_PORT if tls else PORT), tls)
+        if parts.username is not None:
+            raise ClientError(
+                f"The address of {parts.hostname} has a user name in it; give `username` and `password` "
+                "instead (on the command line --user, and SOJOURN_PASSWORD)."
+            )
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        if "://" not in url and like is not None:
+            path = like.path
+        return cls(parts.hostname, port or PORTS[parts.scheme], parts.scheme, path)
+
+    @property
+    def tls(self) -> bool:
+        """Whether all that is said is encrypted."""
+        return self.scheme in ("mqtts", "wss")
+
+    @property
+    def web(self) -> bool:
+        """Whether packets travel in the frames of a WebSocket."""
+        return self.scheme in ("ws", "wss")
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
-        return f"mqtt{'s' if self.tls else ''}://{self.host}:{self.port}"
+        return f"{self.scheme}://{self.place}{self.path if self.web else ''}"
 
 
 def reason_of(error: OSError) -> str:
@@ -125,16 +156,23 @@ class Link(asyncio.Protocol):
 
         What is wrong with a certificate is raised as it is.
         """
+        if address.web:
+            from sojourn.live.client.websocket import WebLink  # noqa: PLC0415 - most clients need none
+
+            made: Link = WebLink(address, on_packet, on_lost)
+        else:
+            made = cls(on_packet, on_lost)
         context = (tls or ssl.create_default_context()) if address.tls else None
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(OPEN_S):
                 transport, link = await loop.create_connection(
-                    lambda: cls(on_packet, on_lost), address.host, address.port, ssl=context
+                    lambda: made, address.host, address.port, ssl=context
                 )
+                await link.stands()
         except TimeoutError:
             raise UnreachableError(f"{address} cannot be reached (no answer in {OPEN_S:g} s).") from None
-        except ssl.SSLError:
+        except (ssl.SSLError, UnreachableError):
             raise
         except OSError as error:
             raise UnreachableError(f"{address} cannot be reached ({reason_of(error)}).") from None
@@ -168,7 +206,15 @@ class Link(asyncio.Protocol):
         """Write a packet; on a dead connection it goes nowhere, as with any that is lost on the way."""
         if self._transport is not None and not self._lost:
             self._said = asyncio.get_running_loop().time()
-            self._transport.write(packet.write())
+            self._write(packet.write())
+
+    async def stands(self) -> None:
+        """Wait until packets can be sent."""
+
+    def _write(self, data: bytes) -> None:
+        """Write MQTT's bytes."""
+        assert self._transport is not None
+        self._transport.write(data)
 
     async def drained(self) -> None:
         """Wait until the broker keeps up with what was written."""
