@@ -2,24 +2,28 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
+from sojourn.cli.heartbeat import Heartbeat
 from sojourn.cli.sweep_bar import sweep_bar
 from sojourn.pipeline.progress import Progress
 
 
-def test_a_log_gets_a_line_every_half_minute() -> None:
-    """Not one a report, which come twice a second."""
+def test_a_log_is_told_how_many_runs_there_are_and_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, and from time to time; what comes after the last run has a name too."""
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(Heartbeat, "tell", lambda _beat, stage, detail="": told.append((stage, detail)))
     out = io.StringIO()
     with sweep_bar(Console(file=out, width=60)) as listener:
         listener.begin(595, "starting Spark")
-        for half_seconds in range(140):
-            elapsed_s = half_seconds / 2
-            listener(Progress(595, half_seconds, 2, 1, elapsed_s / 300, elapsed_s))
-    assert out.getvalue().splitlines() == [
-        "595 runs; starting Spark",
-        "60/595 runs, 2 running, 1 failed, after 0.5 min; 4 min 30 s left",
-        "120/595 runs, 2 running, 1 failed, after 1.0 min; 4 min 00 s left",
+        listener(Progress(595, 60, 2, 1, 0.1, 30.0))
+        listener(Progress(595, 595, 0, 1, 1.0, 300.0))
+    assert out.getvalue() == "595 runs; starting Spark\n"
+    assert told == [
+        ("starting Spark", ""),
+        ("simulating", "60/595 runs, 2 running, 1 failed; 4 min 30 s left"),
+        ("summing up", ""),
     ]
 
 

@@ -28,7 +28,11 @@ DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 NAMES = ("b1", "b2", "b3")
 WORDS = {
     "sum",
+    "max",
+    "offset",
+    "or",
     "by",
+    "broker",
     "rate",
     "histogram_quantile",
     "up",
@@ -145,6 +149,8 @@ def test_alerts_and_dashboard_speak_of_metrics_that_are_served(network: Network)
     spoken = set.union(*map(names_in, expressions))
     assert spoken <= families, spoken - families
     assert len(spoken) > 15
+    alarming = set.union(*(names_in(rule["expr"]) for rule in rules))
+    assert {"sojourn_lost_stores_total", "sojourn_dropped_total", "sojourn_refusing"} <= alarming
     assert names_in('rate(sojourn_nonsense_total{a="b"}[5m])') == {"sojourn_nonsense_total"}, "it can fail"
     for rule in rules:
         assert rule["annotations"].keys() == {"summary", "action"}

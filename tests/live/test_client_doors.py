@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from sojourn.live.config import read_config
 from tests.live.test_security import Authority
 
 LONG_S = 60
+Files = dict[str, Any]
 EVERY_WAY = """
 [tls]
 certificate = "{folder}/{{broker}}.pem"
@@ -183,12 +185,12 @@ def test_the_command_line_believes_and_shows_what_it_is_told(folder: Path) -> No
 
 def test_certificates_that_will_not_do_are_told_with_the_way_out(folder: Path) -> None:
     """An unknown authority, another name, files that are not there or are none, TLS where there is none."""
-    ann = {"certificate": folder / "ann.pem"}
+    ann: Files = {"certificate": folder / "ann.pem"}
 
     async def scenario(urls: dict[str, str]) -> None:
         there = urls["mqtts"]
-        known = {"ca_file": folder / "authority.pem"}
-        for url, files, sentence in (
+        known: Files = {"ca_file": folder / "authority.pem"}
+        cases: tuple[tuple[str, Files, str], ...] = (
             (there, {}, "--ca-file names the file of the authority"),
             (there.replace("localhost", "127.0.0.1"), known, "use a name that it has"),
             (there, {"ca_file": folder / "none.pem"}, "none.pem is not there"),
@@ -196,7 +198,8 @@ def test_certificates_that_will_not_do_are_told_with_the_way_out(folder: Path) -
             (there, ann, "ann.pem is no certificate with its key"),
             (there, {"key": folder / "ann.key"}, "without the certificate"),
             (urls["mqtt"], known, "is not encrypted; certificates are for mqtts:// and wss://"),
-        ):
+        )
+        for url, files, sentence in cases:
             with pytest.raises(SojournError, match=sentence):
                 await asyncio.to_thread(pub, url, "t", "", **files)
 

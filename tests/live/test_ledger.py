@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sojourn.live.page.ledger import FRESH_S, LOSSES_MAX, SETTLE_S, Known, Ledger, LedgerFile, Loss
 
@@ -72,6 +73,39 @@ def test_of_those_who_know_the_same_a_neighbour_counts() -> None:
     assert ledger.due("B1", 6.0 + FRESH_S) == []
     assert ledger.due("B1", 6.1 + FRESH_S) == [loss]
     assert ledger.due("B1", 7.0 + FRESH_S) == []
+
+
+def test_a_broker_that_was_removed_is_told_of_once_and_counted_by_one(tmp_path: Path) -> None:
+    """What it last told is out of reach: the next start of each other one says so, and no later one."""
+    file = LedgerFile(str(tmp_path / "B1"))
+    file.write(knowing().written())
+    left = {"B1": 0, "B2": 1}
+    ledger = Ledger(rank, 100.0, file.read(left))
+    (loss,) = ledger.removed
+    assert (loss.broker, loss.sessions, loss.events, loss.is_removed) == ("B3", 1, 30, True)
+    assert "B3" not in ledger.known
+    ledger.told("B2", [loss], 101.0)
+    assert ledger.due("B1", 101.0 + SETTLE_S) == [], "B2 knows as much and is a neighbour"
+    ledger.told("B2", [replace(loss, is_counted=True)], 102.0)
+    assert ledger.due("B1", 110.0) == []
+    file.write(ledger.written())
+    again = Ledger(rank, 200.0, file.read(left))
+    assert again.removed == []
+    assert again.due("B1", 300.0) == []
+    assert [one.broker for one in again.losses.values()] == ["B3"], "metrics still count it"
+
+
+def test_a_removed_broker_that_comes_back_with_its_store_has_lost_nothing(tmp_path: Path) -> None:
+    """And one that had neither sessions nor events when it was removed is not worth a word."""
+    file = LedgerFile(str(tmp_path / "B1"))
+    file.write(knowing().written())
+    ledger = Ledger(rank, 100.0, file.read({"B1": 0}))
+    file.write(ledger.written())
+    back = Ledger(rank, 200.0, file.read(NUMBERS))
+    assert back.take("B3", Known("old", 1, 30, 201.0), 201.0) is None
+    back.take("B3", Known("old", 0, 0, 202.0), 202.0)
+    file.write(back.written())
+    assert Ledger(rank, 300.0, file.read({"B1": 0})).removed == []
 
 
 def test_a_loss_is_known_after_a_restart_and_waits_for_others_again(tmp_path: Path) -> None:

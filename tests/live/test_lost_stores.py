@@ -14,9 +14,9 @@ import pytest
 from sojourn.broker.effects import Note
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
-from sojourn.live.config import TraceConfig
+from sojourn.live.config import BrokerConfig, Config, TraceConfig
 from sojourn.live.page.metrics import BrokerMetrics
-from tests.live.building import building, url
+from tests.live.building import an_address_folder, building, url
 from tests.live.test_roaming import started, stop
 from tests.live.test_tracing import rows
 
@@ -70,6 +70,50 @@ def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytes
     assert 'sojourn_dropped_total{reason="event lost with the store of B5"} 3.0' in metrics
     lost = [row for row in rows(tmp_path, "drops") if row["reason"] == "store_lost"]
     assert [(row["broker"], row["source"], row["sequence"]) for row in lost] == [("B3", "B5", 3)]
+
+
+def test_what_a_removed_broker_had_is_told_at_the_next_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two brokers, a session with an event at one of them; the other one is started without it."""
+    brokers = [
+        BrokerConfig(name=name, listen="127.0.0.1:0", peers="127.0.0.1:0", store=str(tmp_path / name))
+        for name in ("B1", "B2")
+    ]
+    config = Config(brokers=brokers, links=[("B1", "B2")], network=an_address_folder())
+
+    async def scenario() -> tuple[dict[str, int], str]:
+        servers = await started(config)
+        reader = Client(url(config, 1), client_id="reader", session_expiry_s=600)
+        await reader.connect()
+        await reader.subscribe(topic="news")
+        await reader.close()
+        async with Client(url(config, 0), client_id="source") as source:
+            await source.publish("news", b"1")
+        observer = servers[0].observer
+        assert observer is not None
+        await until(
+            lambda: (told := observer.ledger.known.get("B2")) and (told.sessions, told.held) == (1, 1)
+        )
+        await stop(servers)
+        alone = Server(msgspec.structs.replace(config, brokers=brokers[:1], links=[]), "B1")
+        await alone.start()
+        left = alone.observer
+        assert left is not None
+        await until(lambda: left.lost_with)
+        found = left.lost(), BrokerMetrics(left).text().decode()
+        await alone.stop()
+        return found
+
+    with caplog.at_level(logging.WARNING):
+        found, metrics = asyncio.run(scenario())
+    sentence = (
+        "B2 is not in the configuration any more, and out of reach is what only its store has: 1 sessions"
+    )
+    assert caplog.text.count(sentence) == 1
+    assert found["session left in the store of B2, which was removed"] == 1
+    assert found["event left in the store of B2, which was removed"] == 1
+    assert 'sojourn_lost_stores_total{broker="B2"} 1.0' in metrics
 
 
 def test_a_loss_is_counted_once_though_another_broker_was_down_as_well(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sojourn.cli.audit_follow import follow as follow_run
+from sojourn.cli.heartbeat import Heartbeat, heartbeat
 from sojourn.cli.sweep_bar import time_left
 from sojourn.errors import SojournError
 from sojourn.pipeline.audit_job import AuditOptions, AuditReport, audit_trace
@@ -116,16 +117,25 @@ def _tell_problems(report: AuditReport, console: Console) -> None:
         raise typer.Exit(1)
 
 
+def told_by(beat: Heartbeat) -> Callable[[str, float | None], None]:
+    """What an audit tells of its progress, as lines from time to time."""
+    return lambda what, share: beat.tell(what, "" if share is None else f"{share:.0%}")
+
+
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[str, float | None], None]]:
-    """Show what is being done while the block runs; nothing where nobody looks."""
+    """Show what is being done while the block runs; say it from time to time where nobody looks."""
+    if not console.is_terminal:
+        with heartbeat(console) as beat:
+            yield told_by(beat)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, left="")
         begun: dict[str, float] = {}
 

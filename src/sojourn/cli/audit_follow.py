@@ -24,6 +24,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.cli.heartbeat import working
 from sojourn.errors import SojournError
 from sojourn.pipeline.audit_job import JOB_FAILURES
 from sojourn.pipeline.session import spark_session
@@ -72,7 +73,8 @@ def follow(
     folder = out or root / "_audit" / run
     _check_options(folder, run, options)
     console = Console(stderr=True, highlight=False)
-    spark = spark_session(master)
+    with working(console, "starting Spark"):
+        spark = spark_session(master)
     query = start_live_audit(spark, root, run, folder, options)
     rows: Rows = []
     with _view(run, as_json=as_json) as show, _interrupts() as interrupted:

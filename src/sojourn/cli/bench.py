@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sojourn.cli.heartbeat import working
 from sojourn.errors import SojournError
 
 BENCHMARKS = {
@@ -98,10 +98,9 @@ def bench(
 def _measure(name: str, given: dict[str, Any]) -> list[dict[str, Any]]:
     module, function = BENCHMARKS[name][0].split(":")
     run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
-    if not sys.stderr.isatty():
-        return run(progress=lambda _: None, **given)
-    with Console(stderr=True).status(f"bench {name}: {BENCHMARKS[name][1]}") as status:
-        return run(progress=lambda what: status.update(f"bench {name}: {what}"), **given)
+    with working(Console(stderr=True), f"bench {name}") as tell:
+        tell(BENCHMARKS[name][1])
+        return run(progress=tell, **given)
 
 
 def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:

@@ -19,6 +19,7 @@ from sojourn.cli.check_live import live
 from sojourn.cli.check_properties import properties
 from sojourn.cli.check_replay import replay_stores
 from sojourn.cli.check_replicas import replicas
+from sojourn.cli.heartbeat import heartbeat
 from sojourn.sim.handoff_check import Found, check, shorten
 from sojourn.sim.handoff_check_script import CHECKED_SCHEMES, ROUTINGS, CheckSpec
 
@@ -65,20 +66,23 @@ def handoff(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with (
         _checked(specs) as checked,
-        Progress(*columns, console=console, transient=True) as bar,
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
+        heartbeat(console, "checking") as beat,
     ):
         task = bar.add_task("hand-offs", total=len(specs))
-        for found in checked:
+        for done, found in enumerate(checked, 1):
             handoffs += found.handoffs
             deliveries += found.deliveries
             if found.failure is not None:
                 bar.update(task, description=f"shortening seed {found.spec.seed}")
+                beat.tell(f"shortening seed {found.spec.seed}")
                 if as_json:
                     _tell(seeds, len(specs), handoffs, deliveries, found)
                 else:
                     _show(found, shorten(found))
                 raise typer.Exit(EXIT_FAILED)
             bar.update(task, advance=1, description=f"{handoffs} hand-offs")
+            beat.tell("checking", f"{done:,} of {len(specs):,} worlds, {handoffs:,} hand-offs")
     if as_json:
         _tell(seeds, len(specs), handoffs, deliveries, None)
         return

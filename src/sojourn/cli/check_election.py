@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sojourn.cli.heartbeat import heartbeat
 from sojourn.sim.election_world import Healed, History, heal
 
 _DEFAULT = History()
@@ -56,11 +57,15 @@ def election(
     console.print(f"{seeds} histories from seed {first_seed}: {nodes} nodes, refresh every {refresh_s:g} s.")
     columns = (TextColumn("healing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     found: list[Healed] = []
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with (
+        Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+        heartbeat(console, "healing") as beat,
+    ):
         task = bar.add_task("healing", total=len(histories))
         for block in _healed(histories, workers or os.cpu_count() or 1):
             found += block
             bar.advance(task, len(block))
+            beat.tell("healing", f"{len(found):,} of {len(histories):,} histories")
     faults = [
         (history, healed)
         for history, healed in zip(histories, found, strict=True)

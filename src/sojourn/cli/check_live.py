@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from sojourn.cli.check_live_telling import Telling, show_failure, tell_campaign, tell_hunt
+from sojourn.cli.heartbeat import working
 from sojourn.errors import SojournError
 from sojourn.sim.live_check.campaign import Campaign, code_digest
 from sojourn.sim.live_check.check import Found, check, run
@@ -165,11 +166,11 @@ def _hunt(spec: Spec, seeds: int, jobs: int) -> None:
     """Look for every known mistake; one that is not found is a failure of the check itself."""
     console = Console(stderr=True, highlight=False)
     hunt = Hunt([replace(spec, seed=spec.seed + place) for place in range(seeds)])
-    with console.status("looking for mistakes") as status, ran(run_task, hunt.tasks(), jobs) as worlds:
+    with working(console, "looking for mistakes") as tell, ran(run_task, hunt.tasks(), jobs) as worlds:
         for world in worlds:
             hunt.took(world.found)
             left = sum(place is None for _, place, _ in hunt.rows())
-            status.update(f"seed {world.found[1].spec.seed}, {left} mistakes not found yet")
+            tell(f"seed {world.found[1].spec.seed}, {left} mistakes not found yet")
     if not tell_hunt(hunt):
         raise typer.Exit(EXIT_FAILED)
 

@@ -12,14 +12,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from sojourn.cli.heartbeat import Heartbeat
 from sojourn.sim.live_check.campaign import HAND_OFFS, Campaign, Part
 from sojourn.sim.live_check.check import Found
 from sojourn.sim.live_check.mutation_run import Hunt
 from sojourn.sim.live_check.running import Ran
 
 STEPS_SHOWN_MAX = 60
-LINE_EVERY_S = 60.0
-"""How often a line is written where no bar can be drawn."""
 
 
 class Telling:
@@ -40,7 +39,8 @@ class Telling:
         columns = (TextColumn("{task.description}"), BarColumn())
         self._bar = Progress(*columns, console=console, transient=True)
         self._task: TaskID | None = None
-        self._began_s = self._line_s = time.monotonic()
+        self._beat = Heartbeat(console)
+        self._began_s = time.monotonic()
         self._done_before = self._done
         self._counted_before = campaign.count(unit)
 
@@ -67,6 +67,8 @@ class Telling:
         if self._console.is_terminal:
             self._bar.start()
             self._task = self._bar.add_task(self._text(), total=self._wanted, completed=self._done)
+        self._beat.tell("checking")
+        self._beat.start()
         return self
 
     def __exit__(
@@ -75,6 +77,7 @@ class Telling:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        self._beat.stop()
         self._bar.stop()
 
     def took(self, world: Ran[Found]) -> None:
@@ -83,9 +86,8 @@ class Telling:
             self.say(f"Seed {world.found.spec.seed} failed: {world.found.failure}")
         if self._task is not None:
             self._bar.update(self._task, description=self._text(), completed=min(self._done, self._wanted))
-        elif time.monotonic() - self._line_s >= LINE_EVERY_S:
-            self._line_s = time.monotonic()
-            self.say(self._text())
+        else:
+            self._beat.tell("checking", self._text())
 
     def say(self, text: str) -> None:
         """Say a line, above the bar if there is one."""

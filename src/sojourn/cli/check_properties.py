@@ -8,6 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sojourn.cli.heartbeat import working
+
 PROPERTIES = ("ordered", "consistent", "complete")
 
 
@@ -26,7 +28,7 @@ def properties(
     from sojourn.pipeline.session import spark_session  # noqa: PLC0415
 
     console = Console(stderr=True)
-    with console.status("holding deliveries to the properties"):
+    with working(console, "holding deliveries to the properties"):
         rows, problems = judge_trace(spark_session(master), trace, by_client=clients)
     for problem in problems:
         console.print(f"{problem.run_id}: {problem.sentence}", markup=False)

@@ -22,6 +22,7 @@ import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sojourn.cli.heartbeat import heartbeat
 from sojourn.live.brokers.fleet import Fleet, FleetError, last_line
 from sojourn.live.client.replicas import Dropped, ReplicaClient
 
@@ -220,9 +221,15 @@ def replicas(
     with (
         tempfile.TemporaryDirectory() as folder,
         Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+        heartbeat(console, "starting two replicas") as beat,
     ):
         task = bar.add_task("shown", total=events)
-        verdicts = try_replicas(stream, Path(folder), lambda done: bar.update(task, completed=done))
+
+        def tell(done: int) -> None:
+            bar.update(task, completed=done)
+            beat.tell("streaming", f"{done:,} of {events:,} shown")
+
+        verdicts = try_replicas(stream, Path(folder), tell)
     faults = [(verdict.filter, verdict.fault) for verdict in verdicts if verdict.fault is not None]
     if as_json:
         rows = [

@@ -19,9 +19,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.cli.audit import told_by
 from sojourn.cli.demo_building import demo_building
 from sojourn.cli.demo_report import write_report
 from sojourn.cli.demo_walkers import Crowd, Plan, walk
+from sojourn.cli.heartbeat import Heartbeat, heartbeat
 from sojourn.cli.serve_all import Keeper, wait_for_links
 from sojourn.errors import SojournError
 from sojourn.live.brokers.fleet import Fleet
@@ -72,11 +74,14 @@ def demo(
         f"publisher, {rate:g} events a second; everybody wants one kind of news in five."
     )
     crowds: dict[str, Crowd] = {}
-    for scheme in SCHEMES:
-        length = seconds if scheme == "proactive" else others_seconds
-        crowds[scheme] = _run(console, scheme, length, (clients, pace, rate, seed), out / run, trace)
-    console.print("Spark audits the traces of all three runs …")
-    report = audit_trace(spark_session(), trace, AuditOptions())
+    with heartbeat(console) as beat:
+        for scheme in SCHEMES:
+            length = seconds if scheme == "proactive" else others_seconds
+            how = clients, pace, rate, seed
+            crowds[scheme] = _run(console, beat, scheme, length, how, out / run, trace)
+        console.print("Spark audits the traces of all three runs …")
+        beat.tell("starting Spark")
+        report = audit_trace(spark_session(), trace, AuditOptions(), progress=told_by(beat))
     rows = {str(row["run_id"]): dict(row) for row in report.runs}
     missing = [scheme for scheme in SCHEMES if scheme not in rows]
     if missing:
@@ -102,7 +107,13 @@ def demo(
 
 
 def _run(
-    console: Console, scheme: str, length: float, how: tuple[int, float, float, int], out: Path, trace: Path
+    console: Console,
+    beat: Heartbeat,
+    scheme: str,
+    length: float,
+    how: tuple[int, float, float, int],
+    out: Path,
+    trace: Path,
 ) -> Crowd:
     clients, pace, rate, seed = how
     folder = out / scheme
@@ -112,7 +123,13 @@ def _run(
     path.write_text(config.text)
     write_secret(folder / SECRET_NAME)
     fleet = Fleet(path, config.names, folder, reports=True)
-    with Live(Text(f"{scheme}: starting six brokers …"), console=console, transient=True) as live:
+    with Live(console=console, transient=True) as live:
+
+        def now(stage: str, crowd: Crowd | None = None) -> None:
+            live.update(Text(f"{stage} …") if crowd is None else _line(scheme, crowd, length * rate))
+            beat.tell(stage, "" if crowd is None else _figures(crowd))
+
+        now(f"{scheme}: starting six brokers")
         fleet.wait_until_ready()
         # Events cross no sooner than links stand: without them the first ones would be told to some only.
         wait_for_links(Keeper(fleet, console.print), threading.Event(), console.print, LINKS_S)
@@ -122,9 +139,9 @@ def _run(
         urls = [fleet.url(name) for name in config.names]
         plan = Plan(urls=urls, clients=clients, seconds=length, rate=rate, pace=pace, seed=seed)
         try:
-            crowd = asyncio.run(walk(plan, lambda crowd: live.update(_line(scheme, crowd, length * rate))))
+            crowd = asyncio.run(walk(plan, lambda crowd: now(f"{scheme}: {length:g} s of walking", crowd)))
         finally:
-            live.update(Text(f"{scheme}: stopping the brokers …"))
+            now(f"{scheme}: stopping the brokers")
             ended = fleet.ended()
             fleet.stop()
     if ended:
@@ -141,8 +158,12 @@ def _run(
 def _line(scheme: str, crowd: Crowd, of: float) -> Text:
     share = min(1.0, crowd.published / of) if of else 1.0
     bar = "█" * round(24 * share) + "░" * (24 - round(24 * share))
-    return Text(
-        f"{scheme} {bar} {crowd.published:,} published · {crowd.received:,} received · "
+    return Text(f"{scheme} {bar} {_figures(crowd)}")
+
+
+def _figures(crowd: Crowd) -> str:
+    return (
+        f"{crowd.published:,} published · {crowd.received:,} received · "
         f"{crowd.moves:,} moves · {crowd.connected} connected"
     )
 

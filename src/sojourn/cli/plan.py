@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sojourn.cli.heartbeat import working
 from sojourn.mobility.learnt_graph import encode_graph
 from sojourn.pipeline.capacity import Measured, Plan, Wish, measure
 from sojourn.pipeline.capacity import plan as make_plan
@@ -41,7 +42,8 @@ def plan(
     found = open_trace(trace)
     for problem in found.problems:
         Console(stderr=True).print(f"{problem.run_id}: {problem.sentence}", highlight=False)
-    measured, learnt = measure(spark_session(master), found)
+    with working(Console(stderr=True), "measuring the run on Spark"):
+        measured, learnt = measure(spark_session(master), found)
     answer = make_plan(measured, wish)
     if graph is not None:
         graph.write_bytes(encode_graph(learnt))

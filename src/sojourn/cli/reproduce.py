@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sojourn.cli.heartbeat import working
 from sojourn.cli.sweep_bar import SweepBar, sweep_bar
 from sojourn.errors import SojournError
 from sojourn.report.page import Chart, ClaimRow, Entry, Page, render, render_index
@@ -106,7 +107,8 @@ def reproduce(
             outcome = _run(study, chosen, seeds, engine, folder, console)
         except KeyboardInterrupt:
             raise InterruptedStudyError(_how_to_go_on(engine, folder)) from None
-        written = [*study.write_results(outcome, folder), *_write_figures(study, outcome, folder, again)]
+        with working(console, "drawing figures"):
+            written = [*study.write_results(outcome, folder), *_write_figures(study, outcome, folder, again)]
         if as_json:
             verdicts[study.name] = [msgspec.to_builtins(verdict) for verdict in outcome.verdicts]
         else:

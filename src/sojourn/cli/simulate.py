@@ -21,6 +21,7 @@ from rich.progress import Progress
 from rich.table import Table
 from typer.core import TyperGroup
 
+from sojourn.cli.heartbeat import heartbeat
 from sojourn.cli.simulate_manet import run_manet
 from sojourn.cli.watch import watch_run
 from sojourn.errors import SojournError
@@ -98,13 +99,13 @@ def _run(scenario: Described, recorder: Recorder | None, *, watch: bool, pace: f
 
 @contextmanager
 def share_bar(what: str) -> Iterator[Callable[[float], None]]:
-    """A bar that is told the share that is done; nothing where nobody looks."""
-    with Progress(
-        *Progress.get_default_columns(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
+    """A bar that is told the share that is done; lines from time to time where nobody looks."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        with heartbeat(console, what) as beat:
+            yield lambda share: beat.tell(what, f"{share:.0%}")
+        return
+    with Progress(*Progress.get_default_columns(), console=console, transient=True) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from sojourn.cli.heartbeat import Heartbeat, heartbeat
 from sojourn.pipeline.progress import Progress
-
-LINE_EVERY_S = 30.0
 
 
 class SweepBar:
@@ -29,7 +28,8 @@ class SweepBar:
 def sweep_bar(console: Console) -> Iterator[SweepBar]:
     """Show a bar, or a line now and then, while the block runs; what it yields moves it."""
     if not console.is_terminal:
-        yield _Lines(console)
+        with heartbeat(console) as beat:
+            yield _Lines(console, beat)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -63,26 +63,24 @@ class _Drawn(SweepBar):
 
 
 class _Lines(SweepBar):
-    """In a file or a pipe: a line at the beginning and one every half minute."""
+    """In a file or a pipe: a line at the beginning, and then from time to time."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._written_s = 0.0
+    def __init__(self, console: Console, beat: Heartbeat) -> None:
+        self._console, self._beat = console, beat
 
     def begin(self, runs: int, doing: str) -> None:
-        self._say(f"{runs} runs; {doing}")
+        self._console.print(f"{runs} runs; {doing}", highlight=False, soft_wrap=True)
+        self._beat.tell(doing)
 
     def __call__(self, now: Progress) -> None:
-        if now.elapsed_s - self._written_s < LINE_EVERY_S:
+        if now.done == now.total:  # all that is left is to sum up and to draw
+            self._beat.tell("summing up")
             return
-        self._written_s = now.elapsed_s
-        self._say(
-            f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed, "
-            f"after {now.elapsed_s / 60:.1f} min; {time_left(now.left_s) or 'no run has ended yet'}"
+        self._beat.tell(
+            "simulating",
+            f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed; "
+            f"{time_left(now.left_s) or 'no run has ended yet'}",
         )
-
-    def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
 
 
 def time_left(seconds: float | None) -> str:

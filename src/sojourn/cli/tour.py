@@ -6,7 +6,6 @@ of subscriptions takes; and what it costs a city's broker network that its publi
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Annotated, TypeVar
@@ -18,6 +17,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from sojourn.cli.bench_match import make_events, make_filters
+from sojourn.cli.heartbeat import working
 from sojourn.interest import Event, Filter, Policy, covers, may_receive, merge
 from sojourn.interest.index import FilterIndex
 from sojourn.sim.scenario import Scenario
@@ -127,10 +127,7 @@ def _show_movement(console: Console, publishers: int) -> None:
 
 def _timed(console: Console, what: str, act: Callable[[], Result]) -> tuple[float, Result]:
     started = time.perf_counter()
-    if sys.stdout.isatty():
-        with console.status(what):
-            result = act()
-    else:
+    with working(console, what):
         result = act()
     return time.perf_counter() - started, result
 

@@ -5,6 +5,8 @@ sessions, and the events that waited there (`Known`). One that comes back with a
 store (`Loss`). Everybody who knew it says so. To have it counted once, brokers tell each other in their
 reports which losses they noticed; after a while the one whose knowledge is the latest counts it, and says
 that it has. Of several that know the same a neighbour of the lost store goes first, then the lowest number.
+A broker that is not in the configuration any more is a loss too, if sessions or events were there when it
+last told: what its store has nobody can reach.
 
 All of it is written beside the broker's store now and then, in a file of its own that survives the store: a
 broker that was down as well still knows. That file is no promise: without it less is known, and nothing else.
@@ -55,6 +57,8 @@ class Loss(msgspec.Struct, frozen=True, array_like=True):
     """When the lost broker told of them; 0 if it is not known."""
     noticed_s: float
     is_counted: bool = False
+    is_removed: bool = False
+    """Whether the store may well be there, but its broker was taken out of the configuration."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -62,6 +66,8 @@ class Written(msgspec.Struct, frozen=True):
 
     known: dict[str, Known]
     losses: list[Loss]
+    removed: dict[str, Known] = {}
+    """Of brokers that are not in the configuration any more: what each last told."""
 
 
 class Ledger:
@@ -79,6 +85,12 @@ class Ledger:
         """By broker and its new memory: what this broker noticed, the oldest first."""
         for loss in written.losses if written is not None else ():
             self._keep(loss)
+        self.removed = [
+            self._removed(broker, told)
+            for broker, told in (written.removed.items() if written is not None else ())
+            if told.sessions or told.held
+        ]
+        """What is lost because brokers were taken out of the configuration since the last start."""
         self._others: dict[str, tuple[float, list[Loss]]] = {}
         """By broker: when it last told of losses, and which."""
 
@@ -106,6 +118,12 @@ class Ledger:
     def _noticed(self, loss: Loss) -> Loss | None:
         if (loss.broker, loss.memory) in self.losses:
             return None
+        self._keep(loss)
+        return loss
+
+    def _removed(self, broker: str, told: Known) -> Loss:
+        memory = f"{told.memory} removed"  # another name than that of the loss with which the memory began
+        loss = Loss(broker, memory, told.sessions, told.held, told.at_s, self._began_s, is_removed=True)
         self._keep(loss)
         return loss
 
@@ -152,7 +170,10 @@ class LedgerFile:
         self._last = b""
 
     def read(self, names: Iterable[str]) -> Written | None:
-        """What was written, as far as it is of brokers with these names; None if nothing can be read."""
+        """What was written; what other brokers than those with these names told is apart (`removed`).
+
+        None if nothing can be read.
+        """
         if self.path is None:
             return None
         try:
@@ -166,7 +187,8 @@ class LedgerFile:
         kept = set(names)
         return Written(
             {name: known for name, known in found.known.items() if name in kept},
-            [loss for loss in found.losses if loss.broker in kept],
+            [loss for loss in found.losses if loss.broker in kept or loss.is_removed],
+            {name: known for name, known in found.known.items() if name not in kept},
         )
 
     def write(self, written: Written) -> None:

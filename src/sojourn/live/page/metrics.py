@@ -92,7 +92,7 @@ class BrokerMetrics(Collector):
         yield dropped
         lost = CounterMetricFamily(
             "sojourn_lost_stores",
-            "Stores that this broker noticed to be lost; others may have noticed the same.",
+            "Stores that this broker noticed to be lost or removed; others may have noticed the same.",
             labels=["broker"],
         )
         for broker, count in sorted(self._observer.lost_stores.items()):

@@ -73,6 +73,8 @@ class Observer:
         self.ledger = Ledger(self._rank, self.started_s, self._file.read(self._names))
         self.lost_stores = Counter(broker for broker, _ in self.ledger.losses)
         """By broker: how often this one noticed that its store was lost."""
+        for loss in self.ledger.removed:
+            self._log_loss(loss)
         self.listeners: list[Callable[[Report], None]] = []
         """Who is told of every report."""
         self._moves: deque[Move] = deque(maxlen=HANDOFFS_MAX)
@@ -155,15 +157,22 @@ class Observer:
 
     def _say(self, loss: Loss | None) -> None:
         """Log a loss: everybody who knew the broker does, once."""
-        if loss is None:
-            return
-        self.lost_stores[loss.broker] += 1
+        if loss is not None:
+            self.lost_stores[loss.broker] += 1
+            self._log_loss(loss)
+
+    def _log_loss(self, loss: Loss) -> None:
         if loss.events is None:
             what = "an unknown number of sessions and events"
         else:
             what = f"{loss.sessions} sessions and up to {loss.events} events"
+        sentence = (
+            "%s is not in the configuration any more, and out of reach is what only its store has: %s"
+            if loss.is_removed
+            else "%s has lost its store, and with it what only that had: %s"
+        )
         _log.warning(
-            "%s has lost its store, and with it what only that had: %s",
+            sentence,
             loss.broker,
             what,
             extra={
@@ -177,6 +186,12 @@ class Observer:
     def _count(self, loss: Loss, now: float) -> None:
         """Count a loss, as the only one of all who noticed it."""
         self.node.trace_loss(loss.broker, loss.events or 0, "store_lost", now)
+        if loss.is_removed:
+            self.lost_with[f"session left in the store of {loss.broker}, which was removed"] += (
+                loss.sessions or 0
+            )
+            self.lost_with[f"event left in the store of {loss.broker}, which was removed"] += loss.events or 0
+            return
         if loss.events is None:
             self.lost_with[f"unknown number lost with the store of {loss.broker}"] += 1
             return
