@@ -258,8 +258,8 @@ class TimePassed(Remembered, frozen=True, array_like=True, tag=21):
 
     silent: list[int] | None = None
     """Connections found silent; given when this is told again, since a journal holds no pings."""
-    sessions: int | None = None
-    """Of how many sessions it was looked what is due; the others had their turn later. None for all."""
+    sessions: list[str] | None = None
+    """The sessions of which it was looked what is due; the others had their turn later. None for all."""
     timers: int | None = None
     """How many timers of the mobility core ran out; the same."""
 

@@ -269,11 +269,11 @@ class Core:
             self._settle(now)
 
     def time_passed(
-        self, now: float, silent: Sequence[int] | None = None, sessions: int | None = None
-    ) -> tuple[list[int], int]:
+        self, now: float, silent: Sequence[int] | None = None, sessions: Sequence[str] | None = None
+    ) -> tuple[list[int], list[str]]:
         """Do some of what is due; if more is, `next_moment` says that.
 
-        Return who was found silent and how many sessions were looked at, to be given when it is told again.
+        Return who was found silent and which sessions were looked at, to be given when it is told again.
         """
         done = self.timekeeper.time_passed(now, silent, sessions)
         self._settle(now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Sequence
 from enum import IntEnum
 
 from sojourn.mqtt.bans import Bans
@@ -169,18 +170,26 @@ class State:
         """Return the time at which something may be due."""
         return self._moments[0][0] if self._moments else None
 
-    def due(self, now: float, most: int, sessions: int | None) -> tuple[list[tuple[Due, int | str]], int]:
-        """Return some of what is due, each to be checked, and how many sessions are to be looked at.
-
-        Nobody takes back a reminder. There are at most `most`, or, when that is told again, those of as many
-        sessions: reminders of connections are others then, since pings are told nobody.
-        """
+    def due(self, now: float, most: int) -> list[tuple[Due, int | str]]:
+        """Return some of what is due, at most so much, each to be checked: nobody takes back a reminder."""
         found: list[tuple[Due, int | str]] = []
-        taken = 0
-        while self._moments and self._moments[0][0] <= now:
-            if len(found) >= most if sessions is None else taken >= sessions:
-                break
-            moment_s, _, about, whom = heapq.heappop(self._moments)
-            taken += about is Due.SESSION and self._is_current(moment_s, whom)
+        while len(found) < most and self._moments and self._moments[0][0] <= now:
+            _, _, about, whom = heapq.heappop(self._moments)
             found.append((about, whom))
-        return found, taken
+        return found
+
+    def due_again(self, now: float, sessions: Sequence[str]) -> list[tuple[Due, int | str]]:
+        """Return what is due of connections, and just these sessions; others had their turn later."""
+        chosen = frozenset(sessions)
+        found: list[tuple[Due, int | str]] = [(Due.SESSION, whom) for whom in sessions]
+        later = []
+        while self._moments and self._moments[0][0] <= now:
+            one = heapq.heappop(self._moments)
+            moment_s, _, about, whom = one
+            if about is not Due.SESSION:
+                found.append((about, whom))
+            elif whom not in chosen and self._is_current(moment_s, whom):
+                later.append(one)
+        for one in later:
+            heapq.heappush(self._moments, one)
+        return found

@@ -24,21 +24,24 @@ class Timekeeper:
         self._shared, self._handshake = shared, handshake
 
     def time_passed(
-        self, now: float, silent: Sequence[int] | None = None, sessions: int | None = None
-    ) -> tuple[list[int], int]:
+        self, now: float, silent: Sequence[int] | None = None, sessions: Sequence[str] | None = None
+    ) -> tuple[list[int], list[str]]:
         """Close silent connections, end sessions and publish wills whose time has come, some of them at once.
 
-        Return the connections that were closed for their silence, and how many sessions were looked at. When
+        Return the connections that were closed for their silence, and the sessions that were looked at. When
         that is told again both are given: pings and events of QoS 0 are told nobody, so that everybody seems
-        silent then. Journals of earlier builds do not say how many: all that were due.
+        silent then. Journals of earlier builds do not name sessions: all that were due.
         """
         shared = self._shared
-        most = DUE_MAX if silent is None else sys.maxsize
-        due, taken = shared.due(now, most, sessions)
+        if sessions is not None:
+            due = shared.due_again(now, sessions)
+        else:
+            due = shared.due(now, DUE_MAX if silent is None else sys.maxsize)
         overdue = [whom for about, whom in due if about is Due.KEEP_ALIVE and isinstance(whom, int)]
         closing = [number for number in overdue if self._is_silent(number, now)] if silent is None else silent
         for number in closing:
             self._close_for_silence(number, now)
+        looked_at: list[str] = []
         for about, whom in due:
             if about is Due.CONNECT and isinstance(whom, int):
                 self._look_at_newcomer(whom, now)
@@ -49,8 +52,9 @@ class Timekeeper:
             elif isinstance(whom, str):
                 session = shared.sessions.get(whom)
                 if session is not None:
+                    looked_at.append(whom)
                     self._look_at_session(session, now)
-        return list(closing), taken
+        return list(closing), looked_at
 
     def _look_at_newcomer(self, number: int, now: float) -> None:
         connection = self._shared.connections.get(number)

@@ -31,6 +31,7 @@ class Event:
         "is_doubtful",
         "is_numbered",
         "is_refused",
+        "made_s",
         "name",
         "order",
         "publisher",
@@ -47,6 +48,8 @@ class Event:
         """Its place among the events of its publisher."""
         self.name = f"{publisher}.{order}"
         self.topic, self.value, self.qos, self.retain = topic, value, qos, retain
+        self.made_s: float | None = None
+        """When a broker was given it as a will, to be published at a time that only brokers know."""
         self.is_numbered = False
         """Whether it carries its publisher's own number."""
         self.sends: list[Send] = []
