@@ -129,6 +129,10 @@ class Names:
         """Return the identifier of a client."""
         return self._names[number]
 
+    def knows_client(self, number: int) -> bool:
+        """Whether a number is a client's."""
+        return number in self._names
+
     def client_number(self, name: str) -> int:
         """Return the number of a client, a new one if it was never heard of."""
         number = self._numbers.get(name)

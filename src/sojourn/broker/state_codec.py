@@ -34,7 +34,9 @@ import msgspec
 
 from sojourn.broker import state_sessions
 from sojourn.broker.records import LATER
+from sojourn.broker.state_checks import check_sense
 from sojourn.broker.state_kinds import Part, StateError, Table, Text, Value
+from sojourn.broker.state_shapes import REFERS, check_kind
 from sojourn.errors import SojournError
 from sojourn.mqtt.core import Core
 
@@ -73,6 +75,7 @@ def load_state(data: bytes, core: Core, network: Network | None) -> None:
         document = read_document(data)
         with _refusing("a state"):
             _load_parts(document, core, network)
+            check_sense(core, network)
 
 
 def _load_parts(document: Mapping[str, Any], core: Core, network: Network | None) -> None:
@@ -81,7 +84,10 @@ def _load_parts(document: Mapping[str, Any], core: Core, network: Network | None
     stored = dict(document["parts"])
     waiting = list(walk_parts(table, _roots(core, network)))
     for path, part, thing in waiting:
-        part.load(thing, stored.pop(path, {}), reader)
+        plain = stored.pop(path, {})
+        if not isinstance(plain, dict):
+            raise StateError(f"what a state has of {path} is no part.")
+        part.load(thing, plain, reader)
     for _, part, thing in waiting:
         part.finish(thing)
     if stored:
@@ -228,6 +234,7 @@ class _Reader:
             if kind is None:
                 raise StateError(f"a state has objects of a class {name!r} that is not known.")
             kinds.append(kind.columns(names))
+        self._classes = {name: kind.cls for name, kind in by_name.items()}
         self._rows: list[list[Any]] = document["rows"]
         self._kinds = kinds
         self._things: list[Any] = [None] * len(self._rows)
@@ -237,6 +244,12 @@ class _Reader:
     def name(self, text: str, /) -> str:
         """Return the one object that stands for all equal texts."""
         return self._texts.setdefault(text, text)
+
+    def check(self, field: str, value: Any, /) -> None:
+        """Refuse a value of a field that refers to objects of another class than it should."""
+        kind = REFERS.get(field)
+        if kind is not None:
+            check_kind(self._classes[kind], value)
 
     def thing(self, place: int | None, /) -> Any:
         """Return the object at a place."""
@@ -252,6 +265,7 @@ class _Reader:
         things, kinds = self._things, self._kinds
         for place, row in enumerate(self._rows):
             kind = kinds[row[0]]
+            kind.check(row)
             if isinstance(kind.kind, Value):
                 things[place] = kind.kind.make()
         for place, row in enumerate(self._rows):

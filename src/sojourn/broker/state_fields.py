@@ -36,6 +36,9 @@ class Reader(Protocol):
     def name(self, text: str, /) -> str:
         """Return the one object that stands for all equal texts."""
 
+    def check(self, field: str, value: Any, /) -> None:
+        """Refuse a value of a field that refers to objects of another class than it should."""
+
 
 class Codec(Protocol):
     """One way to write a value as plain data."""

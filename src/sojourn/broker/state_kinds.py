@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sojourn.broker.state_fields import Codec, Field, Reader, Writer
+from sojourn.broker.state_shapes import REFERS, checker, shape_of
 from sojourn.errors import SojournError
 
 
@@ -119,9 +120,20 @@ class Columns:
 
     def __init__(self, kind: Kind, names: Sequence[str]) -> None:
         self.kind = kind
-        codecs = {field.name: field.codec for field in kind.stored}
+        stored = {field.name: field for field in kind.stored}
         self._known: list[tuple[int, str, Codec | None]] = [
-            (place, name, codecs[name]) for place, name in enumerate(names, 1) if name in codecs
+            (place, name, stored[name].codec) for place, name in enumerate(names, 1) if name in stored
+        ]
+        blank = kind.make() if isinstance(kind, Value) else None
+        shapes: list[Any]
+        if isinstance(kind, Text):
+            shapes = [str for _ in names]
+        else:
+            shapes = [shape_of(kind.name, stored[name], blank) if name in stored else Any for name in names]
+        self.check = checker(tuple[int, *shapes])  # type: ignore[valid-type]  # known when it is read
+        """Raises a `ValueError` for a row with values that its fields cannot have."""
+        self._references = [
+            (name, f"{kind.name}.{name}") for _, name, _ in self._known if f"{kind.name}.{name}" in REFERS
         ]
 
     def fill(self, thing: Any, row: Sequence[Any], reader: Reader) -> None:
@@ -129,18 +141,23 @@ class Columns:
         for place, name, codec in self._known:
             plain = row[place]
             setattr(thing, name, plain if codec is None else codec.unpack(plain, reader))
+        for name, field in self._references:
+            reader.check(field, getattr(thing, name))
 
     def build(self, row: Sequence[Any], reader: Reader) -> Any:
         """Return an object that never changes."""
         kind = self.kind
         if isinstance(kind, Text):
             return kind.parse(row[1])
-        return kind.cls(
+        made = kind.cls(
             **{
                 name: row[place] if codec is None else codec.unpack(row[place], reader)
                 for place, name, codec in self._known
             }
         )
+        for name, field in self._references:
+            reader.check(field, getattr(made, name))
+        return made
 
 
 class Part:
@@ -177,9 +194,14 @@ class Part:
 
     def load(self, thing: Any, plain: Mapping[str, Any], reader: Reader) -> None:
         """Fill a part; what the data lacks stays as it was made."""
-        for name, codec in self.stored:
+        owner = self.cls.__name__
+        for field in self.stored:
+            name, codec = field
             if name in plain:
-                fill(thing, name, plain[name] if codec is None else codec.unpack(plain[name], reader))
+                said = checker(shape_of(owner, field, thing))(plain[name])
+                value = said if codec is None else codec.unpack(said, reader)
+                reader.check(f"{owner}.{name}", value)
+                fill(thing, name, value)
         if self._restore is not None and plain:
             self._restore(thing, plain, reader)
 

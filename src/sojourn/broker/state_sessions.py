@@ -32,7 +32,7 @@ from sojourn.broker.state_fields import (
     Writer,
     fields,
 )
-from sojourn.broker.state_kinds import Part, Record, Table, Text, Value
+from sojourn.broker.state_kinds import Part, Record, StateError, Table, Text, Value
 from sojourn.edge.queues import QueuePolicy
 from sojourn.interest import Filter, Policy
 from sojourn.mqtt.acknowledging import Acknowledger
@@ -70,6 +70,11 @@ def _know_attributes(session: Session) -> None:
     session.attributes = subscriber_event(session.stated)
 
 
+def _check_packet(message: Message) -> None:
+    if not 0 < message.id_at <= message.payload_at <= len(message.frame):
+        raise StateError("a message's packet is shorter than it should be.")
+
+
 SESSIONS = (
     Text("filter", Filter, lambda text: Filter.parse(text, limited=False)),
     Text("policy", Policy, lambda text: Policy(Filter.parse(text, limited=False))),
@@ -86,6 +91,7 @@ SESSIONS = (
             policy=REF,
         ),
         rebuilt="attributes event _plain _forms",
+        finish=_check_packet,
     ),
     Record("delivery", Delivery, fields("qos retain kept", message=REF, identifiers=TUPLE)),
     Record("will", Will, fields("delay_s", message=REF)),

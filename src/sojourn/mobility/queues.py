@@ -48,6 +48,10 @@ class Store:
         """Whether an event is stored."""
         return publication in self._references
 
+    def count_of(self, publication: Publish) -> int:
+        """From how many queues an event is referred to."""
+        return self._references.get(publication, 0)
+
     def oldest(self) -> Publish | None:
         """The event that has been stored for longest."""
         return next(iter(self._references), None)

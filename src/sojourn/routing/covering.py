@@ -119,7 +119,7 @@ class Covering:
     def _let_go(self, witness: int, bit: int, held: dict[int, int]) -> list[int]:
         """Of what was held back for the sake of one that leaves, what nothing else covers."""
         waiting = []
-        for interest in sorted(self._dependents[bit].pop(witness, ())):
+        for interest in sorted(self._dependents.get(bit, {}).pop(witness, ())):
             if self._out(interest) & bit:
                 del held[interest]
                 waiting.append(interest)

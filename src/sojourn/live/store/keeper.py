@@ -20,7 +20,6 @@ from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.records import LATER, write_snapshot
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import table_for
-from sojourn.broker.state_kinds import StateError
 from sojourn.live.store.aside import Aside
 from sojourn.live.store.journal import Journal, JournalError, Mark
 from sojourn.mqtt.session import Session
@@ -243,7 +242,7 @@ def _revived(journal: Journal, settings: Settings, life: str, now: float, rights
     snapshot, entries = journal.replay()
     try:
         return LiveBroker.revived(settings, life, now, snapshot, entries, rights)
-    except StateError as error:
+    except Exception as error:  # whatever a wrong snapshot leads to
         if LATER in str(error) or not journal.fall_back():
             raise
     snapshot, entries = journal.replay()
