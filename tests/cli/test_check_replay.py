@@ -9,6 +9,7 @@ from tests.live.hall import Hall, line
 from typer.testing import CliRunner
 
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.settings import Settings
 from sojourn.cli.check import app
 from sojourn.cli.check_replay import ReplayError
 from sojourn.live.store.journal import Journal
@@ -101,3 +102,18 @@ def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["replay", str(tmp_path)])
     assert told.exception is not None
     assert str(tmp_path) in str(told.exception)
+
+
+def test_links_that_close_a_loop_are_in_no_use(tmp_path: Path) -> None:
+    """Brokers talk along a tree of their links, also when they live on."""
+    names = ("B1", "B2", "B3")
+    links = (("B1", "B2"), ("B2", "B3"), ("B3", "B1"))
+    for name in names:
+        broker = LiveBroker.revived(Settings(name=name, brokers=names, links=links), "life", 0.0, None, [])
+        journal = Journal.open(tmp_path / name, broker=name)
+        journal.commit(broker.turn(0.0).entries)
+        journal.keep(broker.snapshot())
+        journal.close()
+    told = CliRunner().invoke(app, ["replay", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert "All 3 brokers live on: every link is up." in told.output

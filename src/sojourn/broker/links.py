@@ -28,6 +28,16 @@ PARTS_MAX = 4_096
 """Pieces of one message; the session of a client with all that is on its way to it may be large."""
 
 
+def overlay_of(settings: Settings) -> Overlay:
+    """Return the tree of links that brokers use, each by its place among the brokers."""
+    numbers = {broker: number for number, broker in enumerate(settings.brokers)}
+    graph: list[list[int]] = [[] for _ in numbers]
+    for one, other in settings.links:
+        graph[numbers[one]].append(numbers[other])
+        graph[numbers[other]].append(numbers[one])
+    return Overlay(graph)
+
+
 class Links:
     """The brokers around one, seen from it."""
 
@@ -36,11 +46,7 @@ class Links:
         self.names_of = list(settings.brokers)
         self.numbers = {broker: number for number, broker in enumerate(self.names_of)}
         self.number = self.numbers[self.name]
-        graph: list[list[int]] = [[] for _ in self.names_of]
-        for one, other in settings.links:
-            graph[self.numbers[one]].append(self.numbers[other])
-            graph[self.numbers[other]].append(self.numbers[one])
-        self.overlay = Overlay(graph)
+        self.overlay = overlay_of(settings)
         near = self.overlay.neighbours[self.number]
         self.interests = LiveInterests(covering=settings.routing.covering)
         self.names = Names(self.interests)

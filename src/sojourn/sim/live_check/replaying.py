@@ -15,7 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sojourn.broker import facts
+from sojourn.broker.links import overlay_of
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.reviving import remembered
 from sojourn.broker.settings import Settings
 from sojourn.broker.snapshot import Snapshot
 from sojourn.sim.live_check.comparing import differences
@@ -71,7 +73,7 @@ def replay(recorded: Recorded) -> Replayed | None:
         problems += [f"replay and snapshot differ in {name}" for name in differences(one, other)]
     problems += broken_rules(broker)
     broker.turn(broker.now_s)
-    again = _revived(settings, broker.snapshot(), [])
+    again = remembered(LiveBroker, settings, LIFE, broker.snapshot(), [])  # in the same life
     problems += [f"a snapshot changes {name}" for name in differences(broker, again)]
     problems += [f"after a snapshot {rule}" for rule in broken_rules(again)]
     kinds = Counter(type(facts.read_entry(entry).fact).__name__ for entry in recorded.entries)
@@ -131,13 +133,12 @@ class RecordedWorld(World):
     def __init__(self, all_recorded: Sequence[tuple[Recorded, Settings]]) -> None:
         self._all = all_recorded
         names = [settings.name for _, settings in all_recorded]
-        links = all_recorded[0][1].links
         count = len(names)
         super().__init__(
             Script(
                 spec=Spec(seed=0, seconds=LINKS_S),
                 brokers=count,
-                links=tuple((names.index(one), names.index(other)) for one, other in links),
+                links=_links_in_use(all_recorded[0][1], names),
                 scheme="",
                 routing="",
                 publishers="",
@@ -157,6 +158,13 @@ class RecordedWorld(World):
             process.disk.append(recorded.snapshot, 0.0, sync=True)
         process.disk.append(recorded.entries, 0.0, sync=True)
         return process
+
+
+def _links_in_use(settings: Settings, names: list[str]) -> tuple[tuple[int, int], ...]:
+    """Return the links of the tree that brokers use, by the places of their names."""
+    tree = overlay_of(settings)
+    places = [names.index(name) for name in settings.brokers]
+    return tuple((places[one], places[up]) for one, up in enumerate(tree.parent) if up >= 0)
 
 
 def _offset_s(recorded: Recorded) -> float:
