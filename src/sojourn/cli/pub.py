@@ -36,7 +36,13 @@ def pub(  # noqa: PLR0913 - each is an option of the command
     *,
     attribute: Annotated[
         list[str] | None,
-        typer.Option("--attribute", "-a", metavar="NAME=VALUE", help="An attribute; may be repeated."),
+        typer.Option(
+            "--attribute",
+            "-a",
+            metavar="NAME=VALUE",
+            help="An attribute; may be repeated. 7, 1.5, true and false are numbers and booleans; the text 7 "
+            "is written NAME='\"7\"'.",
+        ),
     ] = None,
     qos: QosOption = 1,
     retain: Annotated[
@@ -53,7 +59,8 @@ def pub(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     """Publish an event, and return when the broker has promised to keep it (QoS 1 and 2).
 
-    A payload that is a JSON object gives the event its fields as attributes too. Examples:
+    A payload that is a JSON object gives the event its fields as attributes too; a text in it stays a text,
+    and NaN or Infinity makes it no JSON. Examples:
 
     sojourn pub localhost:1883 cars/7 '{"speed": 93}' -a road=A2
 

@@ -1,9 +1,10 @@
 """Content: attributes of messages and subscribers, filters and policies, as MQTT packets carry them.
 
 - A message's attributes are its user properties, where `12`, `1.5`, `true` and `false` are read as numbers
-  and booleans, and the fields of its payload where that is a JSON object; a user property wins over a field
-  of the same name. Its topic is the attribute `topic`. What cannot be an attribute (a list, a number beyond
-  2**53, a name with a dot) is left out, as the message is not ours to refuse; it still travels in it.
+  and booleans and `"12"` in double quotes as text, and the fields of its payload where that is a JSON object;
+  a user property wins over a field of the same name. Its topic is the attribute `topic`. What cannot be an
+  attribute (a list, a number beyond 2**53, a name with a dot) is left out, as the message is not ours to
+  refuse; it still travels in it. A payload with NaN, Infinity or `1e999` is no JSON: it has no fields.
 - A filter that does not parse is refused with the reason code "implementation specific error" and a reason
   string that says where; so is a policy. In a network so is one that is too long once OR is distributed over
   AND: in that form brokers tell each other, and they would not read it (`check_tellable`).

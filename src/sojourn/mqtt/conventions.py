@@ -57,9 +57,18 @@ POLICY: Final = "policy"
 MARKS_MAX: Final = 1_000
 """Sources in `sojourn-marks`; a client that heard more names those it heard last."""
 
+QUOTE: Final = '"'
+"""What a user property begins and ends with that is text, whatever it looks like."""
+
 
 def value_of(text: str) -> Scalar:
-    """The value of a user property as an attribute: a number or boolean where it is written as one."""
+    """The value of a user property as an attribute: a number or boolean where it is written as one.
+
+    So `7` is a number, which `road = '7'` does not match; `"7"` in double quotes is the text. What is no
+    finite number (`nan`, `inf`, `1e999`) is text too.
+    """
+    if text[:1] == QUOTE and len(text) > 1 and text[-1] == QUOTE:
+        return text[1:-1]
     if text in ("true", "false"):
         return text == "true"
     if text and text[0] in "-0123456789" and "_" not in text:
@@ -76,7 +85,12 @@ def value_of(text: str) -> Scalar:
 
 
 def text_of(value: Scalar) -> str:
-    """An attribute as the text of a user property, which `value_of` reads back."""
+    """An attribute as the text of a user property, which `value_of` reads back.
+
+    A text that would be read as something else is put in double quotes.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str):
+        return value if value_of(value) == value else f"{QUOTE}{value}{QUOTE}"
     return str(value)

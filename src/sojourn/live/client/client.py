@@ -48,6 +48,7 @@ from sojourn.live.client.link import (
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
     UserProperties,
+    attribute_properties,
     check_size,
     hello_properties,
     may_pass,
@@ -108,7 +109,7 @@ class Client(Reading):
         self._session_expiry_s, self._keep_alive_s = session_expiry_s, keep_alive_s
         self._patience_s = patience_s
         self._username, self._password, self._tls = username, password, tls
-        self._attributes = dict(attributes or {})
+        self._attributes = attribute_properties(attributes or {})
         self._link: Link | None = None
         self._connected = asyncio.Event()
         self._answers = Answers()
@@ -383,7 +384,7 @@ class Client(Reading):
         ...     (await medic.next(timeout_s=5)).json()
         {'pulse': 140}
         """
-        properties = [(name, conventions.text_of(value)) for name, value in (attributes or {}).items()]
+        properties = attribute_properties(attributes or {})
         if policy:
             properties.append((conventions.POLICY, policy))
         make = partial(publish_packet, topic, payload, qos=qos, retain=retain, expires_s=expires_s)

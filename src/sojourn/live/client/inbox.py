@@ -15,6 +15,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import msgspec
+
 from sojourn.mqtt import conventions
 
 if TYPE_CHECKING:
@@ -251,8 +253,8 @@ def _read(packet: mqtt5.PublishPacket) -> Received:
     payload = packet.payload or b""
     if payload[:1] == b"{":
         try:
-            fields = json.loads(payload)
-        except ValueError:
+            fields = msgspec.json.decode(payload)  # as brokers read it: NaN is no JSON
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             fields = {}
         attributes = {**fields, **attributes}
     return Received(

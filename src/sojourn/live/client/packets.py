@@ -8,6 +8,7 @@ from typing import Any
 
 import mqtt5
 
+from sojourn.interest.events import check_scalar
 from sojourn.live.client.link import ClientError
 from sojourn.mqtt import conventions
 
@@ -22,7 +23,7 @@ def hello_properties(
     previous: str | None,
     marks: str | None,
     advertisements: Sequence[str],
-    attributes: Mapping[str, Any],
+    attributes: UserProperties,
     *,
     quench: bool = False,
 ) -> UserProperties:
@@ -35,11 +36,20 @@ def hello_properties(
     if marks is not None:
         properties.append((conventions.MARKS, marks))
     properties += [(conventions.ADVERTISE, text) for text in advertisements]
-    properties += [
-        (conventions.ATTRIBUTE_PREFIX + name, conventions.text_of(value))
-        for name, value in attributes.items()
-    ]
+    properties += [(conventions.ATTRIBUTE_PREFIX + name, text) for name, text in attributes]
     return properties
+
+
+def attribute_properties(attributes: Mapping[str, Any]) -> UserProperties:
+    """Attributes as user properties, of which brokers and clients read the same values; None is none.
+
+    What can be no attribute is refused, as with an `Event`: a list, NaN, a number beyond 2**53.
+    """
+    return [
+        (name, conventions.text_of(check_scalar(name, value)))
+        for name, value in attributes.items()
+        if value is not None
+    ]
 
 
 def publish_packet(
@@ -54,7 +64,12 @@ def publish_packet(
     """An event as a packet, a mapping as JSON; or why it cannot be one."""
     _check_qos(qos)
     if isinstance(payload, Mapping):
-        payload = json.dumps(payload, separators=(",", ":"))
+        try:
+            payload = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ClientError(
+                f"The payload for {topic!r} cannot be JSON ({error}); NaN and Infinity are no numbers there."
+            ) from None
     body = payload.encode() if isinstance(payload, str) else payload
     try:
         return mqtt5.PublishPacket(
