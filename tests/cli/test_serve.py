@@ -14,7 +14,7 @@ import threading
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from rich.console import Console
@@ -30,6 +30,7 @@ from sojourn.cli.serve_all import (
     Keeper,
     Watched,
     view,
+    wait_for_brokers,
     wait_for_links,
 )
 from sojourn.live.config import read_config
@@ -291,6 +292,27 @@ def test_links_are_waited_for_and_missed(after: int) -> None:
     assert fleet.told > 2
     assert keeper.missing() == ([] if after == 3 else ["B1-B3"])
     assert any("no link B1-B3;" in text for text in said) == (after != 3)
+
+
+def test_brokers_that_take_their_time_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before two seconds of silence are over, and again while it lasts; not if all listen at once."""
+    monkeypatch.setattr("sojourn.cli.serve_all.SILENT_S", 0.0)
+    monkeypatch.setattr("sojourn.cli.serve_all.SAY_EVERY_S", 0.0)
+    monkeypatch.setattr("sojourn.cli.serve_all.HASTE_S", 0.0)
+
+    class Slow:
+        left: ClassVar = [["B1", "B2"], ["B2"], []]
+
+        def silent(self) -> list[str]:
+            return self.left.pop(0)
+
+        def look(self, _now: float) -> None: ...
+
+        def check_some_start(self) -> None: ...
+
+    said: list[str] = []
+    wait_for_brokers(Slow(), threading.Event(), said.append)  # type: ignore[arg-type]  # all it is asked
+    assert said == ["waiting for B1, B2 to listen, for 0 s", "waiting for B2 to listen, for 0 s"]
 
 
 def test_the_view_shows_what_is_wrong(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def demo(
         typer.echo(json.dumps(rows, default=str))
     _show(console, rows)
     console.print(
-        "A phone that moves on before it has everything completes no hand-off; durable sessions need none."
+        "A phone that moves on before it has everything completes no hand-off. Durable sessions hand nothing "
+        "over: what waited for a phone at the broker that it left stays there, and counts as lost."
     )
     path = write_report(out / "report.html", rows, {"clients": clients, "pace": pace, "rate": rate})
     console.print(
@@ -129,6 +130,10 @@ def _run(
             live.update(Text(f"{stage} …") if crowd is None else _line(scheme, crowd, length * rate))
             beat.tell(stage, "" if crowd is None else _figures(crowd))
 
+        def walking(crowd: Crowd) -> None:
+            doing = "waiting for what is under way" if crowd.is_over else f"{length:g} s of walking"
+            now(f"{scheme}: {doing}", crowd)
+
         now(f"{scheme}: starting six brokers")
         fleet.wait_until_ready()
         # Events cross no sooner than links stand: without them the first ones would be told to some only.
@@ -139,7 +144,7 @@ def _run(
         urls = [fleet.url(name) for name in config.names]
         plan = Plan(urls=urls, clients=clients, seconds=length, rate=rate, pace=pace, seed=seed)
         try:
-            crowd = asyncio.run(walk(plan, lambda crowd: now(f"{scheme}: {length:g} s of walking", crowd)))
+            crowd = asyncio.run(walk(plan, walking))
         finally:
             now(f"{scheme}: stopping the brokers")
             ended = fleet.ended()

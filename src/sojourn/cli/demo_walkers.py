@@ -46,6 +46,8 @@ class Crowd:
     moves: int = 0
     connected: int = 0
     troubles: list[str] = field(default_factory=list)
+    is_over: bool = False
+    """Whether nobody walks any more, and what is under way is waited for."""
 
 
 async def walk(plan: Plan, on_change: Callable[[Crowd], None]) -> Crowd:
@@ -73,6 +75,7 @@ async def walk(plan: Plan, on_change: Callable[[Crowd], None]) -> Crowd:
             await source.publish("news", {"n": number}, attributes={"kind": number % KINDS}, qos=1)
             crowd.published += 1
             await asyncio.sleep(max(0.0, began + crowd.published / plan.rate - loop.time()))
+    crowd.is_over = True
     end.set()
     await asyncio.gather(*walkers)
     ticker.cancel()

@@ -43,7 +43,8 @@ LINKS_S = 10.0
 """How long the links may take to stand before that is said."""
 HASTE_S = 0.1
 SILENT_S = 2.0
-"""How long there is nothing to say about waiting for them."""
+"""How long there is nothing to say about waiting for brokers and links."""
+SAY_EVERY_S = 10.0
 
 
 class ServeAllError(SojournError):
@@ -229,11 +230,13 @@ def wait_for_brokers(
 ) -> None:
     """Wait until every broker listens; one that fails does not keep the others from serving."""
     since = time.monotonic()
-    is_silent = True
+    say_s = min(SILENT_S, limit_s)
     while silent := keeper.silent():
-        if is_silent and time.monotonic() - since >= limit_s:
-            is_silent = False
-            say(f"after {limit_s:g} s {', '.join(silent)} does not listen yet; it is waited for")
+        passed_s = time.monotonic() - since
+        if passed_s >= say_s:
+            say_s += SAY_EVERY_S
+            see = "; see the logs" if passed_s >= limit_s else ""
+            say(f"waiting for {', '.join(silent)} to listen, for {passed_s:.0f} s{see}")
         if stopped.wait(HASTE_S):
             return
         keeper.look(time.monotonic())
