@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from sojourn.live.page.ledger import FRESH_S, LOSSES_MAX, SETTLE_S, Known, Ledger, LedgerFile, Loss
+from sojourn.live.page.ledger import (
+    FRESH_S,
+    LOSSES_MAX,
+    REMOVED_SETTLE_S,
+    SETTLE_S,
+    Known,
+    Ledger,
+    LedgerFile,
+    Loss,
+)
 
 NUMBERS = {"B1": 0, "B2": 1, "B3": 2}
 
@@ -84,14 +93,15 @@ def test_a_broker_that_was_removed_is_told_of_once_and_counted_by_one(tmp_path: 
     (loss,) = ledger.removed
     assert (loss.broker, loss.sessions, loss.events, loss.is_removed) == ("B3", 1, 30, True)
     assert "B3" not in ledger.known
-    ledger.told("B2", [loss], 101.0)
-    assert ledger.due("B1", 101.0 + SETTLE_S) == [], "B2 knows as much and is a neighbour"
-    ledger.told("B2", [replace(loss, is_counted=True)], 102.0)
-    assert ledger.due("B1", 110.0) == []
+    assert ledger.due("B1", 99.0 + REMOVED_SETTLE_S) == [], "links may not stand yet"
+    ledger.told("B2", [loss], 99.0 + REMOVED_SETTLE_S)
+    assert ledger.due("B1", 100.0 + REMOVED_SETTLE_S) == [], "B2 knows as much and is a neighbour"
+    ledger.told("B2", [replace(loss, is_counted=True)], 101.0 + REMOVED_SETTLE_S)
+    assert ledger.due("B1", 200.0 + REMOVED_SETTLE_S) == []
     file.write(ledger.written())
-    again = Ledger(rank, 200.0, file.read(left))
+    again = Ledger(rank, 900.0, file.read(left))
     assert again.removed == []
-    assert again.due("B1", 300.0) == []
+    assert again.due("B1", 999.0) == []
     assert [one.broker for one in again.losses.values()] == ["B3"], "metrics still count it"
 
 

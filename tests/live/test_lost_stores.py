@@ -73,9 +73,10 @@ def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytes
 
 
 def test_what_a_removed_broker_had_is_told_at_the_next_start(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two brokers, a session with an event at one of them; the other one is started without it."""
+    monkeypatch.setattr("sojourn.live.page.ledger.REMOVED_SETTLE_S", 0.0)
     brokers = [
         BrokerConfig(name=name, listen="127.0.0.1:0", peers="127.0.0.1:0", store=str(tmp_path / name))
         for name in ("B1", "B2")

@@ -26,6 +26,8 @@ from sojourn.live.seldom import Seldom
 
 SETTLE_S = 3.0
 """How long others are given to say what they know of a loss."""
+REMOVED_SETTLE_S = 60.0
+"""The same for a broker that was removed: that is noticed at the start, before links stand."""
 FRESH_S = 5.0
 """For how long what another broker told of losses stands: who is silent longer counts none of them."""
 LOSSES_MAX = 32
@@ -150,7 +152,8 @@ class Ledger:
             }
             is_counted = any(other.is_counted for other in rivals.values())
             is_mine = not is_counted and self._first({own: loss} | rivals) == own
-            if is_mine and now - max(loss.noticed_s, self._began_s) >= SETTLE_S:
+            settle_s = REMOVED_SETTLE_S if loss.is_removed else SETTLE_S
+            if is_mine and now - max(loss.noticed_s, self._began_s) >= settle_s:
                 found.append(loss)
                 is_counted = True
             if is_counted:
