@@ -72,7 +72,7 @@ class LiveBroker:
         self.core.kept = [] if remembers else None
         self.knocks: list[Knock] = self.core.effects.knocks
         """Clients that want to be let in: each is answered by `ClientAdmitted` or `ClientRefused`."""
-        self.now_s = 0.0
+        self.now_s = self._before_s = 0.0
         """The time of the last fact."""
         self._quencher: Quencher | None = None
         self._slices = Slices(self.core)
@@ -90,7 +90,7 @@ class LiveBroker:
 
     def handle(self, fact: facts.Fact, now: float) -> None:
         """Take one fact; what it leads to is in `knocks` at once and in the next `turn`."""
-        self.now_s = now
+        self._before_s, self.now_s = self.now_s, now
         self._sequence = self.core.state.sequence
         self._HANDLERS[type(fact)](self, fact, now)
         effects, network = self.core.effects, self.network
@@ -222,7 +222,7 @@ class LiveBroker:
 
     def _on_started(self, fact: facts.Started, now: float) -> None:
         self.life = fact.life
-        self.core.state.number_anew(now)
+        self.core.state.number_anew(now, self._before_s)
         if self.network is not None:
             self.network.restarted(fact.life, now)
         for number in list(self.core.state.connections):

@@ -109,14 +109,15 @@ class State:
         self._moments_made = 0
         self._moments_max = SPARE_MOMENTS
 
-    def number_anew(self, now: float) -> None:
-        """Number from beyond every number that was given in an earlier life, noted or not.
+    def number_anew(self, now: float, noted_s: float) -> None:
+        """Number from beyond every number that was given in an earlier life, the last fact of which is given.
 
         Events of QoS 0 are not noted, and clocks may be set back. A number that was given twice, or goes
-        back, would make a subscriber take a new event of the same source for one that it had.
+        back, would make a subscriber take a new event of the same source for one that it had. But numbers are
+        dates, by which events grow old: they run ahead of the clock only where they must.
         """
-        last = max(self.sequence, int(now * 1e6))
-        self.sequence = (last // UNNOTED_NUMBERS_MAX + 2) * UNNOTED_NUMBERS_MAX
+        noted = max(self.sequence, int(noted_s * 1e6))
+        self.sequence = max(noted + UNNOTED_NUMBERS_MAX if noted else 0, int(now * 1e6))
 
     def reconfigure(self, limits: Limits, session_expiry_max_s: float | None) -> None:
         """Take in other limits."""

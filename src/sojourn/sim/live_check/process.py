@@ -35,6 +35,8 @@ SYNC_S = 2.0
 """How often what was written is synced, about."""
 NO_ROOM_S = 1.0
 """After how long a process is started again that ended because its disk was full."""
+LATER_S = 10.0
+"""How long after its last fact a broker is thought to come back: by then numbers are dates again."""
 
 
 class Doom(NamedTuple):
@@ -241,7 +243,7 @@ class Process:
 
     def _compare_replay(self, broker: LiveBroker) -> None:
         """See that what the disk holds leads to what a broker knows, before a snapshot takes its place."""
-        life, now_s = f"{self.name}-{self.lives}+", broker.now_s + 1.0
+        life, now_s = f"{self.name}-{self.lives}+", broker.now_s + LATER_S
         told = LiveBroker.revived(self.settings, life, now_s, *self.disk.read())
         kept = LiveBroker.revived(self.settings, life, now_s, broker.snapshot(), [])
         names = differences(told, kept)

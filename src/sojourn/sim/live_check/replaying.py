@@ -23,7 +23,7 @@ from sojourn.broker.snapshot import Snapshot
 from sojourn.sim.live_check.comparing import differences
 from sojourn.sim.live_check.ending import LINKS_S
 from sojourn.sim.live_check.oracle import FailedCheckError
-from sojourn.sim.live_check.process import START_S, Process
+from sojourn.sim.live_check.process import LATER_S, START_S, Process
 from sojourn.sim.live_check.script import Script, Spec
 from sojourn.sim.live_check.world import World
 
@@ -68,8 +68,8 @@ def replay(recorded: Recorded) -> Replayed | None:
         compared = len(recorded.before[1])
         kept = Snapshot.read(recorded.snapshot)
         # Both begin their next life at the same time, whatever was the last that each of them noted.
-        one = _revived(kept.settings, *recorded.before, kept.now + SOON_S)
-        other = _revived(kept.settings, recorded.snapshot, [], kept.now + SOON_S)
+        one = _revived(kept.settings, *recorded.before, kept.now + LATER_S)
+        other = _revived(kept.settings, recorded.snapshot, [], kept.now + LATER_S)
         problems += [f"replay and snapshot differ in {name}" for name in differences(one, other)]
     problems += broken_rules(broker)
     broker.turn(broker.now_s)
