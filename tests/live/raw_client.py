@@ -42,7 +42,7 @@ class BrokerProcess:
         """Stop it as a service manager would; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(10)
+            code = self.process.wait(100)
         finally:
             self.process.kill()
             assert self.process.stderr is not None
