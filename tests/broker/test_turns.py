@@ -490,3 +490,40 @@ def test_who_says_much_and_goes_is_heard_to_the_end(traces: bool) -> None:
     assert state.input.ring == type(state.input.ring)()
     again = hall.again().core.state.sessions["brief"]
     assert again.expires_s == state.sessions["brief"].expires_s
+
+
+def test_who_answers_and_leaves_at_once_is_sent_nothing_more_when_it_is_told_again() -> None:
+    """An answer makes room for what waits, but who said goodbye behind it is not there to get it."""
+    hall = Alone()
+    reader = hall.client("reader", receive_max=1, session_expiry_interval=600)
+    hall.send(reader, SubscribePacket(1, [TopicFilter("t", max_qos=QoS.AT_LEAST_ONCE)]))
+    hall.settle()
+    writer = hall.client("writer")
+    hall.send(writer, *(PublishPacket("t", b"x", qos=QoS.AT_LEAST_ONCE, packet_id=n) for n in (1, 2)))
+    hall.settle()
+    sent = next(one for one in hall.packets(reader) if isinstance(one, PublishPacket))
+    assert sent.packet_id is not None
+    hall.send(reader, mqtt5.PubAckPacket(sent.packet_id), DisconnectPacket())
+    hall.settle()
+    session = hall.broker.core.state.sessions["reader"]
+    again = hall.again().core.state.sessions["reader"]
+    assert (len(session.inflight), len(session.queue)) == (0, 1)
+    assert (len(again.inflight), len(again.queue)) == (0, 1)
+
+
+def test_who_waited_in_a_snapshot_left_when_its_journal_says_so() -> None:
+    """What it had said by then was taken in after the snapshot, and before it was gone."""
+    hall = Alone()
+    endless = hall.client("endless", session_expiry_interval=600)
+    hall.send(endless, events(2_000))
+    hall.turn()
+    snapshot, hall.entries = hall.broker.snapshot(), []
+    assert hall.broker.core.state.input.ring
+    hall.settle()
+    hall.tell(facts.ClientLost(endless))
+    hall.settle()
+    hall.now += 60.0
+    again = LiveBroker.revived(hall.settings, "next", hall.now, snapshot, hall.entries)
+    left_s = hall.broker.core.state.sessions["endless"].expires_s
+    assert left_s is not None
+    assert again.core.state.sessions["endless"].expires_s == left_s

@@ -276,8 +276,8 @@ class LiveBroker:
         """Note that a connection is gone, once what its client had said before has been taken in."""
         if self.network is not None:
             self.network.pressure.lost(fact.connection)
-        if self._slices.lost(fact.connection):
-            return
+        if self._slices.lost(fact.connection) and not self._is_replaying:
+            return  # it is noted when it happens: what waited in a snapshot was taken in before this line
         self.core.lost(fact.connection, now)
         self._note(fact, now)
 

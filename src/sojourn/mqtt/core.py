@@ -171,13 +171,15 @@ class Core:
             self.state.sequence = sequence
             try:
                 if packet:
-                    self._read(connection, packet, now)
+                    self._read(connection, packet, now, goes_on=False)
                 else:
                     self._break(connection, broken, now)
             except PacketError as error:
                 broken = error  # whether it was wrong then too, what was kept next says
             except VersionError as error:
                 self.handshake.refuse_version(connection, old=error.old)
+        if connection is not None and connection.state is not Phase.CLOSED and connection.session is not None:
+            self._go_on(connection.session, now)
         self._settle(now)
 
     def take_kept(self, stored: Sequence[int] = ()) -> list[tuple[int, bytes]]:
@@ -334,9 +336,20 @@ class Core:
     # Reading -----------------------------------------------------------------------------------------
 
     def _read(  # noqa: C901, PLR0912, PLR0915  (the hot loop)
-        self, connection: Connection, data: bytes, now: float, at: int = 0, most: int = UNLIMITED
+        self,
+        connection: Connection,
+        data: bytes,
+        now: float,
+        at: int = 0,
+        most: int = UNLIMITED,
+        *,
+        goes_on: bool = True,
     ) -> None:
-        """Take complete packets; what is left over waits for more, or for its turn if `most` were taken."""
+        """Take complete packets; what is left over waits for more, or for its turn if `most` were taken.
+
+        Answers make room for what waits for the client. That is sent next if it `goes_on`: once for all that
+        came together, and not at all if the client left in the end.
+        """
         end, left = len(data), most
         packet_bytes_max = self.state.limits.packet_bytes_max
         session = connection.session
@@ -391,8 +404,7 @@ class Core:
             at = stop
             left -= 1
         self.gate.unsliced -= most - left
-        # Answers make room for what waits; once for all that came together is enough.
-        if session is not None and (session.queue or session.unsent):
+        if goes_on and session is not None and (session.queue or session.unsent):
             self._go_on(session, now)
         if at < end and connection.state is not Phase.CLOSED:
             if left <= 0:
