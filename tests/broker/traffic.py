@@ -11,11 +11,11 @@ from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilte
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.live.config import Config
-from sojourn.mqtt import conventions
+from sojourn.mqtt import conventions, members
 from tests.live.hall import Desk, Hall, Visitor
 
 TOPICS = ("news", "news/local", "sport", "a/b/c", "a/x/c", "weather")
-PATTERNS = ("news", "news/#", "+/b/c", "#", "sport", "a/+/c", "weather")
+PATTERNS = ("news", "news/#", "+/b/c", "#", "sport", "a/+/c", "weather", "$share/g/news/#", "$share/g/#")
 FILTERS = ("", "", "n > 3", "n < 7 AND kind = 'x'", "kind IN ('x', 'y') OR n = 5", "n BETWEEN 2 AND 8")
 
 
@@ -151,8 +151,9 @@ class Traffic:
         properties = [(conventions.FILTER, text)] if text else []
         if draw.random() < 0.2:
             properties.append((conventions.KEEP, "last:kind"))
+        level, no_local = QoS(draw.randrange(min(self.levels), 2)), draw.random() < 0.2
         wanted = TopicFilter(
-            pattern, max_qos=QoS(draw.randrange(min(self.levels), 2)), no_local=draw.random() < 0.2
+            pattern, max_qos=level, no_local=no_local and not pattern.startswith(members.SHARE)
         )
         visitor.send(
             SubscribePacket(1, [wanted], subscription_id=draw.choice((None, 7)), user_properties=properties)

@@ -7,13 +7,15 @@ network of two publishes, at the other one the client under test sits, unless a 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import queue
 import socket
 import ssl
 import struct
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -469,17 +471,79 @@ def test_a_client_that_resets_harms_nobody(network: Network) -> None:
 # Shared subscriptions --------------------------------------------------------------------------------------
 
 
+def _numbers(members: Sequence[Paho], count: int) -> list[int]:
+    """What so many messages say that come to any of some members."""
+    found: list[int] = []
+    until_s = time.monotonic() + PATIENCE_S
+    while len(found) < count and time.monotonic() < until_s:
+        for member in members:
+            with contextlib.suppress(queue.Empty):
+                found.append(int(member.got.get(timeout=0.05).payload))
+    return found
+
+
 @pytest.mark.parametrize(("version", "way"), WAYS)
-def test_a_network_says_that_it_has_no_shared_subscriptions(
+def test_a_network_says_that_it_has_shared_subscriptions(
     network: Network, version: MQTTProtocolVersion, way: str, topic: str
 ) -> None:
-    """Before anybody asks, where there are words for that, and to whoever asks all the same."""
+    """Before anybody asks, where there are words for that; what is no group is refused."""
     client = Paho(version, way)
     _, _, said = client.connect(network.place(0))
     if version == NEW:
-        assert said.SharedSubscriptionAvailable == 0
-    assert client.subscribe(f"$share/group/{topic}", 1) == [0x9E if version == NEW else 0x80]
+        assert getattr(said, "SharedSubscriptionAvailable", 1) == 1
+    assert client.subscribe(f"$share/group/{topic}", 1) == [1]
+    assert client.subscribe("$share/group", 1) == [0x8F if version == NEW else 0x80]
     client.leave()
+
+
+def test_members_at_two_brokers_share_what_comes(network: Network, topic: str) -> None:
+    """Each event reaches one of them, in both versions; also when one has left."""
+    members = [Paho(version, "tcp") for version in (OLD, NEW, OLD, NEW)]
+    for number, member in enumerate(members):
+        member.connect(network.place(number // 2))
+        assert member.subscribe(f"$share/group/{topic}/#", 1) == [1]
+    source = Paho(NEW, "tcp")
+    source.connect(network.place(1))
+    for number in range(40):
+        source.publish(f"{topic}/{number % 3}", b"%d" % number, 1)
+    assert sorted(_numbers(members, 40)) == list(range(40))
+    members[1].leave()
+    members[2].leave()
+    for number in range(10):
+        source.publish(topic + "/x", b"%d" % number, 1)
+    left = (members[0], members[3])
+    assert sorted(_numbers(left, 10)) == list(range(10))
+    for one in (*left, source):
+        one.leave()
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_a_member_moves_to_another_broker_with_what_waits_for_it(
+    network: Network, version: MQTTProtocolVersion, topic: str
+) -> None:
+    """Of what was published while it was away nothing is lost and nothing comes to both."""
+    lasts = {"SessionExpiryInterval": 300} if version == NEW else {}
+    name = f"roams-{next(_names)}"
+    roams = Paho(version, "tcp", name)
+    roams.connect(network.place(0), clean=False, **lasts)
+    assert roams.subscribe(f"$share/group/{topic}", 1) == [1]
+    roams.leave()
+    source = Paho(NEW, "tcp")
+    source.connect(network.place(0))
+    for number in range(10):  # for it alone, since nobody else is a member
+        source.publish(topic, b"%d" % number, 1)
+    stays = Paho(NEW, "tcp")
+    stays.connect(network.place(0))
+    assert stays.subscribe(f"$share/group/{topic}", 1) == [1]
+    again = Paho(version, "tcp", name)
+    flags, _, _ = again.connect(network.place(1), clean=False, **lasts)
+    assert flags.session_present
+    assert [int(payload) for _, payload, _ in again.take(10)] == list(range(10))
+    for number in range(10, 30):
+        source.publish(topic, b"%d" % number, 1)
+    assert sorted(_numbers((again, stays), 20)) == list(range(10, 30))
+    for one in (again, stays, source):
+        one.leave()
 
 
 def test_members_of_both_versions_share_what_comes_at_one_broker(port: int, topic: str) -> None:

@@ -112,13 +112,18 @@ def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
     assert '"role": "medic"' in str(attributes["reader"])
 
 
-def test_a_traced_broker_has_no_shared_subscriptions(tmp_path: Path) -> None:
-    """An audit expects every subscriber to get what it wants; so shares are announced as not available."""
+def test_a_trace_says_nothing_of_shared_subscriptions(tmp_path: Path) -> None:
+    """An audit expects every subscriber to get what it wants; who shares does not, and is left out."""
     file = tmp_path / "traced.toml"
     trace = f'\n[trace]\nfolder = "{tmp_path}/trace"\nrun = "test"\n'
     file.write_text(Path(single_config(tmp_path)).read_text() + trace)
     with running_broker(str(file)) as broker, Raw(broker.port) as client:
-        assert not client.connect("sharer").shared_subscription_available
-        assert client.subscribe("$share/group/news", "news") == [0x9E, 2]
-        client.publish("news", b"x", 1)
-        assert client.message().payload == b"x"
+        assert client.connect("sharer").shared_subscription_available
+        assert client.subscribe("$share/group/news", "sport") == [2, 2]
+        for topic in ("news", "sport"):
+            client.publish(topic, b"x", 1)
+            assert client.message().topic == topic
+    folder = tmp_path / "trace"
+    assert {row["topic"] for row in rows(folder, "publications")} == {"news", "sport"}
+    assert [row["filter"] for row in rows(folder, "interests")][:1] == ["topic = 'sport'"]
+    assert len(rows(folder, "deliveries")) == 1

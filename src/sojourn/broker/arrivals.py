@@ -23,8 +23,9 @@ from sojourn.broker.doubting import Doubts
 from sojourn.broker.links import Links
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
+from sojourn.mobility import facts
 from sojourn.mobility.finding import Finder, Result
-from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Cleared, Find, Found
 from sojourn.mqtt import conventions
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.content import property_values, unclear_content
@@ -246,6 +247,7 @@ class Arrivals:
         session = self.core.custody.adopt(state, now)
         if session is None:
             self.clients.report(now)
+            self._clear(client, previous, state, now)
             return
         roamer = self.clients.roamers[client] = Roamer(epoch, previous, None, now)
         self.clients.report(now)
@@ -380,7 +382,7 @@ class Arrivals:
     def follow_finder(self, now: float) -> None:
         """Do what the finder asks for."""
         finder = self.finder
-        while finder.gives or finder.sends or finder.results:
+        while finder.gives or finder.sends or finder.discards or finder.results:
             gives, finder.gives = finder.gives, []
             for give in gives:
                 self._give(give.client, give.epoch, give.to, now)
@@ -391,6 +393,9 @@ class Arrivals:
                     self.links.flood(message, None, now)
                 else:
                     self.links.forward(message, now)
+            discards, finder.discards = finder.discards, []
+            for client, holder, data in discards:
+                self._clear(client, holder, self._read_state(data), now)
             results, finder.results = finder.results, []
             for result in results:
                 self._found(result, now)
@@ -409,6 +414,8 @@ class Arrivals:
         if roamer.arrived:
             session.left_s = now
         state = self.core.custody.export_session(client_id, now)
+        assert state is not None, "only a session that is here is given"
+        state = msgspec.structs.replace(state, epoch=roamer.epoch)
         self.clients.giving.add(client)
         if roamer.arrived:
             self.clients.lost(client, roamer, now)
@@ -438,7 +445,23 @@ class Arrivals:
         owned_s = state.owned_s if state is not None and waiting.is_clean else waiting.owned_s
         waiting = waiting._replace(epoch=result.epoch, owned_s=owned_s)
         previous = result.holder if state is not None and not waiting.is_clean else None
+        if state is not None and waiting.is_clean:
+            self._clear(result.client, result.holder, state, now)
         self._enter(result.client, waiting, previous, state, now)
+
+    def _clear(self, client: int, holder: int | None, state: SessionState | None, now: float) -> None:
+        """Tell who had a session that has ended here that nobody will ask for what it stores for it."""
+        if holder is not None and state is not None:
+            self.on_cleared(Cleared(destination=holder, client=client, epoch=state.epoch), now)
+
+    def on_cleared(self, message: Cleared, now: float) -> None:
+        """Let go of what is stored for a session that was given away, and that has ended."""
+        if message.destination != self.links.number:
+            self.links.forward(message, now)
+            return
+        roamer = self.clients.roamers.get(message.client)
+        if roamer is None or roamer.epoch != message.epoch:
+            self.clients.tell(facts.SubscriberGone(message.client, message.epoch), now)
 
     def _found_late(self, result: Result, state: SessionState | None, now: float) -> None:
         """Something came of a search that nobody waits for any more."""

@@ -22,8 +22,10 @@ from typing import Any
 
 from sojourn.broker.effects import Note
 from sojourn.broker.links import Links
+from sojourn.broker.membership import NOBODY, Membership
 from sojourn.broker.roamers import Handoff, Roamer, Timers
 from sojourn.broker.settings import Settings
+from sojourn.broker.sharing import Shares
 from sojourn.broker.wire import Carried, Retain
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
@@ -41,8 +43,6 @@ from sojourn.routing.effects import Dropped, Effects
 from sojourn.routing.messages import Kind
 from sojourn.routing.neighbours import LOCAL
 
-NOBODY = 0
-"""The client that stands for the broker itself."""
 UNTOLD = "neighbour had not said what it wants"
 """Why an event was not sent to a neighbour that may have wanted it: too much waited for it already."""
 
@@ -86,6 +86,8 @@ class Clients:
         self.interests_changed = False
         """Whether the router's subscriptions may have changed since whoever follows them looked."""
         self.timers = Timers()
+        self.shares = Shares(core, links, self.broker.router, self.drops)
+        self.members = Membership(self)
         if settings.routing.mode == "content":
             self.broker.router.client_advertises(NOBODY, links.interests.anything)
             self.carry_out(self.broker.effects, 0.0)
@@ -104,6 +106,8 @@ class Clients:
                 effects.settled.clear()
                 for session, delivery, why_not in settled:
                     self._settled(session, delivery, why_not, now)
+                if self.members.reports:
+                    self.members.flush(now)
             if effects.changes:
                 changes = effects.changes[:]
                 effects.changes.clear()
@@ -149,6 +153,7 @@ class Clients:
         if not roamer.roams:
             self._wants(client, session, roamer, now)
             return
+        self.members.is_here(client, session, now)
         wanted = roamer.held = self._interests_of(session, roamer)
         # What is in flight is sent again by the session core itself, so it is outstanding from the start.
         for delivery in session.inflight.values():
@@ -162,8 +167,12 @@ class Clients:
         )
 
     def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
-        before = roamer.held
+        before, known = roamer.held, roamer.numbers
         wanted = roamer.held = self._interests_of(session, roamer)
+        for message in self.members.withdraw(known, roamer, session):
+            roamer.acknowledge(message)
+            self._advance(client, roamer, message.source)
+        self.members.is_here(client, session, now)
         if roamer.roams:
             self.tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
             return
@@ -180,7 +189,7 @@ class Clients:
         one = change.subscription
         is_over = change.turn is Turn.UNSUBSCRIBED
         is_news = client not in self.giving and (is_over or roamer.arrived)
-        if self.traces and one is not None and is_news:
+        if self.traces and one is not None and is_news and not one.share:
             text = str(interest_of(one.pattern, one.filter))
             self._note("wants", change.session.client_id, text, one.since_s, now if is_over else None)
 
@@ -188,10 +197,9 @@ class Clients:
         """The interests of all subscriptions; only those are read that are new, as the rest is held."""
         known = roamer.numbers
         roamer.numbers = {
-            one: known[one]
-            if one in known
-            else self.links.interests.subscription(interest_of(one.pattern, one.filter))
+            one: number
             for one in session.subscriptions.values()
+            if (number := known[one] if one in known else self.members.interest_of(one)) is not None
         }
         return tuple(dict.fromkeys(roamer.numbers.values()))
 
@@ -206,6 +214,7 @@ class Clients:
         roamer.outstanding.clear()
         if self.traces:
             self._note("went", self.names.client_name(client), now)
+        self.members.is_here(client, None, now)
         if roamer.roams:
             self.tell(facts.SubscriberLost(client, roamer.epoch), now)
         if self._advertises(client):
@@ -234,6 +243,7 @@ class Clients:
         if client in self.giving:
             return
         del self.roamers[client]
+        self.members.is_here(client, None, now)
         if self.traces:
             self._note("went", self.names.client_name(client), now)
         if roamer.roams:
@@ -253,8 +263,19 @@ class Clients:
         if message.retain:
             self.links.flood(Retain((publication,)), None, now)
         self._take_event(publication, LOCAL, now)
-        if not message.qos and publication in self.broker.subscribers.store:
-            self.stored_unsure.append(message.sequence)
+        picked: list[Carried] = []
+        if self.shares.groups or self.broker.router.untold:
+            picked += self.shares.pick(message, now)
+            self.route(picked, now)
+        if not message.qos:
+            store = self.broker.subscribers.store
+            if publication in store or any(one in store for one in picked):
+                self.stored_unsure.append(message.sequence)
+
+    def route(self, publications: Iterable[Carried], now: float) -> None:
+        """Route events that this broker sends to members of groups."""
+        for publication in publications:
+            self._take_event(publication, LOCAL, now)
 
     def arrived(self, publication: Carried, bit: int, now: float) -> None:
         """Route an event of a neighbour, for which a bit stands, unless it came before."""
@@ -283,6 +304,8 @@ class Clients:
             self.links.send(mask, publication, now)
         for clients, _ in deliveries:
             self._deliver(clients, publication.message, now)
+        if self.members.reports:
+            self.members.flush(now)
 
     def _deliver(self, clients: Iterable[int], message: Message, now: float) -> None:
         """Hand an event to clients, and note that it is on its way to them."""
@@ -302,8 +325,10 @@ class Clients:
             sessions.append(session)
         levels = self.core.deliverer.deliver_to_each(message, sessions, now) if sessions else ()
         for (client, roamer), session, qos in zip(here, sessions, levels, strict=True):
-            if qos == 0 and self.traces:
+            if qos == 0 and self.traces and not message.address:
                 self._note("delivered", session.client_id, message, now)
+            if qos <= 0 and message.address:
+                self.members.handed(session, message, qos)
             if not roamer.roams:
                 continue
             # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
@@ -318,7 +343,9 @@ class Clients:
 
     def _settled(self, session: Session, delivery: Delivery, why_not: str, now: float) -> None:
         message = delivery.message
-        if self.traces and why_not:
+        if message.address:
+            self.members.settled(message, why_not)
+        elif self.traces and why_not:
             self._note("dropped", session.client_id, message, why_not, now)
         elif self.traces:
             self._note("delivered", session.client_id, message, now)
@@ -339,6 +366,8 @@ class Clients:
     def tell(self, fact: facts.Fact, now: float) -> None:
         """Tell the core a fact, and do what follows from it."""
         self.interests_changed = True
+        if self.members.reports:
+            self.members.flush(now)
         self.carry_out(self.broker.handle(fact, now), now)
 
     def carry_out(self, effects: Effects, now: float) -> None:
@@ -368,6 +397,7 @@ class Clients:
             roamer = self.roamers.get(end.client)
             if roamer is not None and roamer.epoch == end.epoch:
                 self.core.custody.end_session(self.names.client_name(end.client), now)
+        self.members.follow(now)
 
     def _send(self, sends: list[tuple[int, Any]], guesses: list[tuple[int, Any]], now: float) -> None:
         """Send messages to neighbours, and events to those that may want them."""
@@ -379,6 +409,7 @@ class Clients:
     def _dropped(self, drop: Dropped, now: float) -> None:
         """Count an event that a client does not get; one that does not read for so long is closed."""
         self.drops[drop.reason] += 1
+        self.members.dropped(drop)
         name = self.names.client_name(drop.client)
         if self.traces and isinstance(drop.publication, Carried):
             self._note("dropped", name, drop.publication.message, drop.reason, now)
@@ -400,6 +431,7 @@ class Clients:
         """Send of what was held back what the client's subscriptions keep; the rest is done with."""
         name, roamer = self.names.client_name(client), self.roamers.get(client)
         for message, reason in self.core.custody.thin(name, now):
+            self.members.settled(message, reason)
             if self.traces:
                 self._note("dropped", name, message, reason, now)
             if roamer is not None:

@@ -58,11 +58,10 @@ class LiveBroker:
         self.settings = settings
         self.life = life
         self.remembers = remembers
-        # Who routes, or accounts for what each subscriber got, knows subscribers one by one and no shares.
         self.core = Core(
             settings.name,
             settings.limits,
-            shared_subscriptions=not settings.routes,
+            shared_subscriptions=settings.shares,
             session_expiry_max_s=settings.session_expiry_max_s,
         )
         self.network = Network(settings, self.core, life) if settings.routes else None

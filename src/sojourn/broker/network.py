@@ -32,6 +32,7 @@ from sojourn.broker.wire import (
     REACH,
     RETAIN,
     RETAIN_ASK,
+    SETTLED,
     SLOW,
     STATUS,
     SYNC_END,
@@ -44,7 +45,7 @@ from sojourn.broker.wire import (
     WireError,
 )
 from sojourn.mobility import facts
-from sojourn.mobility.finding_messages import FIND, FOUND
+from sojourn.mobility.finding_messages import CLEARED, FIND, FOUND
 from sojourn.mqtt.core import Core
 from sojourn.routing.messages import Kind
 
@@ -99,6 +100,16 @@ class Network:
             self.reconciling.on_end(sender, now)
         elif kind in VOLATILE:
             self._receive_volatile(message, sender, now)
+        else:
+            self._receive_interest(message, sender, now)
+
+    def _receive_interest(self, message: Any, sender: int, now: float) -> None:
+        """Take in what brokers tell each other of interests, clients that move and members of groups."""
+        kind = message.kind
+        if kind == SETTLED:
+            self.clients.members.received(message, now)
+        elif kind == CLEARED:
+            self.arrivals.on_cleared(message, now)
         else:
             if kind <= Kind.UNSUBSCRIBE:
                 self.reconciling.heard(message, sender)

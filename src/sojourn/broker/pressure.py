@@ -129,7 +129,7 @@ class Pressure:
         return min((until_s for until_s in self.held.values() if until_s), default=None)
 
     def _slow_down(self, message: Message, now: float) -> None:
-        publisher, _, origin = message.source.rpartition("@")
+        publisher, origin = message.publisher, message.source.rpartition("@")[2]
         broker = self._links.numbers.get(origin.partition("~")[0])
         if broker == self._links.number:
             self._hold(publisher, 0.0)

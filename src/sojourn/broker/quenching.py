@@ -56,6 +56,8 @@ class Quencher:
         self._wanted: Counter[Filter] = Counter()
         self._heard: dict[int, Filter] = {}
         """In a network: the subscriptions that are in `_wanted`, by number, which the network may forget."""
+        self._other: set[int] = set()
+        """Those that are about no events."""
         self._combined: CombinedInterest | None = None
         """None where there are too many interests to combine."""
         self._retry_at = INTERESTS_MAX
@@ -172,9 +174,14 @@ class Quencher:
         elif network.clients.interests_changed:
             network.clients.interests_changed = False
             present = network.clients.broker.router.subs.keys()
-            for number in present - self._heard.keys():
-                wanted = self._heard[number] = network.links.interests.subs[number]
-                found[wanted] += 1
+            self._other &= present
+            for number in present - self._heard.keys() - self._other:
+                wanted = network.clients.shares.wanted_by(number)
+                if wanted is None:
+                    self._other.add(number)
+                else:
+                    self._heard[number] = wanted
+                    found[wanted] += 1
             for number in self._heard.keys() - present:
                 found[self._heard.pop(number)] -= 1
         return found

@@ -21,7 +21,7 @@ from sojourn.broker.clients import Clients
 from sojourn.broker.effects import Note
 from sojourn.broker.links import Links
 from sojourn.broker.ruling import tell_bans
-from sojourn.broker.wire import RETAIN, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
+from sojourn.broker.wire import RETAIN, SETTLED, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
 from sojourn.mobility import facts
 from sojourn.mqtt.core import Core
 from sojourn.routing.flooding import FloodingRouter
@@ -75,6 +75,7 @@ class Reconciling:
             if channel.births == [(life, 0)]:
                 self._expect(self._links.numbers[peer])
         self._end_stories(now)
+        self._clients.members.told(now)
 
     def _expect(self, number: int) -> None:
         """Send a neighbour everything until it has told what it wants; owe it the end of a story."""
@@ -107,6 +108,9 @@ class Reconciling:
         self.stale_links[number] = {link for link in links.far_down if links.is_behind(number, link[0])}
         left = links.channels[peer].reset(taken)
         links.forget_pieces(peer)
+        for body in left:
+            if kind_of(body) == SETTLED:  # what became of events, before it is known who is gone
+                links.channels[peer].put(body)
         for ad, to, sent in router.out_ads():
             if to == bit and sent:
                 links.send(bit, Advertise(ad), now)
@@ -121,7 +125,7 @@ class Reconciling:
         self._expect(number)
         self._end_stories(now)
         for body in left:
-            if kind_of(body) not in _TOLD_ANEW:
+            if kind_of(body) not in (*_TOLD_ANEW, SETTLED):
                 links.channels[peer].put(body)
 
     def tell_retained(self, bit: int, now: float) -> None:
@@ -165,3 +169,4 @@ class Reconciling:
             self._clients.tell(facts.Received(Unadvertise(ad), sender), now)
         self._clients.broker.router.untold &= ~self._links.neighbours.bit(sender)
         self._end_stories(now)
+        self._clients.members.told(now)

@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 from sojourn.broker.network import Network
-from sojourn.broker.wire import PART, kind_of
+from sojourn.broker.wire import PART, SETTLED, kind_of
 from sojourn.mobility.finding_messages import FOUND
 from sojourn.routing.messages import Kind
 
@@ -59,7 +59,7 @@ def _rewritten(old: Network, network: Network, body: bytes, now: float) -> bytes
     kind = kind_of(body)
     if kind == Kind.PUBLISH:
         return body  # there are no numbers in it
-    if kind not in (FOUND, Kind.FORWARD, Kind.FORWARD_END):
+    if kind not in (FOUND, Kind.FORWARD, Kind.FORWARD_END, SETTLED):
         return None
     message: Any = old.links.wire.decode(body, now)
     if kind == FOUND and message.state is None:
@@ -67,7 +67,8 @@ def _rewritten(old: Network, network: Network, body: bytes, now: float) -> bytes
     try:
         renumbered = _renumbered(message, old, network)
     except LookupError:
-        network.clients.drops[SESSIONS if kind == FOUND else REMOVED] += kind != Kind.FORWARD_END
+        if kind in (FOUND, Kind.FORWARD):
+            network.clients.drops[SESSIONS if kind == FOUND else REMOVED] += 1
         return None
     return network.links.wire.encode(renumbered, now)
 

@@ -82,6 +82,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.routing.mode == "content" or not self.neighbours
 
     @property
+    def shares(self) -> bool:
+        """Whether there are shared subscriptions.
+
+        In a network their members are known by what brokers tell each other of interests, and move from
+        broker to broker: not where events are flooded, nor with durable subscriptions.
+        """
+        return not self.routes or (self.mobility.subscribers != "durable" and self.routing.mode == "content")
+
+    @property
     def routes(self) -> bool:
         """Whether subscribers are known one by one: to route to them, or to account for what each got."""
         return bool(self.neighbours) or self.traces

@@ -25,6 +25,7 @@ from sojourn.broker.network import Network
 from sojourn.broker.pressure import Pressure
 from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.roamers import Roamer, Timers, Waiting
+from sojourn.broker.sharing import Kept, Pick, Shares
 from sojourn.broker.state_fields import (
     NUMBERS,
     REF,
@@ -103,6 +104,8 @@ ROAMING = (
         rebuilt="event matched sequence size source topic version",
         finish=_read_event,
     ),
+    Value("pick", Pick, lambda: Pick(EMPTY, ""), fields("address", message=REF, asked=TUPLE)),
+    Record("kept", Kept, fields("", message=REF, served=TUPLE)),
     Record("find", Find, fields("destination sender client epoch owner since_s")),
     _handoff("ask", Ask),
     _handoff("moved", Moved),
@@ -227,7 +230,7 @@ def _router(cls: type) -> Part:
         cls,
         fields("untold", ads=NUMBERS, subs=NUMBERS, local_ads=OrderedSets(), local_subs=OrderedSets()),
         parts="_ad_covering _sub_covering",
-        wired="neighbours interests effects _everyone _sends _ads_of _subs_of _ad_above _sub_above",
+        wired="neighbours interests effects turned _everyone _sends _ads_of _subs_of _ad_above _sub_above",
     )
 
 
@@ -247,8 +250,19 @@ NETWORK = (
     Part(
         Clients,
         fields("drops stored_unsure handoff_count interests_changed", roamers=REF_VALUES, giving=SET),
-        parts="broker timers",
-        wired="core links names follows traces notes seen _route _consumed",
+        parts="broker timers shares",
+        wired="core links names follows traces notes seen members _route _consumed",
+    ),
+    Part(
+        Shares,
+        fields(
+            "bytes kept_bytes turns",
+            picks=PairKeys(REF),
+            kept=Refs(list),
+            here=RowValues(tuple),
+        ),
+        wired="_core _links _router _drops groups _brokers _by_topic _of",
+        finish=Shares.rebuild,
     ),
     Part(
         Arrivals,
@@ -369,7 +383,8 @@ NETWORK = (
             _heirs=RowValues(lambda row: _heir(*row)),
         ),
         parts="clock",
-        wired="number _others _patience_s _named_patience_s _give_up_s out_of_reach _letters results gives",
+        wired="number _others _patience_s _named_patience_s _give_up_s out_of_reach _letters results gives "
+        "discards",
     ),
     Part(EpochClock, fields("last"), wired="_number _brokers"),
     Part(Forgetting, fields("_due_s _entered _needed"), wired="_memory_s"),

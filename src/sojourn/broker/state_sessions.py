@@ -87,6 +87,7 @@ SESSIONS = (
             topic=NAME,
             publisher=NAME,
             source=NAME,
+            address=NAME,
             properties=MessageProperties(),
             policy=REF,
         ),

@@ -17,8 +17,12 @@ from sojourn.broker.roamers import Roamer
 from sojourn.broker.settings import Settings
 from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
+from sojourn.mqtt.content import event_of
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.session import Delivery
+from sojourn.mqtt.members import address_of
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.session import Delivery, Session
+from sojourn.mqtt.topic_tree import pattern_matches
 from sojourn.routing.messages import Publish
 
 
@@ -52,7 +56,7 @@ def is_another_network(old: Settings, new: Settings) -> bool:
 def transplant(core: Core, old: Network | None, settings: Settings, life: str, now: float) -> Network | None:
     """Return the network of a broker that has other settings now; nobody is connected at this moment."""
     kept = _taken_out(core, old)
-    core.state.shared_subscriptions = not settings.routes
+    core.state.shared_subscriptions = settings.shares
     if not settings.routes:
         core.effects.collects = False
         _put_into_sessions(core, kept)
@@ -60,7 +64,8 @@ def transplant(core: Core, old: Network | None, settings: Settings, life: str, n
     network = Network(settings, core, life)
     if old is not None:
         network.seen.update(old.seen)
-        network.clients.drops = old.clients.drops
+        network.clients.drops.update(old.clients.drops)
+        network.clients.shares.take_over(old.clients.shares)
         network.reconciling.remember(old.reconciling)
         requeue(old, network, now)
         for one in _departed(old):
@@ -74,7 +79,7 @@ def _taken_out(core: Core, old: Network | None) -> dict[str, _Kept]:
     if old is None:
         found = {}
         for client_id, session in core.state.sessions.items():
-            events: list[Publish] = [Carried(delivery.message) for delivery in session.queue]
+            events: list[Publish] = [Carried(_as_stored(session, one.message)) for one in session.queue]
             core.forget_queue(session)
             found[client_id] = _Kept(0, {}, events)
         return found
@@ -88,6 +93,24 @@ def _taken_out(core: Core, old: Network | None) -> dict[str, _Kept]:
         else:
             found[old.links.names.client_name(client)] = _Kept(roamer.epoch, {}, [])
     return found
+
+
+def _as_stored(session: Session, message: Message) -> Message:
+    """Return a message that waits in a session as it is stored in a network.
+
+    There one that came by a shared subscription is addressed to that member. Nobody picked it, and nobody
+    will pick it again: its broker ignores what it is told of that.
+    """
+    fits = [
+        one
+        for one in session.subscriptions.values()
+        if pattern_matches(one.pattern, message.topic)
+        and (one.filter is None or one.filter.matches(event_of(message)))
+    ]
+    if not fits or not all(one.share for one in fits):
+        return message
+    group = f"{fits[0].share}/{fits[0].pattern}"
+    return message.addressed(address_of(fits[0]), f"{group} of {message.source}", message.sequence, None)
 
 
 def _departed(old: Network) -> list[_Departed]:

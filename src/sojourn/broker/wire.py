@@ -23,7 +23,7 @@ import msgspec
 
 from sojourn.errors import SojournError
 from sojourn.interest import Event
-from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Cleared, Find, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
 from sojourn.mqtt.message import PLAIN, Properties, new_message
@@ -31,7 +31,7 @@ from sojourn.mqtt.message import Message as MqttMessage
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER = range(34, 44)
+RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER, SETTLED = range(34, 45)
 """The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
@@ -55,7 +55,7 @@ class Carried(Publish):
 
     def __init__(self, message: MqttMessage, cause: int = 0) -> None:
         self.message = message
-        self.topic = message.topic
+        self.topic = message.address or message.topic
         self.source, self.sequence = message.source, message.sequence
         self.cause = cause
         self.size = len(message.frame)
@@ -64,7 +64,9 @@ class Carried(Publish):
 
     @property
     def event(self) -> Event:  # type: ignore[override]  # read from the message, and kept there
-        """Its topic and attributes."""
+        """Its topic and attributes; of an event for one member of a group, where it is to go."""
+        if self.message.address:
+            return Event.of_checked({"topic": self.topic}, frozenset(), self.source, self.sequence)
         return event_of(self.message)
 
 
@@ -149,6 +151,19 @@ class Order:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Settled:
+    """To the broker that chose a member for events of a source: how it went (`sharing.py`)."""
+
+    kind: ClassVar[int] = SETTLED
+    destination: int
+    source: str
+    done: tuple[int, ...]
+    """The numbers of those that are done with."""
+    declined: tuple[int, ...]
+    """The numbers of those that somebody else should get."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Part:
     """A piece of a message that is too large for one frame."""
 
@@ -197,6 +212,8 @@ class EventFrame(msgspec.Struct, array_like=True, frozen=True, tag_field="kind",
     """Given with the two places below where the packet has no properties, and need not be read again."""
     id_at: int = 0
     payload_at: int = 0
+    address: str = ""
+    """The one member of a shared subscription that it is for (`mqtt/members.py`)."""
 
 
 _CLASSES: tuple[type, ...] = (
@@ -228,6 +245,8 @@ _CLASSES: tuple[type, ...] = (
     Reach,
     RetainAsk,
     Order,
+    Settled,
+    Cleared,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -237,6 +256,9 @@ _TYPES: dict[str, Any] = {
     "others": list[int],
     "holders": list[int],
     "waits_for": list[int],
+    "source": str,
+    "done": tuple[int, ...],
+    "declined": tuple[int, ...],
     "marks": dict[str, int] | None,
     "publications": list[EventFrame],
     "state": bytes | None,
@@ -414,6 +436,7 @@ def _event_frame(publication: Carried, now: float) -> EventFrame:
         message.topic if is_plain else "",
         message.id_at if is_plain else 0,
         message.payload_at if is_plain else 0,
+        message.address,
     )
 
 
@@ -421,7 +444,7 @@ def _carried(frame: EventFrame, now: float) -> Carried:
     if not 0 <= frame.sequence <= SEQUENCE_MAX:
         raise WireError(f"A peer sent an event with the number {frame.sequence}.")
     message = _plain_message(frame, now) if frame.topic else _any_message(frame, now)
-    message.source, message.sequence = frame.source, frame.sequence
+    message.source, message.sequence, message.address = frame.source, frame.sequence, frame.address
     return Carried(message, frame.cause)
 
 

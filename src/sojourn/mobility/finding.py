@@ -88,6 +88,8 @@ class Finder:
         self._letters = Letters(number)
         self.results: list[Result] = []
         self.gives: list[Give] = []
+        self.discards: list[tuple[int, int, bytes]] = []
+        """Sessions that came for clients which have later ones: the client, who had it, and the session."""
 
     @property
     def sends(self) -> list[Find | Found]:
@@ -349,6 +351,7 @@ class Finder:
         trail.repaid(message.sender)
         search = self._searches.get(client)
         if message.epoch <= trail.settled:
+            self.discards.append((client, message.holder, state))
             self._review(client, trail, now)
             return
         trail.learn((message.epoch, self.number))

@@ -9,6 +9,7 @@ EVERYBODY = -1
 """The destination of a question to all brokers."""
 FIND, FOUND = 32, 33
 """Kinds of messages, beyond those of `routing.messages`, which no router sees."""
+CLEARED = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,17 @@ class Found:
     """The session, which is the asker's from now on."""
     refused: str | None = None
     """The owner in the question, if the session here is somebody else's and stays: it may have none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """A session that the destination gave away has ended: nobody will ask for what it stores for it."""
+
+    kind: ClassVar[int] = CLEARED
+    destination: int
+    client: int
+    epoch: int
+    """Of the session's last connection there."""
 
 
 class Result(NamedTuple):

@@ -21,6 +21,9 @@ is wanted by nobody at present; retained events are for later subscribers and ar
 On PUBLISH a client may number its events itself with `sojourn-number` = `CLIENT:NUMBER`, growing: one that it
 has to send again, perhaps to another broker, is then known as the same. It is passed on like any property.
 
+An event of a shared subscription that another member may have had already, and ended without acknowledging
+it, comes with `sojourn-again` = `1`.
+
 On SUBSCRIBE `filter` is an expression over attributes which an event must satisfy beside the topic filter;
 it holds for every topic filter of that packet, and so do these, on what waits while the client is away
 (`queue_policies.py`): `sojourn-keep` = `last:KEY` keeps the newest event of each value of an attribute,
@@ -48,6 +51,7 @@ BROKER: Final = "sojourn-broker"
 SOURCE: Final = "sojourn-source"
 SEQUENCE: Final = "sojourn-sequence"
 NUMBER: Final = "sojourn-number"
+AGAIN: Final = "sojourn-again"
 KEEP: Final = "sojourn-keep"
 EXPIRY: Final = "sojourn-expiry"
 BUDGET: Final = "sojourn-budget"

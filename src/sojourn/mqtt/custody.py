@@ -6,6 +6,7 @@ here it is done to the session. Wills that become due are published before a cal
 
     custody.hold(client_id) / custody.release(client_id, now)   something else must reach it first
     custody.thin(client_id, now)                                what it does not want of what it missed
+    custody.withdraw(client_id, addresses)                      what waits for it as a member that has left
     custody.deliver_to(client_id, message, now)                 an event for it alone
     custody.redirect(client_id, reference, now)                 it is to go to another server
     custody.export_session(client_id, now), then end_session    another broker has its client now
@@ -15,12 +16,14 @@ here it is done to the session. Wills that become due are published before a cal
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.message import Message
+from sojourn.mqtt.room import change_queued
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.session_state import SessionState
 from sojourn.mqtt.state import State
@@ -59,6 +62,20 @@ class Custody:
     def thin(self, client_id: str, now: float) -> list[tuple[Message, str]]:
         """Drop what a client does not want of what it missed; return that, with the reasons."""
         return self.deliverer.thin(self.state.sessions[client_id], now, is_back=True)
+
+    def withdraw(self, client_id: str, addresses: AbstractSet[str]) -> list[Message]:
+        """Take out of a session's queue what was for members of groups that have left; return it.
+
+        What its client was sent already is its to acknowledge.
+        """
+        session = self.state.sessions[client_id]
+        gone = [one for one in session.queue if one.message.address in addresses]
+        if gone:
+            kept = [one for one in session.queue if one.message.address not in addresses]
+            change_queued(self.state, session, -sum(one.message.size for one in gone))
+            session.queue.clear()
+            session.queue.extend(kept)
+        return [one.message for one in gone]
 
     def redirect(
         self, client_id: str, reference: str | None, now: float, *, moved: bool = False, text: str = ""

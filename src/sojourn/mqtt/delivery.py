@@ -20,6 +20,7 @@ from mqtt5 import PubRelPacket
 
 from sojourn.interest import Filter
 from sojourn.mqtt.connection import Connection, State
+from sojourn.mqtt.members import addressee
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.queue_policies import THIN_AT, thinned
@@ -198,6 +199,8 @@ class Deliverer:
         Return the QoS for each session, -1 where it does not get the message. That is for whoever routes, and
         stores what is on its way: window and reading alone decide who is sent something at once.
         """
+        if message.address:
+            return [self._deliver_to(message, one, self._fitting(message, one), now) for one in sessions]
         tree = self.shared.tree
         route = tree.routes.get(message.topic) or tree.route(message.topic)
         by_session, filters = route.by_session, route.filters
@@ -226,6 +229,9 @@ class Deliverer:
 
     def _fitting(self, message: Message, session: Session) -> list[Subscription]:
         """The subscriptions of a session that a message fits."""
+        if message.address:
+            one = addressee(session, message.address)
+            return [] if one is None else [one]
         found = self.shared.tree.route(message.topic).by_session.get(session, ())
         passes = self.shared.filters.passes
         return [one for one in found if one.filter is None or passes(message, one.filter)]

@@ -53,6 +53,7 @@ class Message:
     __slots__ = (
         "_forms",
         "_plain",
+        "address",
         "arrived_s",
         "attributes",
         "event",
@@ -105,12 +106,43 @@ class Message:
         self.policy = policy
         self.source = ""
         self.sequence = 0
+        self.address = ""
+        """The member of a shared subscription that it is for (`members.py`); empty if it is for all."""
         self.attributes: tuple[dict[str, Scalar], set[str]] | None = None
         """Its attributes by path and the paths of objects, once somebody asked for them (`content.py`)."""
         self.event: Event | None = None
         """The same as an event."""
         self._plain: Form | None = None
         self._forms: dict[tuple[object, ...], Form] | None = None
+
+    def addressed(self, address: str, source: str, sequence: int, said: tuple[str, str] | None) -> Message:
+        """Return the same message for one member of a shared subscription alone, under a number of its own.
+
+        What else is `said` goes along as a user property.
+        """
+        if said is None:
+            frame, payload_at, id_at, properties = self.frame, self.payload_at, self.id_at, self.properties
+        else:
+            properties = self.properties._replace(user=(*self.properties.user, said))
+            frame, id_at, payload_at = write_publish(
+                self.topic, self.payload, qos=self.qos, expiry=self.expiry, properties=properties
+            )
+        found = Message(
+            self.topic,
+            frame,
+            payload_at,
+            id_at,
+            self.qos,
+            self.arrived_s,
+            self.publisher,
+            retain=self.retain,
+            properties=properties,
+            expiry=self.expiry,
+            policy=self.policy,
+        )
+        found.expires_s = self.expires_s
+        found.address, found.source, found.sequence = address, source, sequence
+        return found
 
     @property
     def payload(self) -> bytes:

@@ -271,15 +271,19 @@ class Publisher:
         A source is a publisher at one broker: its events take one way to each subscriber, so that their
         numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
         """
+        message.source = f"{message.publisher}@{self.shared.origin}"
+        message.sequence = self.next_sequence(now)
+
+    def next_sequence(self, now: float) -> int:
+        """Return the number of a further event: a date in microseconds, later than all before it."""
         shared = self.shared
-        message.source = f"{message.publisher}@{shared.origin}"
         if now == shared.numbered_s:  # what came together is numbered on
             shared.sequence += 1
         else:
             shared.numbered_s = now
             micros = int(now * 1e6)
             shared.sequence = micros if micros > shared.sequence else shared.sequence + 1
-        message.sequence = shared.sequence
+        return shared.sequence
 
     def _accept(self, message: Message, route: Route, now: float) -> None:
         shared = self.shared

@@ -37,6 +37,7 @@ class MessageState(msgspec.Struct, frozen=True, array_like=True):
     sequence: int = 0
     expiry_left_s: float | None = None
     properties: tuple[int, str | None, str | None, bytes | None, list[tuple[str, str]]] | None = None
+    address: str = ""
 
 
 class SubscriptionState(msgspec.Struct, frozen=True, array_like=True):
@@ -98,6 +99,8 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     last_unsure: int = 0
     owner: str | None = None
     owned_s: float = 0.0
+    epoch: int = 0
+    """The connection under which it was last at the broker that gave it; 0 where nobody counts."""
 
 
 def message_state(message: Message, now: float) -> MessageState:
@@ -113,6 +116,7 @@ def message_state(message: Message, now: float) -> MessageState:
         message.sequence,
         None if message.expiry is None else max(0.0, message.expires_s - now),
         (*properties[:4], list(properties.user)) if any(properties) else None,
+        message.address,
     )
 
 
@@ -135,7 +139,7 @@ def message_of(state: MessageState, now: float) -> Message:
     )
     if left is not None:
         message.expires_s = now + left
-    message.source, message.sequence = state.source, state.sequence
+    message.source, message.sequence, message.address = state.source, state.sequence, state.address
     return message
 
 

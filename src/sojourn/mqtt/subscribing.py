@@ -25,12 +25,12 @@ from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.cutting import gather
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, SubAckDue, Turn
+from sojourn.mqtt.members import SHARE, address_of, here_at
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.rights import may_subscribe, narrowed
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State
-from sojourn.mqtt.topic_tree import SHARE
 
 GRANTED = (
     SubCode.GRANTED_QOS_AT_MOST_ONCE,
@@ -43,6 +43,8 @@ ADDRESS_QUOTA = "address_quota_exceeded"
 """Under which name it is counted that an address has too many subscriptions."""
 REASONS_MAX = 5
 """Refusals of one packet that are explained."""
+BROKERS_MAX = 1_000_000
+"""More than there are brokers in a network."""
 
 
 class _RefusedError(Exception):
@@ -201,7 +203,10 @@ class Subscriber:
         self._check_room(connection, session, text, condition)
         if not may_subscribe(session.permissions, levels):
             raise _RefusedError(SubCode.NOT_AUTHORIZED, f"You may not subscribe to {text[:80]!r}.")
-        return Subscription(
+        previous = session.subscriptions.get(text)
+        if share and previous is not None and previous.filter == condition:
+            now = previous.since_s  # the same member of its group as before
+        one = Subscription(
             session,
             text,
             qos=int(wanted.max_qos),
@@ -216,6 +221,19 @@ class Subscriber:
             since_s=now,
             policy=policy,
         )
+        if share and self.shared.effects.collects:
+            self._check_address(one)
+        return one
+
+    def _check_address(self, one: Subscription) -> None:
+        """Refuse a member of a group whose address other brokers could not read."""
+        try:
+            check_tellable(interest_of(here_at(address_of(one), BROKERS_MAX), None))
+        except ContentError:
+            raise _RefusedError(
+                SubCode.IMPLEMENTATION_SPECIFIC_ERROR,
+                "Client identifier, topic filter and filter are too long together for a shared subscription.",
+            ) from None
 
     def _split(self, text: str) -> tuple[str, str]:
         """Return the name of the share, if any, and the topic filter."""
@@ -226,7 +244,8 @@ class Subscriber:
                 SubCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED, "Shared subscriptions are not supported here."
             )
         share, slash, pattern = text.removeprefix(SHARE).partition("/")
-        if not share or not slash or not pattern or "+" in share or "#" in share:
+        is_named = share and slash and "+" not in share and "#" not in share
+        if not is_named or not pattern or pattern.startswith(SHARE):
             raise _RefusedError(
                 SubCode.TOPIC_FILTER_INVALID, "A shared subscription reads $share/NAME/TOPIC-FILTER."
             )

@@ -11,7 +11,7 @@ content are looked at later, by whoever delivers: a route only keeps them apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from sojourn.interest import Filter
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 ROUTES_MAX = 50_000
 ROUTE_TOPICS_MAX = 8 << 20
 """Characters of all topics whose routes are remembered."""
-SHARE: Final = "$share/"
 
 
 class Group:

@@ -53,6 +53,7 @@ class Router:
         "local_subs",
         "neighbours",
         "subs",
+        "turned",
         "untold",
     )
 
@@ -70,6 +71,9 @@ class Router:
         """By subscription, the local clients that made it."""
         self.untold = 0
         """The mask of neighbours that have not said yet what they want: they are sent everything."""
+        self.turned: list[int] | None = None
+        """Subscriptions that somebody has now and nobody had before, or the other way round, for whoever
+        follows them, makes this a list and empties it."""
         self._everyone = neighbours.everyone
         self._sends = effects.sends
         self._ads_of, self._subs_of = interests.ads_of, interests.subs_of
@@ -194,6 +198,8 @@ class Router:
         if before & bit:
             return
         self.subs[sub] = before | bit
+        if not before and self.turned is not None:
+            self.turned.append(sub)
         wanted = self._wanted(sub)
         mask = targets(before | bit, wanted) & ~targets(before, wanted)
         if mask:
@@ -213,6 +219,8 @@ class Router:
             self.subs[sub] = left
         else:
             del self.subs[sub]
+            if self.turned is not None:
+                self.turned.append(sub)
         wanted = self._wanted(sub)
         mask = targets(before, wanted) & ~targets(left, wanted)
         if mask:

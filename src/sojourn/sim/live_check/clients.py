@@ -33,7 +33,7 @@ from mqtt5 import (
 from sojourn.mqtt import conventions
 from sojourn.sim.live_check.events import IDENTITY, VALUE, Event, Send, Wish
 from sojourn.sim.live_check.oracle import Diary, FailedCheckError
-from sojourn.sim.live_check.script import Persona
+from sojourn.sim.live_check.script import GROUPS, Persona
 
 REFUSED = 0x80
 _DUP = 0x08
@@ -167,7 +167,9 @@ class Client:
                     retain_as_published=False,
                     retain_handling=RetainHandling(wish.retain_handling),
                 )
-                yield SubscribePacket(number, [wanted], user_properties=properties).write()
+                group = 1 + GROUPS.index(wish.pattern) if wish.is_shared else None
+                packet = SubscribePacket(number, [wanted], user_properties=properties, subscription_id=group)
+                yield packet.write()
         for pattern in sorted(self.unwanted):
             if pattern not in under_way:
                 number = self._take_id()
@@ -302,6 +304,15 @@ class Client:
             self.marks[source] = max(sequence, self.marks.get(source, 0))
         if IDENTITY not in said:
             self.diary.arrived_of_strangers()
+        elif packet.subscription_ids:
+            self.diary.groups.arrived(
+                GROUPS[packet.subscription_ids[0] - 1],
+                said[IDENTITY],
+                topic,
+                qos,
+                is_repeated=packet.duplicate,
+                is_again=conventions.AGAIN in said,
+            )
         else:
             self.diary.arrived(
                 said[IDENTITY], topic, qos, is_again=packet.duplicate, is_retained=packet.retain

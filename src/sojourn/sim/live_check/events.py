@@ -84,9 +84,15 @@ class Wish(NamedTuple):
     qos: int
     retain_handling: int
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether its client shares what it gets with others that want the same."""
+        return self.pattern.startswith("$share/")
+
     def fits(self, event: Event) -> bool:
         """Whether an event is wanted, found out without any of the brokers' tables."""
-        return topic_fits(self.pattern, event.topic) and (
+        pattern = self.pattern.split("/", 2)[2] if self.is_shared else self.pattern
+        return topic_fits(pattern, event.topic) and (
             not self.condition or _condition_fits(self.condition, event.topic, event.value)
         )
 

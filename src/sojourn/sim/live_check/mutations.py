@@ -14,6 +14,7 @@ from sojourn.broker.channel import Channel
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Confirming
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.sharing import Shares
 from sojourn.errors import SojournError
 from sojourn.mobility.epochs import EPOCHS_A_SECOND, EpochClock
 from sojourn.mobility.giving import Giving
@@ -99,6 +100,7 @@ MUTATIONS: dict[str, Patch] = {
     "keep-any-retained": (Retained, "is_news", lambda _right: lambda *_args: True),
     "take-repetitions": (Clients, "_came_before", _never),
     "lose-the-last-stored-event": (Giving, "give", _lose_last),
+    "leave-what-a-member-left": (Shares, "_pick_again", lambda _right: lambda *_args, **_options: iter(())),
 }
 
 

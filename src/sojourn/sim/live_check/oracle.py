@@ -11,6 +11,8 @@ was granted, what arrived. The rules, all in terms of what clients saw and of th
   only as a marked repetition, or where its publisher had to repeat it and did not number it.
 - First arrivals of events that were sent once, on one connection, come in the order in which they were sent.
 
+What is promised to members of groups is in `groups.py`.
+
 What a granted subscription promises holds for brokers that were in reach of its own at that time, and for the
 others from when the links between were whole again. `excused` counts what was lost because a broker lost its
 memory: an event that was not consumed before the lost part began, and that may have been at that broker.
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.errors import SojournError
 from sojourn.sim.live_check.events import Event, Wish
+from sojourn.sim.live_check.groups import Groups, Memberships
 from sojourn.sim.live_check.log import Forgotten
 
 if TYPE_CHECKING:
@@ -106,11 +109,14 @@ class Oracle:
         self.excused: Counter[str] = Counter()
         self.deliveries = 0
         self.promises = 0
+        self.groups = Groups()
 
     def judge(self) -> None:
         """Look for every event that was promised to a session that is still there."""
         for diary in self.diaries:
             diary.judge()
+        for diary in self.diaries:
+            diary.groups.judge()
 
     def forgetting(self, brokers: set[int], undone_s: float, until_s: float) -> Forgotten | None:
         """Return why something may be lost that was at one of these brokers in a time."""
@@ -137,12 +143,23 @@ class Diary:
         """When it began anew, until all brokers must have heard of that."""
         self.retained: dict[str, str] = {}
         """By topic: the last event that it was sent as retained."""
+        self.groups = Memberships(oracle, self)
         oracle.diaries.append(self)
 
     @property
     def now(self) -> float:
         """Return the time."""
         return self._oracle.world.now
+
+    @property
+    def name(self) -> str:
+        """Return the client's name."""
+        return self._persona.name
+
+    @property
+    def may_have_ended(self) -> bool:
+        """Whether the client's last session may be over, although it has not heard of that."""
+        return self.session is None or self._why_lost() is not None
 
     def fail(self, kind: str, text: str) -> None:
         """Stop the world: a promise to this client was broken."""
@@ -274,7 +291,8 @@ class Diary:
         session = self.session
         assert session is not None, "only who was welcomed is sent anything"
         self._oracle.deliveries += 1
-        fitting = [one.wish.qos for one in session.subscriptions if one.wish.fits(event)]
+        own = [one.wish for one in session.subscriptions if not one.wish.is_shared]
+        fitting = [wish.qos for wish in own if wish.fits(event)]
         if session.is_doubtful:
             fitting.append(event.qos)
         if not fitting:
@@ -345,7 +363,8 @@ class Diary:
         for event in self._oracle.events.values():
             if event.acked_s is None or not event.qos or event.is_doubtful:
                 continue
-            if not any(self._is_promised(one, event) for one in session.subscriptions):
+            own = (one for one in session.subscriptions if not one.wish.is_shared)
+            if not any(self.is_promised(one, event) for one in own):
                 continue
             self._oracle.promises += 1
             if event.name in session.got:
@@ -361,7 +380,7 @@ class Diary:
                 f"{first.at_s:.3f} s to {first.broker} and acknowledged at {event.acked_s:.3f} s",
             )
 
-    def _is_promised(self, one: Granted, event: Event) -> bool:
+    def is_promised(self, one: Granted, event: Event) -> bool:
         """Whether a subscription was in force for an event before it was sent, wherever that was."""
         if one.granted_s is None or one.ended_s is not None or not one.wish.qos or not one.wish.fits(event):
             return False

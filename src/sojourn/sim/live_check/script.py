@@ -24,6 +24,10 @@ RETAINED_TOPICS = ("r/0", "r/1", "r/2")
 VALUES = 10
 PATTERNS = ("t/#", "t/+", "t/0", "t/1", "t/2", "+/1", "r/#", "w/#")
 CONDITIONS = ("", "", "x > 4", "x <= 6", "x > 2 AND x < 8", "x = 3 OR x = 7", "topic LIKE 't/+' AND x > 5")
+GROUPS = ("$share/g/t/#", "$share/g/t/+", "$share/h/t/1", "$share/h/+/1")
+"""Shared subscriptions, where a world has any."""
+GROUPED = 0.6
+"""How many worlds have some, and how many of the clients there."""
 EXPIRIES_S = (0, 30, 3_600, 3_600, 3_600)
 CLIENT_STEPS = ("go", "away", "subscribe", "unsubscribe", "publish")
 """What clients do by themselves."""
@@ -190,12 +194,18 @@ def write_script(spec: Spec) -> Script:
     every_s = kept.choice((5.0, 20.0, 1_000.0))
     steps += [Step(at, "snapshot", kept.randrange(brokers)) for at in _times(kept, spec, every_s)]
     jumps = "clock" in chosen
+    scheme, routing = (
+        draw.choice(("proactive", "proactive", "reactive")),
+        draw.choice(("content", "content", "flooding")),
+    )
+    if routing == "content":
+        steps += _grouping(random.Random(f"{spec.seed}/groups"), len(personas), spec)
     return Script(
         spec=spec,
         brokers=brokers,
         links=links,
-        scheme=draw.choice(("proactive", "proactive", "reactive")),
-        routing=draw.choice(("content", "content", "flooding")),
+        scheme=scheme,
+        routing=routing,
         publishers=draw.choice(("standard", "delayed")),
         power_safe=tuple(draw.random() < 0.3 for _ in range(brokers)),
         reports=draw.random() < 0.2,
@@ -262,6 +272,30 @@ def _subscribing(draw: random.Random, at: float, who: int) -> Step:
     pattern, condition = draw.choice(PATTERNS), draw.choice(CONDITIONS)
     qos, retain_handling = draw.choices((0, 1, 2), (10, 55, 35))[0], draw.choice((0, 1, 2))
     return Step(at, "subscribe", who, detail=(pattern, condition, qos, retain_handling))
+
+
+def _grouping(draw: random.Random, clients: int, spec: Spec) -> list[Step]:
+    """Return which clients become members of groups, and leave them; drawn apart from all else."""
+    if draw.random() >= GROUPED:
+        return []
+    steps = []
+    patterns = draw.sample(GROUPS, draw.randrange(1, 3))
+    for who in range(clients):
+        own = random.Random(f"{spec.seed}/groups/{who}")
+        if own.random() >= GROUPED:
+            continue
+        at = FIRST_CLIENT_S + own.uniform(0.1, 4.0)
+        every_s = own.choice((10.0, 40.0, 1_000.0))
+        while at < spec.seconds:
+            pattern = own.choice(patterns)
+            if own.random() < 0.7:
+                condition = own.choice(("", "", "", *CONDITIONS))
+                detail = (pattern, condition, own.choice((1, 1, 2)), 0)
+                steps.append(Step(at, "subscribe", who, detail=detail))
+            else:
+                steps.append(Step(at, "unsubscribe", who, detail=(pattern,)))
+            at += own.expovariate(1 / every_s)
+    return steps
 
 
 def _publishing(draw: random.Random, who: int, seconds: float) -> list[Step]:

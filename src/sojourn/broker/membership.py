@@ -1,0 +1,144 @@
+"""The sessions at one broker as members of groups, and how it goes with the events that they are sent.
+
+| what happens at a session | what other brokers learn |
+| --- | --- |
+| it is subscribed to a group | an interest in its address, which moves with it like all its interests |
+| its client comes, or is gone | an interest that says where it is connected, while it is |
+| it is done with an event, or declines it | `Settled`, for the broker that picked it |
+| it is a member no longer | the interest in its address ends |
+
+What a broker says of events leaves before an interest ends that it says in the same breath. The other half,
+who picks members for events, is in `sharing.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.broker.roamers import Roamer
+from sojourn.broker.wire import Carried, Settled
+from sojourn.mobility import facts
+from sojourn.mobility.giving import TOO_LATE
+from sojourn.mobility.queues import FULL
+from sojourn.mqtt.content import ContentError, interest_of
+from sojourn.mqtt.delivery import TOO_LARGE
+from sojourn.mqtt.members import address_of, addressee, here_at
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.rights import NOT_ALLOWED
+from sojourn.mqtt.session import Session, Subscription
+from sojourn.routing.effects import Dropped
+
+if TYPE_CHECKING:
+    from sojourn.broker.clients import Clients
+
+NOBODY = 0
+"""The client that stands for the broker itself."""
+DECLINED = frozenset({TOO_LARGE, NOT_ALLOWED})
+"""Why one session is not sent an event that another may take."""
+
+
+class Membership:
+    """What a broker tells others of its sessions as members of groups."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients, self._core, self._links = clients, clients.core, clients.links
+        self._shares = clients.shares
+        self.reports: dict[str, tuple[list[int], list[int]]] = {}
+        """By source: the numbers of events that sessions are done with, and of those that they declined."""
+
+    # Members -------------------------------------------------------------------------------------------
+
+    def interest_of(self, one: Subscription) -> int | None:
+        """Return the number of the interest of a subscription; None if there is none."""
+        try:
+            if not one.share:
+                wanted = interest_of(one.pattern, one.filter)
+            elif self._core.state.shared_subscriptions:
+                wanted = interest_of(address_of(one), None)
+            else:
+                return None  # from a life in which there were groups
+        except ContentError:
+            return None  # made at a broker that had nobody to tell
+        return self._links.interests.subscription(wanted)
+
+    def withdraw(self, before: dict[Subscription, int], roamer: Roamer, session: Session) -> list[Message]:
+        """Let go of what waits for a session as a member that it is no more; return it."""
+        after = {address_of(one) for one in roamer.numbers if one.share}
+        gone = {address_of(one) for one in before if one.share} - after
+        return self._core.custody.withdraw(session.client_id, gone) if gone and not session.ended else []
+
+    def is_here(self, client: int, session: Session | None, now: float) -> None:
+        """Tell of which members the client is connected here; of none without a session."""
+        held = self._shares.here.get(client, ())
+        found: list[int] = []
+        if session is not None and session.connection is not None:
+            shared = [one for one in session.subscriptions.values() if one.share]
+            topics = [
+                here_at(address_of(one), self._links.number)
+                for one in shared
+                if self.interest_of(one) is not None
+            ]
+            found = [self._links.interests.subscription(interest_of(topic, None)) for topic in topics]
+        if not held and not found:
+            return
+        for interest in found:
+            if interest not in held:
+                self._clients.tell(facts.ClientSubscribed(NOBODY, interest), now)
+        for interest in held:
+            if interest not in found:
+                self._clients.tell(facts.ClientUnsubscribed(NOBODY, interest), now)
+        self._shares.here[client] = tuple(found)
+        if not found:
+            del self._shares.here[client]
+
+    # Events --------------------------------------------------------------------------------------------
+
+    def handed(self, session: Session, message: Message, qos: int) -> None:
+        """Note an event for which no answer will come: it was sent at QoS 0, or not at all."""
+        if qos == 0:
+            self._report(message)
+        elif addressee(session, message.address) is not None:
+            self._report(message, declines=True)
+
+    def settled(self, message: Message, why_not: str) -> None:
+        """Note that a session is done with an event."""
+        self._report(message, declines=why_not in DECLINED)
+
+    def dropped(self, drop: Dropped) -> None:
+        """Note an event that a session does not get; of sessions elsewhere their brokers tell."""
+        event = drop.publication
+        if drop.reason in (FULL, TOO_LATE) and drop.client in self._clients.roamers:
+            assert isinstance(event, Carried), "live brokers carry MQTT messages"
+            self._report(event.message, declines=True)
+
+    def _report(self, message: Message, *, declines: bool = False) -> None:
+        if message.address and message.qos:
+            done, declined = self.reports.setdefault(message.source, ([], []))
+            (declined if declines else done).append(message.sequence)
+
+    def flush(self, now: float) -> None:
+        """Tell who picked members for events how it went."""
+        reports, self.reports = self.reports, {}
+        for source, (done, declined) in reports.items():
+            broker = self._links.numbers.get(source.rpartition("@")[2].partition("~")[0])
+            if broker is not None:
+                self.received(Settled(broker, source, tuple(done), tuple(declined)), now)
+
+    def received(self, message: Settled, now: float) -> None:
+        """Take in how it went with events that were picked here, or pass it on."""
+        if message.destination != self._links.number:
+            self._links.forward(message, now)
+            return
+        again = self._shares.settled(message.source, message.done, message.declined, now)
+        self._clients.route(list(again), now)
+
+    def follow(self, now: float) -> None:
+        """Take in who became a member and who is one no longer."""
+        if self.reports:
+            self.flush(now)
+        if self._clients.broker.router.turned:
+            self._clients.route(list(self._shares.follow(now)), now)
+
+    def told(self, now: float) -> None:
+        """A neighbour has told all that it wants."""
+        self._clients.route(list(self._shares.told(now)), now)

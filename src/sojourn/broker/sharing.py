@@ -1,0 +1,279 @@
+"""Shared subscriptions in a network of brokers: each event of a group goes to one of its members.
+
+Who chooses is the broker that an event was published at. It knows all members, since every broker is told of
+their addresses as of any interest (`mqtt/members.py`). It *picks* a member, and sends the event to that
+address. From there on it is an event like any other for one session: it is stored for it, moves with it, and
+repetitions of it are known by its source and number, which are the event's own and the group's.
+
+Who picked remembers that until the member's broker says that it is `Settled`:
+
+- *done*: acknowledged, or dropped for a reason that no other member would mend;
+- *declined*: the member has no room, may not see it or takes none so large. Somebody else is picked who was
+  not asked before; an event that all declined is dropped, and counted.
+
+A member that ends leaves what it had not acknowledged, and each such event is picked again: with a number of
+its own, since it comes after later ones, and marked `sojourn-again`, since the one before may have had it.
+What its broker had to say of events it said before it withdrew the address, over the same links, which are
+FIFO: so nothing that was acknowledged is picked again.
+
+Members whose clients are connected, to a broker in reach, come first. In turns for events of QoS 1 and 2; for
+those of QoS 0, of which no journal tells, by their number.
+
+While a neighbour has not told what it wants (`Router.untold`) there may be groups behind it that nobody here
+knows of. Events of that time are kept within a limit, and picked for such groups once it has told.
+
+What is not promised: order among an event that is picked again, or was kept so, and others; and that members
+get the same number of events. An event that waits for a member at a broker that is down waits on, until that
+broker is back. Of picks beyond `queue_bytes_max_all` the oldest are forgotten, and are not made again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sojourn.broker.links import Links
+from sojourn.broker.wire import Carried
+from sojourn.interest import Filter
+from sojourn.mqtt.content import event_of
+from sojourn.mqtt.conventions import AGAIN
+from sojourn.mqtt.core import Core
+from sojourn.mqtt.members import Group, Member, member_of, told_by
+from sojourn.mqtt.message import Message
+from sojourn.mqtt.topic_tree import pattern_matches
+from sojourn.routing.router import Router
+
+NOBODY_LEFT = "no member of the group is left"
+ALL_DECLINED = "every member of the group declined"
+UNTOLD_GROUPS = "neighbour had not said which groups it has"
+"""Why an event is not kept for groups that may turn up."""
+KEPT_BYTES_MAX = 16 << 20
+"""Bytes of events that are kept for groups that may turn up."""
+TOPICS_MAX = 10_000
+"""Topics of which it is remembered which groups want them."""
+
+
+class Pick:
+    """An event, and the member that it was sent to."""
+
+    __slots__ = ("address", "asked", "message")
+
+    def __init__(self, message: Message, address: str, asked: tuple[str, ...] = ()) -> None:
+        self.message = message
+        """As it was published."""
+        self.address = address
+        self.asked = asked
+        """The members that declined it."""
+
+
+class Kept(NamedTuple):
+    """An event that was published when there may have been groups that this broker did not know of."""
+
+    message: Message
+    served: tuple[str, ...]
+    """The groups that had it, as texts."""
+
+
+class Shares:
+    """The groups of a network as one broker knows them, and the events for which it chose a member."""
+
+    def __init__(self, core: Core, links: Links, router: Router, drops: Counter[str]) -> None:
+        self._core, self._links, self._router = core, links, router
+        self._drops = drops
+        self.groups: dict[Group, dict[str, Member]] = {}
+        """By group its members by address, in the order of these."""
+        self._brokers: dict[str, set[int]] = {}
+        """By address: where the member's client is connected, if it is."""
+        self._by_topic: dict[str, list[Group]] = {}
+        self.picks: dict[tuple[str, int], Pick] = {}
+        """By source and number, under which the member has it: what is not settled, the oldest first."""
+        self._of: dict[str, dict[tuple[str, int], None]] = {}
+        """The same by address."""
+        self.bytes = 0
+        self.turns: dict[str, int] = {}
+        """By text of a group: how many events of QoS 1 and 2 it had."""
+        self.kept: list[Kept] = []
+        self.kept_bytes = 0
+        self.here: dict[int, tuple[int, ...]] = {}
+        """By client connected here: the interests that say so of its memberships."""
+        router.turned = []
+
+    # Members -------------------------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Find out again what follows from what is stored."""
+        for number in self._router.subs:
+            self._turn(number)
+        for key, pick in self.picks.items():
+            self._of.setdefault(pick.address, {})[key] = None
+
+    def wanted_by(self, number: int) -> Filter | None:
+        """Return what an interest stands for; None for one that is about no events."""
+        wanted = self._links.interests.subs[number]
+        told = told_by(wanted)
+        if told is None:
+            return wanted
+        return member_of(told.address).wanted if told.broker is None else None
+
+    def follow(self, now: float) -> Iterator[Carried]:
+        """Take in which members came and went; yield what is picked again, to be sent."""
+        turned = self._router.turned
+        while turned:
+            numbers = turned[:]
+            turned.clear()
+            ended = [address for number in numbers if (address := self._turn(number)) is not None]
+            for address in ended:
+                yield from self._pick_again(tuple(self._of.pop(address, ())), now)
+
+    def _turn(self, number: int) -> str | None:
+        """Take in whether an interest in a member is there; return the address if that has just ended."""
+        wanted = self._links.interests.subs.get(number)
+        told = None if wanted is None else told_by(wanted)
+        if told is None:
+            return None
+        address, is_there = told.address, number in self._router.subs
+        if told.broker is not None:
+            brokers = self._brokers.setdefault(address, set())
+            (brokers.add if is_there else brokers.discard)(told.broker)
+            if not brokers:
+                del self._brokers[address]
+            return None
+        member = member_of(address)
+        members = self.groups.get(member.group, {})
+        if is_there == (address in members):
+            return None
+        if is_there:
+            self.groups[member.group] = dict(sorted((members | {address: member}).items()))
+        else:
+            del members[address]
+            if not members:
+                del self.groups[member.group]
+                self.turns.pop(member.group.text, None)
+        self._by_topic.clear()
+        return None if is_there else address
+
+    def told(self, now: float) -> Iterator[Carried]:
+        """All neighbours have told what they want: pick for groups, and instead of members, accordingly."""
+        if self._router.untold:
+            return
+        kept, self.kept, self.kept_bytes = self.kept, [], 0
+        for message, served in kept:
+            for group in self._wanting(message):
+                # A group whose members all came later does not want what was before them.
+                oldest = min(member.since for member in self.groups[group].values())
+                if group.text not in served and oldest <= message.sequence:
+                    yield from self._picked(message, group, (), now, is_late=True)
+        gone = (one for one in self._of if one not in self.groups.get(member_of(one).group, {}))
+        for address in sorted(gone):
+            yield from self._pick_again(tuple(self._of.pop(address)), now)
+
+    # Events --------------------------------------------------------------------------------------------
+
+    def pick(self, message: Message, now: float) -> Iterator[Carried]:
+        """Choose a member of each group that wants an event; yield what is to be sent."""
+        groups = self._wanting(message)
+        if self._router.untold and message.qos:
+            self._keep(Kept(message, tuple(group.text for group in groups)))
+        for group in groups:
+            yield from self._picked(message, group, (), now)
+
+    def _wanting(self, message: Message) -> list[Group]:
+        found = self._by_topic.get(message.topic)
+        if found is None:
+            if len(self._by_topic) >= TOPICS_MAX:
+                self._by_topic.clear()
+            # In an order that does not tell who was a member first: a broker that comes back knows none.
+            found = sorted(group for group in self.groups if pattern_matches(group.pattern, message.topic))
+            self._by_topic[message.topic] = found
+        return found
+
+    def _keep(self, one: Kept) -> None:
+        if self.kept_bytes + one.message.size > KEPT_BYTES_MAX:
+            self._drops[UNTOLD_GROUPS] += 1
+            return
+        self.kept.append(one)
+        self.kept_bytes += one.message.size
+
+    def _picked(
+        self, message: Message, group: Group, asked: tuple[str, ...], now: float, *, is_late: bool = False
+    ) -> Iterator[Carried]:
+        address = self._choose(message, group, asked)
+        if address is None:
+            return
+        if is_late:
+            name = "again" if asked else "late"
+            source = f"{group.name}/{group.pattern} {name}@{self._core.state.origin}"
+            number = self._core.publisher.next_sequence(now)
+        else:
+            source, number = f"{group.name}/{group.pattern} of {message.source}", message.sequence
+        said = (AGAIN, "1") if asked else None
+        if message.qos:
+            self._remember((source, number), Pick(message, address, asked))
+        yield Carried(message.addressed(address, source, number, said))
+
+    def _choose(self, message: Message, group: Group, asked: tuple[str, ...]) -> str | None:
+        """Return the address of the member whose turn it is, or None."""
+        fitting = [
+            address
+            for address, member in self.groups.get(group, {}).items()
+            if address not in asked
+            and (member.condition is None or member.condition.matches(event_of(message)))
+        ]
+        if not fitting:
+            return None
+        far = self._links.out_of_reach()
+        present = [address for address in fitting if self._brokers.get(address, set()) - far.keys()]
+        choice = present or fitting
+        if not message.qos:
+            return choice[message.sequence % len(choice)]
+        turn = self.turns[group.text] = self.turns.get(group.text, 0) + 1
+        return choice[turn % len(choice)]
+
+    def _remember(self, key: tuple[str, int], pick: Pick) -> None:
+        self.picks[key] = pick
+        self._of.setdefault(pick.address, {})[key] = None
+        self.bytes += pick.message.size
+        while self.bytes > self._core.state.limits.queue_bytes_max_all and len(self.picks) > 1:
+            self._forget(next(iter(self.picks)))
+
+    def _forget(self, key: tuple[str, int]) -> Pick | None:
+        pick = self.picks.pop(key, None)
+        if pick is None:
+            return None
+        self.bytes -= pick.message.size
+        mine = self._of.get(pick.address)
+        if mine is not None:
+            mine.pop(key, None)
+            if not mine:
+                del self._of[pick.address]
+        return pick
+
+    def settled(
+        self, source: str, done: Iterable[int], declined: Iterable[int], now: float
+    ) -> Iterator[Carried]:
+        """Take in what became of picks; yield what is sent to another member instead."""
+        for number in done:
+            self._forget((source, number))
+        yield from self._pick_again(tuple((source, number) for number in declined), now, has_declined=True)
+
+    def _pick_again(
+        self, keys: tuple[tuple[str, int], ...], now: float, *, has_declined: bool = False
+    ) -> Iterator[Carried]:
+        for key in keys:
+            pick = self._forget(key)
+            if pick is None or pick.message.expires_s <= now:
+                continue
+            group = member_of(pick.address).group
+            asked = (*pick.asked, pick.address)
+            found = list(self._picked(pick.message, group, asked, now, is_late=True))
+            if not found:
+                self._drops[ALL_DECLINED if has_declined else NOBODY_LEFT] += 1
+            yield from found
+
+    def take_over(self, old: Shares) -> None:
+        """Go on with the picks of the network that the broker was in before."""
+        self.picks, self.bytes, self.turns = dict(old.picks), old.bytes, dict(old.turns)
+        self.kept, self.kept_bytes = old.kept, old.kept_bytes
+        for key, pick in self.picks.items():
+            self._of.setdefault(pick.address, {})[key] = None
