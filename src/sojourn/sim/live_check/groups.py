@@ -3,7 +3,8 @@
 - An event that was acknowledged arrives at some member, if one that was granted its subscription before the
   event was sent, and that wants it, has been a member ever since.
 - It arrives at one member alone. A second one gets it only marked as such (`sojourn-again`), and only if the
-  first is a member no longer: it left the group, or its session ended.
+  first is a member no longer: it left the group, or its session ended. And never if the first had long had
+  the time to acknowledge it.
 - At one member events that were sent once, on one connection, come in the order in which they were sent,
   unless they are so marked.
 
@@ -19,6 +20,10 @@ from sojourn.sim.live_check.events import Event
 
 if TYPE_CHECKING:
     from sojourn.sim.live_check.oracle import Diary, Granted, Oracle, Session
+
+
+ACKNOWLEDGED_S = 7.0
+"""Who stays connected for so long after an event came has acknowledged it, and its broker knows."""
 
 
 class Arrival(NamedTuple):
@@ -43,6 +48,14 @@ class Arrival(NamedTuple):
         # It asked for something else, or no more; and for the same again before it was told of that.
         last = self.fitting[-1]
         return last.ended_s is not None or last.granted_s is None or self.sent_s <= last.granted_s
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the client had the time to acknowledge it."""
+        until_s, diary = self.at_s + ACKNOWLEDGED_S, self.diary
+        if diary.now <= until_s or diary.was_deaf(self.at_s, until_s):
+            return False
+        return not any(self.at_s < one <= until_s for one in diary.leavings)
 
 
 class Groups:
@@ -95,7 +108,8 @@ class Memberships:
         """Judge an event that came to several: sent one by one, it may come in another order."""
         first, unmarked = arrivals[0], sum(not one.is_again for one in arrivals)
         members = sum(not one.is_over for one in arrivals)
-        if len(arrivals) == 1 or event.may_repeat or (unmarked <= 1 and members <= 1):
+        acknowledged = sum(one.is_acknowledged for one in arrivals)
+        if len(arrivals) == 1 or event.may_repeat or (unmarked <= 1 and members <= 1 and not acknowledged):
             return
         if self._is_excused(event):
             self._oracle.excused["repetition in a group"] += 1
@@ -103,7 +117,8 @@ class Memberships:
         self._diary.fail(
             "shared",
             f"was sent {event.name} for {group}, as were {len(arrivals) - 1} before, the first of them "
-            f"{first.diary.name} at {first.at_s:.3f} s; {unmarked} unmarked, {members} still members",
+            f"{first.diary.name} at {first.at_s:.3f} s; {unmarked} unmarked, {members} still members, "
+            f"{acknowledged} acknowledged",
         )
 
     def _judge_order(self, session: Session, group: str, event: Event) -> None:

@@ -154,6 +154,10 @@ class Log:
             return True
         return now >= self.whole_from(links, began_s)
 
+    def was_deaf(self, since_s: float, until_s: float) -> bool:
+        """Whether some broker took nothing in at some time between."""
+        return any(low <= until_s and since_s <= high for low, high in self._deaf)
+
     def ahead_s(self, since_s: float, until_s: float) -> float:
         """Return by how much all clocks together jumped ahead in a time."""
         return sum(one.ahead_s for one in self.jumps if since_s <= one.at_s <= until_s)

@@ -14,6 +14,7 @@ from sojourn.broker.channel import Channel
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Confirming
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.membership import Membership
 from sojourn.broker.sharing import Shares
 from sojourn.errors import SojournError
 from sojourn.mobility.epochs import EPOCHS_A_SECOND, EpochClock
@@ -86,6 +87,13 @@ def _lose_last(give: Any) -> Any:
     return wrong
 
 
+def _say_nothing(_right: Any) -> Any:
+    def wrong(self: Membership, _now: float) -> None:
+        self.reports.clear()
+
+    return wrong
+
+
 MUTATIONS: dict[str, Patch] = {
     "drop-a-journal-fact": (LiveBroker, "_note", _drop_facts),
     "acknowledge-early": (Process, "_commit", _commit_late),
@@ -100,6 +108,7 @@ MUTATIONS: dict[str, Patch] = {
     "keep-any-retained": (Retained, "is_news", lambda _right: lambda *_args: True),
     "take-repetitions": (Clients, "_came_before", _never),
     "lose-the-last-stored-event": (Giving, "give", _lose_last),
+    "say-nothing-of-shared-events": (Membership, "flush", _say_nothing),
     "leave-what-a-member-left": (Shares, "_pick_again", lambda _right: lambda *_args, **_options: iter(())),
 }
 

@@ -144,6 +144,8 @@ class Diary:
         self.retained: dict[str, str] = {}
         """By topic: the last event that it was sent as retained."""
         self.groups = Memberships(oracle, self)
+        self.leavings: list[float] = []
+        """When a connection was gone."""
         oracle.diaries.append(self)
 
     @property
@@ -161,6 +163,10 @@ class Diary:
         """Whether the client's last session may be over, although it has not heard of that."""
         return self.session is None or self._why_lost() is not None
 
+    def was_deaf(self, since_s: float, until_s: float) -> bool:
+        """Whether what the client said may not have been taken in at some time between."""
+        return self._oracle.world.log.was_deaf(since_s, until_s)
+
     def fail(self, kind: str, text: str) -> None:
         """Stop the world: a promise to this client was broken."""
         raise FailedCheckError(kind, f"{self.now:.3f} s: {self._persona.name} {text}")
@@ -176,6 +182,7 @@ class Diary:
 
     def left(self) -> None:
         """Note that the connection is gone."""
+        self.leavings.append(self.now)
         if self._left_s is None:
             self._left_s = self.now
 
