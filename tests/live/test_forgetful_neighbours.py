@@ -105,6 +105,28 @@ def test_neighbours_say_how_much_a_broker_has_forgotten_that_lost_the_end_of_its
     assert_all_links_are_up(hall)
 
 
+@pytest.mark.parametrize("lasts_s", [0, 100])
+def test_what_a_forgetful_neighbour_passes_on_again_is_delivered_once(lasts_s: int) -> None:
+    """It had passed an event on and forgot that, and its other neighbour had heard no acknowledgement."""
+    hall = Hall(line(3))
+    reader = hall.visit(2, "reader", lasts_s=lasts_s)
+    reader.subscribe("news")
+    writer = visitor(hall, 0, "writer")
+    hall.settle()
+    middle = hall.by_name["B2"]
+    before = len(middle.store.written)
+    writer.publish("news", b"event")
+    hall.carry("B1", "B2")
+    hall.carry("B2", "B3")
+    assert reader.got == [b"event"]
+    hall.unlink("B2")
+    middle.restart(forgets=len(middle.store.written) - before)
+    hall.relink()
+    hall.settle()
+    assert reader.got == [b"event"]
+    assert hall.desks[2].network.clients.drops["repeated by a neighbour"] == 1
+
+
 def test_a_store_that_is_gone_is_not_told_as_forgotten_frames_too() -> None:
     """Its memory has another name: that is a loss of its own."""
     hall = Hall(line(3))

@@ -176,6 +176,10 @@ class Client:
                 self._asked[number] = (False, pattern)
                 yield UnsubscribePacket(number, [pattern]).write()
 
+    def is_granted(self, pattern: str) -> bool:
+        """Whether what it wants of a pattern was granted in the present session."""
+        return pattern in self._granted
+
     def want(self, wish: Wish) -> Iterator[bytes]:
         """Want something from now on, in place of what had the same pattern."""
         self.wishes[wish.pattern] = wish

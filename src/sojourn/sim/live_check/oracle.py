@@ -15,7 +15,8 @@ What is promised to members of groups is in `groups.py`.
 
 What a granted subscription promises holds for brokers that were in reach of its own at that time, and for the
 others from when the links between were whole again. `excused` counts what was lost because a broker lost its
-memory: an event that was not consumed before the lost part began, and that may have been at that broker.
+memory: an event that was not consumed before the lost part began, and that may have been at that broker. An
+event that arrives twice is excused only by a broker that had the session, or took the event in, and forgot.
 """
 
 from __future__ import annotations
@@ -328,13 +329,29 @@ class Diary:
         if event.may_repeat or (qos == 1 and is_again):
             return
         since_s = session.got[event.name]
-        brokers = self._brokers_of(session, event)
         # Who forgot that it had published a will publishes another, however late a client hears of the first.
         undone_s = since_s if event.made_s is None else event.made_s
-        if self._oracle.forgetting(brokers, undone_s, self.now) is not None:
+        if self._has_forgotten_having(session, event, undone_s):
             self._oracle.excused["repetition"] += 1
             return
         self.fail("repeated", f"was sent {event.name} again at QoS {qos}, first at {since_s:.3f} s, unmarked")
+
+    def _has_forgotten_having(self, session: Session, event: Event, since_s: float) -> bool:
+        """Whether a broker that had the session, or took the event from its publisher, forgot that.
+
+        Brokers between those two are no excuse: what one of them passes on again the next one knows. A will
+        may be published by any broker.
+        """
+        world = self._oracle.world
+        log = world.log
+        sources = {send.broker for send in event.sends if len(event.sends) > 1}
+        if not event.sends:
+            sources = set(range(world.script.brokers))
+        return any(
+            one.broker in sources or session.was_at(one.broker, one.held_s, self.now)
+            for one in log.forgotten
+            if one.since_s <= self.now and since_s <= log.settled_s(one)
+        )
 
     def _judge_order(self, session: Session, event: Event, qos: int) -> None:
         if len(event.sends) != 1:
@@ -393,7 +410,7 @@ class Diary:
             return False
         log = self._oracle.world.log
         for send in event.sends:
-            if send.at_s <= one.granted_s:
+            if send.at_s < one.granted_s:  # at the same moment: by somebody who was told of the SUBACK
                 return False
             if log.was_whole(one.broker, send.broker, one.asked_s, one.granted_s):
                 continue

@@ -28,12 +28,20 @@ GROUPS = ("$share/g/t/#", "$share/g/t/+", "$share/h/t/1", "$share/h/+/1")
 """Shared subscriptions, where a world has any."""
 GROUPED = 0.6
 """How many worlds have some, and how many of the clients there."""
+ASKING_SHARE = 0.4
+"""How often a subscription is for answers to a question: as soon as it is granted somebody else publishes."""
+ANSWERS = 3
+"""Topics for answers that one client has."""
 EXPIRIES_S = (0, 30, 3_600, 3_600, 3_600)
 CLIENT_STEPS = ("go", "away", "subscribe", "unsubscribe", "publish")
 """What clients do by themselves."""
+WAYS = ("both", "to caller", "to called")
+"""In which directions a link carries nothing while it stalls."""
 HOSTILE = "be hostile"
 """What strangers do."""
 STRANGERS = 6
+BURST = 12
+"""Events that are published in a second or so before power is lost."""
 FIRST_CLIENT_S = 1.0
 """When links are up, and the first client may come."""
 QUIET_S = 3.0
@@ -59,7 +67,7 @@ class Pace(NamedTuple):
     """How long a loop turn of a broker takes at the most."""
 
 
-CALM = Pace(0.3, (0.4, 1.0, 2.0, 4.0), 3.0, (0.0, 0.05, 1.0), EXPIRIES_S, (2, 3, 3, 4, 4, 5, 6), 0.002)
+CALM = Pace(0.3, (0.4, 1.0, 2.0, 4.0, 30.0), 3.0, (0.0, 0.05, 1.0), EXPIRIES_S, (2, 3, 3, 4, 4, 5, 6), 0.002)
 RESTLESS = Pace(
     0.12,
     (0.04, 0.08, 0.15, 0.3),
@@ -132,6 +140,14 @@ class Persona:
     advertises: bool
 
 
+class Place(NamedTuple):
+    """What there is that faults happen to."""
+
+    brokers: int
+    links: tuple[tuple[int, int], ...]
+    clients: int
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Something that happens at a time to a client, a broker or a link (`who`)."""
@@ -181,14 +197,15 @@ def write_script(spec: Spec) -> Script:
     personas = tuple(_persona(draw, number, pace) for number in range(honest))
     steps: list[Step] = []
     for number in range(len(personas)):
-        steps += _life(random.Random(f"{spec.seed}/life/{number}"), number, brokers, spec.seconds, pace)
+        own = random.Random(f"{spec.seed}/life/{number}")
+        steps += _life(own, number, brokers, honest, spec.seconds, pace)
     faulty = random.Random(f"{spec.seed}/faults")
     # Every kind is drawn for, so that leaving one out leaves the others as they were.
     chosen = {kind for kind in FAULTS if faulty.random() < (0.15 if kind in FORGETFUL else 0.5)}
     chosen = {kind for kind in chosen if kind in spec.faults}
     for kind in sorted(chosen):
         own = random.Random(f"{spec.seed}/faults/{kind}")
-        steps += _FAULT_WRITERS[kind](own, spec, brokers, len(links), len(personas))
+        steps += _FAULT_WRITERS[kind](own, spec, Place(brokers, links, len(personas)))
     steps += _hostilities(random.Random(f"{spec.seed}/hostile"), spec, brokers)
     kept = random.Random(f"{spec.seed}/snapshots")
     every_s = kept.choice((5.0, 20.0, 1_000.0))
@@ -236,12 +253,14 @@ def _persona(draw: random.Random, number: int, pace: Pace) -> Persona:
 # Lives -----------------------------------------------------------------------------------------------------
 
 
-def _life(draw: random.Random, who: int, brokers: int, seconds: float, pace: Pace) -> list[Step]:
+def _life(
+    draw: random.Random, who: int, brokers: int, clients: int, seconds: float, pace: Pace
+) -> list[Step]:
     """Return all that one client does by itself."""
     now = FIRST_CLIENT_S + draw.uniform(0.1, 1.5)
     at_broker = draw.randrange(brokers)
     steps = [Step(now, "go", who, at_broker, detail=("vanish",))]
-    steps += [_subscribing(draw, now + 0.01 * turn, who) for turn in range(draw.randrange(1, 4))]
+    steps += [_subscribing(draw, now + 0.01 * turn, who, clients) for turn in range(draw.randrange(1, 4))]
     patience_s = draw.choice(pace.patience_s)
     at = now
     while True:
@@ -261,17 +280,34 @@ def _life(draw: random.Random, who: int, brokers: int, seconds: float, pace: Pac
             at_broker = draw.randrange(brokers)
             steps.append(Step(at, "go", who, at_broker, detail=("vanish",)))
         elif what < 0.95:
-            steps.append(_subscribing(draw, at, who))
+            steps.append(_subscribing(draw, at, who, clients))
         else:
-            steps.append(Step(at, "unsubscribe", who, detail=(draw.choice(PATTERNS),)))
+            steps.append(_unsubscribing(draw, at, who))
     steps += _publishing(draw, who, seconds)
     return steps
 
 
-def _subscribing(draw: random.Random, at: float, who: int) -> Step:
-    pattern, condition = draw.choice(PATTERNS), draw.choice(CONDITIONS)
+def _subscribing(draw: random.Random, at: float, who: int, clients: int) -> Step:
+    """Return a subscription, and who hears of it as soon as it is granted and publishes something for it."""
+    pattern, condition, friend = draw.choice(PATTERNS), draw.choice(CONDITIONS), -1
     qos, retain_handling = draw.choices((0, 1, 2), (10, 55, 35))[0], draw.choice((0, 1, 2))
-    return Step(at, "subscribe", who, detail=(pattern, condition, qos, retain_handling))
+    if draw.random() < ASKING_SHARE:
+        pattern, condition, friend = _answers(draw, who), "", draw.randrange(clients)
+    return Step(at, "subscribe", who, detail=(pattern, condition, qos, retain_handling, friend))
+
+
+def _unsubscribing(draw: random.Random, at: float, who: int) -> Step:
+    pattern = _answers(draw, who) if draw.random() < ASKING_SHARE else draw.choice(PATTERNS)
+    return Step(at, "unsubscribe", who, detail=(pattern,))
+
+
+def answers_to(who: int) -> str:
+    """Return where a client wants answers to what it asks: below a topic that nobody else subscribes to."""
+    return f"a/{who}"
+
+
+def _answers(draw: random.Random, who: int) -> str:
+    return f"{answers_to(who)}/{draw.randrange(ANSWERS)}"
 
 
 def _grouping(draw: random.Random, clients: int, spec: Spec) -> list[Step]:
@@ -290,7 +326,7 @@ def _grouping(draw: random.Random, clients: int, spec: Spec) -> list[Step]:
             pattern = own.choice(patterns)
             if own.random() < 0.7:
                 condition = own.choice(("", "", "", *CONDITIONS))
-                detail = (pattern, condition, own.choice((1, 1, 2)), 0)
+                detail = (pattern, condition, own.choice((1, 1, 2)), 0, -1)
                 steps.append(Step(at, "subscribe", who, detail=detail))
             else:
                 steps.append(Step(at, "unsubscribe", who, detail=(pattern,)))
@@ -336,31 +372,38 @@ def _times(draw: random.Random, spec: Spec, every_s: float) -> list[float]:
     return found
 
 
-def _client_faults(draw: random.Random, spec: Spec, _brokers: int, _links: int, clients: int) -> list[Step]:
+def _client_faults(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
     steps = []
     for at in _times(draw, spec, 4.0):
         what = draw.choice(("cut client", "cut client", "stall client"))
-        steps.append(Step(at, what, draw.randrange(clients), seconds=draw.choice((0.0, 0.2, 1.0, 5.0))))
+        steps.append(Step(at, what, draw.randrange(place.clients), seconds=draw.choice((0.0, 0.2, 1.0, 5.0))))
     return steps
 
 
-def _breaks(draw: random.Random, spec: Spec, _brokers: int, links: int, _clients: int) -> list[Step]:
+def _breaks(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
     return [
-        Step(at, "break link", draw.randrange(links), seconds=draw.choice((0.0, 0.1, 1.0, 3.0)))
+        Step(at, "break link", draw.randrange(len(place.links)), seconds=draw.choice((0.0, 0.1, 1.0, 3.0)))
         for at in _times(draw, spec, 8.0)
     ]
 
 
-def _stalls(draw: random.Random, spec: Spec, _brokers: int, links: int, _clients: int) -> list[Step]:
+def _stalls(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
+    """Return times in which a link carries nothing, in both directions or in one."""
     return [
-        Step(at, "stall link", draw.randrange(links), seconds=draw.choice((0.3, 1.0, 3.0, 8.0)))
+        Step(
+            at,
+            "stall link",
+            draw.randrange(len(place.links)),
+            seconds=draw.choice((0.3, 1.0, 3.0, 8.0)),
+            detail=(draw.choice(WAYS),),
+        )
         for at in _times(draw, spec, 10.0)
     ]
 
 
-def _parts(draw: random.Random, spec: Spec, _brokers: int, links: int, _clients: int) -> list[Step]:
+def _parts(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
     return [
-        Step(at, "part link", draw.randrange(links), seconds=draw.choice((1.0, 4.0, 12.0, 25.0)))
+        Step(at, "part link", draw.randrange(len(place.links)), seconds=draw.choice((1.0, 4.0, 12.0, 25.0)))
         for at in _times(draw, spec, 25.0)
     ]
 
@@ -378,34 +421,49 @@ def _deaths(draw: random.Random, spec: Spec, brokers: int, how: str, every_s: fl
     ]
 
 
-def _kills(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
-    return _deaths(draw, spec, brokers, "kill", 12.0)
+def _kills(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
+    return _deaths(draw, spec, place.brokers, "kill", 12.0)
 
 
-def _power_losses(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
-    return _deaths(draw, spec, brokers, "power loss", 40.0)
+def _power_losses(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
+    """Return losses of power; before most of them much is published, and one link does not hear the broker.
+
+    The broker still hears: what its neighbour says it takes in, passes on and forgets, and the neighbour,
+    which has heard of no acknowledgement, says it again.
+    """
+    steps = _deaths(draw, spec, place.brokers, "power loss", 20.0)
+    for step in [one for one in steps if draw.random() < 0.7]:
+        at = step.time_s - draw.uniform(0.5, 2.0)
+        link = draw.choice([number for number, ends in enumerate(place.links) if step.who in ends])
+        way = "to called" if place.links[link][0] == step.who else "to caller"
+        steps.append(Step(at, "stall link", link, seconds=3.0, detail=(way,)))
+        for _ in range(BURST):
+            what = (draw.choice(TOPICS), draw.randrange(VALUES), draw.choice((1, 2)), False)
+            who = draw.randrange(place.clients)
+            steps.append(Step(draw.uniform(at, step.time_s), "publish", who, detail=what))
+    return steps
 
 
-def _amnesias(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
-    return _deaths(draw, spec, brokers, "lose store", 60.0)
+def _amnesias(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
+    return _deaths(draw, spec, place.brokers, "lose store", 60.0)
 
 
-def _clocks(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
+def _clocks(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
     """Return jumps of clocks, each of which a broker sees at its next start."""
     return [
         Step(
             at,
             "set clock",
-            draw.randrange(brokers),
+            draw.randrange(place.brokers),
             detail=(draw.choices((-30.0, -3.0, 3.0, 30.0, 3_600.0, -3_600.0), (4, 4, 4, 4, 1, 1))[0],),
         )
         for at in _times(draw, spec, 20.0)
     ]
 
 
-def _fillings(draw: random.Random, spec: Spec, brokers: int, _links: int, _clients: int) -> list[Step]:
+def _fillings(draw: random.Random, spec: Spec, place: Place) -> list[Step]:
     return [
-        Step(at, "fill disk", draw.randrange(brokers), seconds=draw.choice((0.5, 3.0, 10.0)))
+        Step(at, "fill disk", draw.randrange(place.brokers), seconds=draw.choice((0.5, 3.0, 10.0)))
         for at in _times(draw, spec, 30.0)
     ]
 

@@ -13,12 +13,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import mqtt5
-from mqtt5 import ConnAckPacket, DisconnectPacket
+from mqtt5 import ConnAckPacket, DisconnectPacket, SubAckPacket
 
 from sojourn.sim.live_check.clients import REFUSED, Client
 from sojourn.sim.live_check.events import Wish
 from sojourn.sim.live_check.oracle import Diary, FailedCheckError
-from sojourn.sim.live_check.script import Persona, Step
+from sojourn.sim.live_check.script import VALUES, Persona, Step
 from sojourn.sim.live_check.wires import ClientWire
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Walker:
         self.ack_s = persona.ack_s
         self.tries = 0
         """How often it tried since it was last welcomed."""
+        self._friends: dict[str, int] = {}
+        """By pattern: who waits for its subscription, to publish something."""
         self._last: str | None = None
         """The broker that it was with last."""
         self._buffer = b""
@@ -186,6 +188,8 @@ class Walker:
             answer = self.client.take(packet)
             if answer is not None:
                 self._answer(wire, answer)
+            if isinstance(packet, SubAckPacket):
+                self._tell_friends()
 
     def _answered(self, wire: ClientWire, packet: ConnAckPacket) -> None:
         code = int(packet.reason_code)
@@ -226,7 +230,24 @@ class Walker:
 
     def subscribe(self, step: Step) -> None:
         """Want something."""
-        self._say_all(self.client.want(Wish(*step.detail)))
+        *wanted, friend = step.detail
+        wish = Wish(*wanted)
+        self._friends.pop(wish.pattern, None)
+        if friend >= 0:
+            self._friends[wish.pattern] = friend
+        self._say_all(self.client.want(wish))
+
+    def _tell_friends(self) -> None:
+        """Let those publish who waited until a subscription was granted."""
+        for pattern in [one for one in self._friends if self.client.is_granted(one)]:
+            friend = self.world.walkers[self._friends.pop(pattern)]
+            friend.publish_for(self.client.wishes[pattern])
+
+    def publish_for(self, wish: Wish) -> None:
+        """Publish what somebody has just been granted."""
+        self.world.counts["published upon a SUBACK"] += 1
+        detail = (wish.pattern, self.draw.randrange(VALUES), 1, False)
+        self.publish(Step(self.world.now, "publish", self.number, detail=detail))
 
     def unsubscribe(self, step: Step) -> None:
         """Want something no longer."""

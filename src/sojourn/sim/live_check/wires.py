@@ -292,13 +292,15 @@ class Link:
         """Let calls through again."""
         self._parted_s = 0.0
 
-    def stall(self, seconds: float) -> None:
-        """Let nothing arrive for a while, without breaking anything."""
+    def stall(self, seconds: float, way: str) -> None:
+        """Let nothing arrive for a while in one direction or both (`script.WAYS`); nothing breaks."""
         call = self._latest
         if call is not None and not call.is_cut:
-            self.world.counts["links stalled"] += 1
+            self.world.counts["links stalled" if way == "both" else "links stalled in one direction"] += 1
             self.world.log.link_stalled(self, seconds)
-            for pipe in call.pipes.values():
+            quiet = {"to caller": (self.called,), "to called": (self.caller,)}.get(way, call.pipes)
+            for end in quiet:
+                pipe = call.pipes[end]
                 pipe.pause()
                 self.world.clock.plan(self.world.now + seconds, pipe.resume)
 

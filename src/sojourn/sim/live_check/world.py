@@ -143,7 +143,7 @@ class World:
             case "part link":
                 self.links[step.who].part(step.seconds, min(step.seconds, 3.0))
             case "stall link":
-                self.links[step.who].stall(step.seconds)
+                self.links[step.who].stall(step.seconds, *step.detail)
             case "kill" | "power loss" | "lose store":
                 point, effect = step.detail
                 self.processes[step.who].doom(Doom(step.what, point, effect, step.seconds))
