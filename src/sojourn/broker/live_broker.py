@@ -475,8 +475,7 @@ class LiveBroker:
 
     def _quench(self) -> None:
         """Tell publishers that asked for it what is wanted."""
-        if self._quencher is None:
-            self._quencher = Quencher(self.core, self.network)
+        self._quencher = self._quencher or Quencher(self.core, self.network)
         self._quencher.settle()
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
