@@ -99,7 +99,6 @@ MUTATIONS: dict[str, Patch] = {
     "acknowledge-early": (Process, "_commit", _commit_late),
     "forget-an-epoch": (EpochClock, "next", _by_date_alone),
     "resume-without-looking": (channel, "is_broken", _never),
-    "obey-an-older-request": (Holding, "yields_to", lambda _right: lambda _self, _request: True),
     "give-an-empty-session": (Trail, "missing", lambda _right: lambda *_args: frozenset()),
     "forget-marks": (Holding, "note_marks", _nothing),
     "suback-at-once": (Confirming, "ask", _answer_at_once),
