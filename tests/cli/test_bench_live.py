@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sojourn.cli import bench_live
+from sojourn.cli import bench_live, bench_network
 from sojourn.cli.bench_live import CASES, Case, find_mosquitto, sojourn_broker, traffic
 
 needs_mosquitto = pytest.mark.skipif(find_mosquitto() is None, reason="scripts/mosquitto installs it")
@@ -36,3 +36,23 @@ def test_every_case_is_measured_beside_mosquitto() -> None:
     assert all(row["ratio"] > 0 and row["cpu_ratio"] > 0 for row in rows[: len(CASES)])
     assert rows[-2]["p99_ratio"] > 0
     assert rows[-1]["sojourn_mib"] > rows[-1]["sojourn_before_mib"] > 0
+
+
+def test_events_cross_a_line_of_brokers() -> None:
+    """From the broker at one end to subscribers at the other, over a link and with stores."""
+    case = bench_network.Case(1, 1, 2)
+    with bench_network.sojourn_line(case) as line:
+        publish, subscribe = line.ends
+        bench_network.wait_for_way(publish, subscribe)
+        found = traffic(subscribe, case.traffic, "sojourn", 0.5, publish_port=publish)
+        assert found["useful"] > 0
+        assert line.cpu_seconds() > 0
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_every_case_of_the_network_is_measured_beside_bridges() -> None:
+    """A row a case, with figures of both."""
+    rows = bench_network.run(rounds=1, seconds=0.5)
+    assert [row["case"] for row in rows] == [case.name for case in bench_network.CASES]
+    assert all(row["ratio"] > 0 for row in rows)

@@ -33,6 +33,10 @@ BENCHMARKS = {
         "what others wait, and how long a loop is held, while a broker is flooded",
     ),
     "audit": ("sojourn.cli.bench_audit:run", "auditing up to 50 million deliveries on Spark"),
+    "network": (
+        "sojourn.cli.bench_network:run",
+        "events that cross one, three and five links, beside bridged Mosquittos",
+    ),
     "live": ("sojourn.cli.bench_live:run", "a live broker beside Mosquitto: deliveries, latency, memory"),
 }
 """Each benchmark: the function that measures it, and what it measures."""
@@ -67,7 +71,9 @@ def bench(
     against: Annotated[
         Path | None, typer.Option(help="A checkout of Sojourn whose brokers floods measures too.")
     ] = None,
-    only: Annotated[str, typer.Option(help="A part of the name of the floods to measure.")] = "",
+    only: Annotated[
+        str, typer.Option(help="A part of the name of the floods, or of the network's rows, to measure.")
+    ] = "",
 ) -> None:
     """Measure how fast the system is on this machine, beside peers in the same run.
 
@@ -82,11 +88,14 @@ def bench(
         raise UnknownBenchmarkError(f"--size is for audit alone, not {name!r}; leave it out.")
     if full and name != "interests":
         raise UnknownBenchmarkError(f"--full is for interests alone, not {name!r}; leave it out.")
-    if (against is not None or only) and name != "floods":
-        raise UnknownBenchmarkError(f"--against and --only are for floods alone, not {name!r}.")
+    if against is not None and name != "floods":
+        raise UnknownBenchmarkError(f"--against is for floods alone, not {name!r}; leave it out.")
+    if only and name not in ("floods", "network"):
+        raise UnknownBenchmarkError(f"--only is for floods and network, not {name!r}; leave it out.")
     given: dict[str, Any] = {"sizes": size} if size else {}
     given |= {"full": True} if full else {}
-    given |= {"against": against, "only": only} if name == "floods" else {}
+    given |= {"against": against} if against is not None else {}
+    given |= {"only": only} if only else {}
     for each in names:
         rows = _measure(each, given | ({"path": out} if each == "calibrate" else {}))
         if as_json:

@@ -86,31 +86,32 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def _process(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+def process(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Run a broker's process; whoever waits for it in vain is told what it said."""
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)  # noqa: S603
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)  # noqa: S603
         try:
-            yield process
+            yield started
         except BenchError as error:
             said.seek(0)
             raise BenchError(f"{error} {last_line(said.read().decode(errors='replace'))}") from None
         finally:
-            process.terminate()
-            process.wait(20)
+            started.terminate()
+            started.wait(20)
 
 
-def _wait_for(process: subprocess.Popen[bytes], listens: Callable[[], bool]) -> bool:
+def wait_for(started: subprocess.Popen[bytes], listens: Callable[[], bool]) -> bool:
     """Wait until a broker listens; return whether it does, and has not ended."""
     until = time.monotonic() + START_S
     while not listens():
-        if process.poll() is not None or time.monotonic() > until:
+        if started.poll() is not None or time.monotonic() > until:
             return False
         time.sleep(0.05)
-    return process.poll() is None
+    return started.poll() is None
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether somebody listens on a port."""
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:
@@ -124,12 +125,12 @@ def sojourn_broker() -> Iterator[Running]:
     with tempfile.TemporaryDirectory() as folder:
         book = FolderBook(folder)
         command = [sys.executable, "-m", "sojourn.cli.main", "serve", "--port", "0", "--addresses", folder]
-        with _process(command) as process:
-            if not _wait_for(process, lambda: book.find("B1") is not None):
+        with process(command) as started:
+            if not wait_for(started, lambda: book.find("B1") is not None):
                 raise BenchError("Our broker does not listen:")
             found = book.find("B1")
             assert found is not None
-            yield Running(process, parse_address(found.clients, "an address").port)
+            yield Running(started, parse_address(found.clients, "an address").port)
 
 
 @contextmanager
@@ -144,19 +145,19 @@ def mosquitto_broker() -> Iterator[Running]:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         config = Path(folder) / "mosquitto.conf"
         for _ in range(MOSQUITTO_TRIES):
-            port = _likely_port()
+            port = likely_port()
             config.write_text(
                 f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n"
                 "max_inflight_messages 1000\nmax_queued_messages 100000\nset_tcp_nodelay true\n"
             )
-            process = stack.enter_context(_process([program, "-c", str(config)]))
-            if _wait_for(process, partial(_listens, port)):
-                yield Running(process, port)
+            started = stack.enter_context(process([program, "-c", str(config)]))
+            if wait_for(started, partial(listens, port)):
+                yield Running(started, port)
                 return
         raise BenchError(f"{program} does not listen on any of {MOSQUITTO_TRIES} ports:")
 
 
-def _likely_port() -> int:
+def likely_port() -> int:
     """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -194,11 +195,21 @@ def _end(process: subprocess.Popen[str]) -> None:
             stream.close()
 
 
-def traffic(port: int, case: Case, name: str, seconds: float, pace_per_s: float = 0.0) -> dict[str, Any]:
-    """Let one publisher and some subscribers talk for a while; return what both say."""
+def traffic(
+    port: int,
+    case: Case,
+    name: str,
+    seconds: float,
+    pace_per_s: float = 0.0,
+    *,
+    publish_port: int | None = None,
+) -> dict[str, Any]:
+    """Let one publisher and some subscribers talk for a while; return what both say.
+
+    The publisher may be at another broker than the subscribers.
+    """
     wanted = [(k % 5 * 20, k % 5 * 20 + 19) for k in range(case.subscribers)] if case.chooses else None
     common: dict[str, Any] = {
-        "port": port,
         "qos": case.qos,
         "wanted": wanted,
         "warm_up_s": WARM_UP_S,
@@ -206,8 +217,10 @@ def traffic(port: int, case: Case, name: str, seconds: float, pace_per_s: float 
         "stamped": pace_per_s > 0,
     }
     by_filter = case.chooses and name == "sojourn"
-    taker = _client(Task(role="subscribe", subscribers=case.subscribers, by_filter=by_filter, **common))
-    giver = _client(Task(role="publish", pace_per_s=pace_per_s, **common))
+    taker = _client(
+        Task(role="subscribe", port=port, subscribers=case.subscribers, by_filter=by_filter, **common)
+    )
+    giver = _client(Task(role="publish", port=publish_port or port, pace_per_s=pace_per_s, **common))
     try:
         for process in (taker, giver):
             _wait_ready(process)
