@@ -207,14 +207,35 @@ def test_what_clients_have_survives_other_settings(name: str, *, keeps: bool) ->
     back.publish("news/a", b"unwanted", {"n": 0})
     hall.settle()
     assert reader.got[4:] == [b"another"]
-    late = guest(hall, "late")
-    late.subscribe("kept")
-    assert late.got == [b"for later"]
+    assert retained_everywhere(hall, "kept") == [[b"for later"]] * len(hall.desks)
     if after is not ALONE:
         hall.visit(len(hall.desks) - 1, "far").publish("news/b", b"from afar", {"n": 9})
         hall.settle()
         assert reader.got[5:] == [b"from afar"]
     assert len(reader.got) == len({*reader.got})
+
+
+def retained_everywhere(hall: Hall, topic: str) -> list[list[bytes]]:
+    """What somebody who subscribes is sent, at each broker."""
+    found = []
+    for number, desk in enumerate(hall.desks):
+        late = hall.visit(number, f"late at {desk.name}")
+        late.subscribe(topic)
+        hall.settle()
+        found.append(late.got)
+    return found
+
+
+def test_a_store_that_is_lost_when_settings_change_costs_no_retained_value() -> None:
+    """Its neighbours have no reason to think that it forgot something, since all links are new."""
+    hall = Hall(THREE)
+    guest(hall, "writer").publish("kept", b"for later", retain=True)
+    hall.settle()
+    hall.unlink("B2")
+    hall.settle()
+    hall.by_name["B2"].delete_store()
+    move_into(hall, network("B1 B2 B3", "B1 B2", "B2 B3", timeout_s=1_200.0))
+    assert retained_everywhere(hall, "kept") == [[b"for later"]] * 3
 
 
 @pytest.mark.parametrize("ways", [(THREE, ALONE, THREE), (ALONE, THREE, ALONE)])

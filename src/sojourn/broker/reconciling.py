@@ -69,11 +69,13 @@ class Reconciling:
         """In every stream that began with this life: expect to be told everything, and tell all.
 
         A neighbour may wait for that: it had met this broker before its store was deleted, and has begun anew
-        on a connection that broke before this broker heard why.
+        on a connection that broke before this broker heard why. Or it is new in this network.
         """
         for peer, channel in self._links.channels.items():
             if channel.births == [(life, 0)]:
-                self._expect(self._links.numbers[peer])
+                number = self._links.numbers[peer]
+                self._tell_holdings(self._links.neighbours.bit(number), now)
+                self._expect(number)
         self._end_stories(now)
         self._clients.members.told(now)
 
@@ -117,8 +119,7 @@ class Reconciling:
         for sub, to, sent in router.out_subs():
             if to == bit and sent:
                 links.send(bit, Subscribe(sub), now)
-        self.tell_retained(bit, now)
-        tell_bans(self._core, links, bit, now)
+        self._tell_holdings(bit, now)
         for one, other in links.far_down:
             if not links.is_behind(number, one):
                 links.send(bit, Reach(one, other, up=False), now)
@@ -127,6 +128,11 @@ class Reconciling:
         for body in left:
             if kind_of(body) not in (*_TOLD_ANEW, SETTLED):
                 links.channels[peer].put(body)
+
+    def _tell_holdings(self, bit: int, now: float) -> None:
+        """Tell a neighbour what every broker is to have: retained values, and who is banned."""
+        self.tell_retained(bit, now)
+        tell_bans(self._core, self._links, bit, now)
 
     def tell_retained(self, bit: int, now: float) -> None:
         """Tell a neighbour all retained values."""
