@@ -100,6 +100,25 @@ def test_the_list_says_what_each_command_says_of_itself(name: str) -> None:
     assert COMMANDS[name].summary == said
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_fit_to_be_read(name: str) -> None:
+    """No command offers completion of its own, gives a switch a type or keeps the source's line ends."""
+    waiting = [(name, load(name))]
+    while waiting:
+        words, one = waiting.pop()
+        waiting += [(f"{words} {below}", inner) for below, inner in getattr(one, "commands", {}).items()]
+        context = one.make_context(words, [], resilient_parsing=True)
+        params = one.get_params(context)
+        assert not [flag for param in params for flag in param.opts if "completion" in flag], words
+        assert not [param.name for param in params if getattr(param, "is_flag", False) and param.metavar], (
+            words
+        )
+        assert "<bool>" not in one.get_help(context), words
+        assert not [part for part in one.help.split("\n\n") if "\n" in part and part[0] != "\b"], words
+        arguments = [param.metavar for param in params if param.param_type_name == "argument"]
+        assert all(shown and shown.isupper() and "[" not in shown for shown in arguments), (words, arguments)
+
+
 def test_help_loads_no_command(tmp_path: Path) -> None:
     """It lists all of them without their libraries, and even without any of ours."""
     done = run(tmp_path, "--help")
@@ -109,7 +128,9 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
     assert loaded(tmp_path) == set()
     modules = json.loads((tmp_path / "loaded.json").read_text())
     ours = {name for name in modules if name.startswith("sojourn.")}
-    assert ours == {"sojourn.cli", "sojourn.cli.main", "sojourn.cli.commands", "sojourn.errors"}
+    rooms = {"sojourn.cli", "sojourn.cli.main", "sojourn.cli.commands", "sojourn.cli.help_texts"}
+    assert ours == rooms | {"sojourn.errors"}
+    assert "<bool>" not in done.stdout
 
 
 def test_who_only_starts_brokers_loads_no_broker(tmp_path: Path) -> None:

@@ -103,7 +103,15 @@ def test_a_page_without_figures_is_a_page() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0.123456, "0.1235"), (12345.6, "12,346"), ("text", "text"), (True, "True"), ("inf", "inf"), (3, "3")],
+    [
+        (0.123456, "0.1235"),
+        (12345.6, "12,346"),
+        ("text", "text"),
+        (True, "True"),
+        ("inf", "infinite"),
+        (float("nan"), ""),
+        (3, "3"),
+    ],
 )
 def test_numbers_are_short(value: object, shown: str) -> None:
     """Four digits are what a reader can use."""

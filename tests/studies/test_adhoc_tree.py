@@ -202,6 +202,18 @@ def test_seconds_a_hop_are_found_beside_the_timeout() -> None:
     assert abs(isolating.Hops(trials | {"seconds": seconds}, "hops").per_hop) < 0.2
 
 
+def test_moves_with_too_few_distances_leave_the_claim_open_in_words() -> None:
+    """Where there is no line to fit, no sentence and no number of the verdict is "nan"."""
+    trials = {"stable": [1, 1], "seconds": [2.0, 2.0], "hops": [1, 1], "hops_after": [1, 1], "cost": [1, 1]}
+    row: Row = {name: json.dumps(values) for name, values in trials.items()}
+    table = _table({("move", series, 2.0): row for series in ("", "beacons")})
+    found = judging.CHECKS["C-mobility"](claims_of("adhoc-tree")["C-mobility"], table)
+    assert found.verdict == "not yet"
+    assert "no R2 (too few points: 1) over the timeout" in found.evidence
+    assert "what a hop adds cannot be told from so few trials" in found.evidence
+    assert "nan" not in json.dumps([found.evidence, found.measured]).lower()
+
+
 def test_missing_runs_leave_a_claim_open() -> None:
     """Without its runs a claim is not judged, and the others are."""
     verdicts = {verdict.id: verdict for verdict in judging.judge_all(_table({}), SCALES["paper"])}

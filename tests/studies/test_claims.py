@@ -25,12 +25,12 @@ def test_each_claim_of_the_study_has_a_check() -> None:
 def test_verdicts(tmp_path: Path) -> None:
     """A verdict is one of three words, with numbers that JSON can carry."""
     claim = claims_of("publisher-mobility")["A-table1"]
-    infinite = {"x": float("inf"), "y": 1.23456, "z": None, "w": True}
+    infinite = {"x": float("inf"), "v": float("nan"), "y": 1.23456, "z": None, "w": True}
     verdicts = [judge(claim, holds=holds, measured=infinite, evidence="e") for holds in (True, False, None)]
     write_verdicts(verdicts, tmp_path / "claims.json")
     read = json.loads((tmp_path / "claims.json").read_text())
     assert [one["verdict"] for one in read] == ["holds", "differs", "not yet"]
-    assert read[0]["measured"] == {"x": "inf", "y": 1.235, "z": None, "w": True}
+    assert read[0]["measured"] == {"x": "infinite", "v": "no figure", "y": 1.235, "z": None, "w": True}
     assert set(read[0]) == {"id", "verdict", "measured", "check", "evidence"}
 
 

@@ -5,10 +5,11 @@ import pytest
 
 from sojourn.studies.statistics import (
     crossing,
+    figure,
     give_or_take,
     interval95,
-    r_squared,
     rank_correlation,
+    straight_line,
     with_intervals,
 )
 
@@ -32,7 +33,7 @@ def test_means_by_configuration() -> None:
 
 def test_fits() -> None:
     """A straight line has R2 of 1; a rise has rank correlation 1."""
-    assert r_squared([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+    assert straight_line([1, 2, 3], [2, 4, 6]).r2 == pytest.approx(1)
     assert rank_correlation([1, 2, 3], [1, 10, 11]) == pytest.approx(1)
     assert rank_correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
 
@@ -48,3 +49,14 @@ def test_an_interval_that_is_not_known_is_not_said() -> None:
     """One value has no interval, and no sentence says "± nan"."""
     assert give_or_take(0.1234, ".2f") == " ± 0.12"
     assert give_or_take(math.nan, ".2f") == ""
+
+
+def test_a_fit_that_is_not_to_be_had_says_why() -> None:
+    """Two points and a level line have no R2, and sentences and records say so in words."""
+    assert straight_line([1, 2, 3], [2, 4, 6]).said() == "R2 = 1.00"
+    assert straight_line([1, 2], [2, 4]).said() == "no R2 (too few points: 2)"
+    level = straight_line([1, 2, 3], [2, 2, 2])
+    assert level.recorded == "no R2 (no variance: all points are alike)"
+    assert level.bare() == "none (no variance: all points are alike)"
+    assert straight_line([1, 1, 1], [1, 2, 3]).missing == level.missing
+    assert [figure(value, ".1f", "nowhere") for value in (0.25, math.inf)] == ["0.2", "nowhere"]

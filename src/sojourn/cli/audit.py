@@ -39,11 +39,14 @@ class AuditError(SojournError):
 
 
 def audit(  # noqa: PLR0913  each is an option of the command
-    trace: Annotated[Path, typer.Argument(help="The directory a run, or several, were written to.")],
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="The directory a run, or several, were written to.")
+    ],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
     by: Annotated[
-        list[str] | None, typer.Option("--by", help=f"Count also by {', '.join(DETAILS)}; may be repeated.")
+        list[str] | None,
+        typer.Option("--by", metavar="|".join(DETAILS), help="Count also by this; may be repeated."),
     ] = None,
     window_s: Annotated[float, typer.Option(help="Length of a window, in seconds.")] = _DEFAULTS.window_s,
     in_flight_s: Annotated[
@@ -76,7 +79,10 @@ def audit(  # noqa: PLR0913  each is an option of the command
         float, typer.Option(help="With --follow: seconds between looks at the directory.")
     ] = _LIVE.trigger_s,
 ) -> None:
-    """Compare what was delivered with what should have been, for every run of a trace."""
+    """Compare what was delivered with what should have been, for every run of a trace.
+
+    Example: sojourn simulate roaming --trace traces && sojourn audit traces --by broker
+    """
     wrong = [name for name in by or [] if name not in DETAILS]
     if wrong:
         raise AuditError(f"--by may be {', '.join(DETAILS)}, not {wrong[0]!r}.")

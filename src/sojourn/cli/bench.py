@@ -63,7 +63,7 @@ def bench(
     ] = Path("calibration.json"),
     size: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="Deliveries that audit is measured with; may be repeated."),
+        typer.Option(min=1, metavar="COUNT", help="Deliveries that audit is measured with; may be repeated."),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Measure interests with 100,000 subscriptions of each kind.")

@@ -28,9 +28,7 @@ def fuzz(  # noqa: PLR0913 - one for each option
     first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seconds: Annotated[float, typer.Option(help="Simulated seconds in which strangers act.")] = 30.0,
     world_steps: Annotated[int, typer.Option(min=1, help="Steps of strangers in one world.")] = 4_000,
-    brokers: Annotated[
-        int | None, typer.Option(min=2, help="How many brokers; drawn from the seed if left out.")
-    ] = 3,
+    brokers: Annotated[int, typer.Option(min=2, help="How many brokers.")] = 3,
     faults: Annotated[
         str, typer.Option(help=f"all, none, or some of {','.join(FAULTS)}, joined by commas.")
     ] = "client,break,kill",

@@ -14,7 +14,9 @@ PROPERTIES = ("ordered", "consistent", "complete")
 
 
 def properties(
-    trace: Annotated[Path, typer.Argument(help="The directory a run, or several, were written to.")],
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="The directory a run, or several, were written to.")
+    ],
     *,
     clients: Annotated[bool, typer.Option("--clients", help="A row a client instead of a run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list, nothing else.")] = False,

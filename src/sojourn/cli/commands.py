@@ -7,7 +7,6 @@ from here, and `tests/cli/test_commands.py` holds these to what each command say
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from sojourn.cli.help_texts import mean_brackets, tidy, untyped_switch
 from sojourn.errors import MissingExtraError, missing_extra
 
 
@@ -121,9 +121,6 @@ COMMANDS = {
     ),
 }
 
-_OPENS = re.compile(r"\[(?!/?bold\])")
-"""A bracket that is meant, and does not begin one of the few marks that help texts have."""
-
 
 class Commands(TyperGroup):
     """A group that knows its sub-commands by name, and imports one when it is called."""
@@ -136,6 +133,10 @@ class Commands(TyperGroup):
         """Return what stands for a sub-command, or None when there is none of that name."""
         return _Unread(cmd_name, COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, switches without a type."""
+        return [untyped_switch(one) for one in super().get_params(ctx)]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the sub-command; say which there are like it, if it is none."""
         if not self.commands:  # where the base class looks for names like the one that was given
@@ -147,7 +148,7 @@ class _Unread(TyperCommand):
     """Stands for a sub-command in lists; becomes the true one when it is called."""
 
     def __init__(self, name: str, command: Command) -> None:
-        super().__init__(name, help=_OPENS.sub(r"\\[", command.summary), rich_markup_mode="rich")
+        super().__init__(name, help=mean_brackets(command.summary), rich_markup_mode="rich")
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Begin the true command; where it lacks a library and is asked for help, say what is known of it."""
@@ -157,7 +158,7 @@ class _Unread(TyperCommand):
         except MissingExtraError as error:
             if "--help" not in args:
                 raise
-            self.epilog = _OPENS.sub(r"\\[", f"{error} (its options are listed then).")
+            self.epilog = mean_brackets(f"{error} (its options are listed then).")
             return super().make_context(info_name, args, parent, **extra)
         return true.make_context(info_name, args, parent, **extra)
 
@@ -173,7 +174,7 @@ def load(name: str) -> Any:
         found = alone
     command: Any = typer.main.get_command(found)
     command.name = name
-    _mean_brackets(command)
+    tidy(command)
     command.invoke = _extra_named(name)(command.invoke)
     return command
 
@@ -184,13 +185,3 @@ def _extra_named(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise missing_extra(error, f"sojourn {name}", COMMANDS[name].extra) from None
-
-
-def _mean_brackets(command: Any) -> None:
-    """Have [[users]] in a help text printed, where Rich would look for a colour of that name."""
-    for one in (command, *command.params):
-        help_text = getattr(one, "help", None)
-        if help_text:
-            one.help = _OPENS.sub(r"\\[", help_text)
-    for inner in getattr(command, "commands", {}).values():
-        _mean_brackets(inner)

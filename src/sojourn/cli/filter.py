@@ -13,7 +13,10 @@ from sojourn.interest import Event, Filter, common_example, covers, example, int
 from sojourn.interest.render import constraint_text
 
 app = typer.Typer(
-    help="Explain filters, the SQL conditions that subscriptions are written in.", no_args_is_help=True
+    help="Explain filters, the SQL conditions that subscriptions are written in.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]

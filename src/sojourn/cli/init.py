@@ -15,7 +15,7 @@ from sojourn.live.templates import TEMPLATES, TemplateError, template
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(TEMPLATES)}.")],
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Where to; without it, standard output.")
+        Path | None, typer.Argument(metavar="FILE", help="Where to; without it, standard output.")
     ] = None,
 ) -> None:
     """Write a commented configuration of brokers, and beside it the secret by which they know one another.

@@ -22,7 +22,8 @@ Whom = Annotated[
     str,
     typer.Argument(
         metavar="WHOM",
-        help="client:ID, user:NAME or address:IP; an address is known as one, the rest is a client.",
+        help="client:ID, user:NAME or address:IP. Without such a word an IP address is taken for an address, "
+        "anything else for a client.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, nothing else.")]

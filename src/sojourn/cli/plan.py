@@ -1,4 +1,7 @@
-"""`sojourn plan`: how many brokers for so many subscribers, from a measured run."""
+"""`sojourn plan`: how many brokers for so many subscribers, from a measured run.
+
+Example: sojourn plan traces --subscribers 5000 --rate 50
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +20,7 @@ from sojourn.pipeline.tables import open_trace
 
 
 def plan(
-    trace: Annotated[Path, typer.Argument(help="Directory of a measured run's trace.")],
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Directory of a measured run's trace.")],
     subscribers: Annotated[
         int, typer.Option("--subscribers", "-k", help="How many subscribers to plan for.")
     ],
@@ -37,7 +40,10 @@ def plan(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
-    """Tell how many brokers K subscribers need at a mobility and rate, from a measured run."""
+    """Tell how many brokers K subscribers need at a mobility and rate, from a measured run.
+
+    Example: sojourn plan traces --subscribers 5000 --rate 50
+    """
     wish = Wish(clients=subscribers, publications_per_s=rate, stay_s=stay, busy_max=busy)
     found = open_trace(trace)
     for problem in found.problems:

@@ -31,7 +31,7 @@ def pub(  # noqa: PLR0913 - each is an option of the command
     url: UrlArgument,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to publish, such as cars/7.")],
     payload: Annotated[
-        str, typer.Argument(metavar="[PAYLOAD|-]", help="What to publish; - reads standard input.")
+        str, typer.Argument(metavar="PAYLOAD|-", help="What to publish; - reads standard input.")
     ] = "",
     *,
     attribute: Annotated[

@@ -85,7 +85,12 @@ def reproduce(
         bool, typer.Option("--json", help="Print the verdicts as one JSON object, and no table.")
     ] = False,
 ) -> None:
-    """Measure every claim of a study and write figures, verdicts and report.html."""
+    """Measure every claim of a study and write figures, verdicts and report.html.
+
+    A run that was interrupted goes on where it was, with the same command. Example:
+
+    sojourn reproduce handoff --scale smoke
+    """
     if study_name not in (*STUDIES, "all"):
         raise ReproduceError(f"study may be {', '.join(STUDIES)} or all, not {study_name!r}.")
     if workers is not None and (master is not None or trace):

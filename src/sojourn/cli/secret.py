@@ -11,7 +11,7 @@ from sojourn.live.links.secret import SECRET_NAME, SecretError, write_secret
 
 
 def secret(
-    path: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path(SECRET_NAME),
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(SECRET_NAME),
 ) -> None:
     """Write a fresh secret into a file that only you can read.
 

@@ -32,7 +32,7 @@ class ServeError(SojournError):
 def serve(  # noqa: PLR0913 - each is an option of the command
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="A configuration, as `sojourn init` writes one."),
+        typer.Argument(metavar="FILE", help="A configuration, as `sojourn init` writes one."),
     ] = None,
     *,
     broker: Annotated[

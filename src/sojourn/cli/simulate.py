@@ -179,6 +179,16 @@ def _default(value: Any) -> str:
     return str(value)
 
 
+def _said_default(factor: Factor) -> str:
+    """The default as it stands in a sentence; a share or a probability needs no unit."""
+    if isinstance(factor.default, bool):
+        return "on" if factor.default else "off"
+    unit = "" if factor.unit in ("share", "probability") else factor.unit
+    if factor.default == 1:
+        unit = unit.removesuffix("s") if len(unit) > 1 else unit
+    return " ".join(filter(None, (_default(factor.default), unit))) or "none"
+
+
 def _show_row(row: Mapping[str, Any]) -> None:
     table = Table("measure", "value")
     for name, value in row.items():
@@ -196,7 +206,7 @@ TWINS = {"scheme": "protocol", "protocol": "scheme"}
 
 def _option_parameter(factor: Factor, known: Collection[str]) -> inspect.Parameter:
     """The option of a factor."""
-    default = " ".join(filter(None, (_default(factor.default), factor.unit))) or "none"
+    default = _said_default(factor)
     kind: Any = str if isinstance(factor.default, tuple) else type(factor.default)
     flag = "--" + factor.name.replace("_", "-")
     flags = [f"{flag}/--no-{flag[2:]}" if kind is bool else flag]
@@ -236,7 +246,11 @@ _OWN_PARAMETERS = (
             Path | None, typer.Option("--trace", help="Directory for the run's trace, for `sojourn audit`.")
         ],
     ),
-    ("watch", False, Annotated[bool, typer.Option("--watch", help="Show the city while it runs.")]),
+    (
+        "watch",
+        False,
+        Annotated[bool, typer.Option("--watch", help="Draw the world in the terminal while it runs.")],
+    ),
     (
         "pace",
         20.0,

@@ -121,7 +121,9 @@ def repair(
 def export(
     path: Store,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Lines of JSON, which is the only form.")] = True,  # noqa: ARG001
+    as_json: Annotated[  # noqa: ARG001
+        bool, typer.Option("--json", show_default=False, help="Lines of JSON, which is the only form.")
+    ] = True,
 ) -> None:
     """Write sessions, subscriptions, stored and retained events, and the journal's entries as lines of JSON.
 

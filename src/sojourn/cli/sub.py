@@ -28,7 +28,7 @@ from sojourn.live.client.inbox import Received
 def sub(  # noqa: PLR0913 - each is an option of the command
     url: UrlArgument,
     filter_text: Annotated[
-        str, typer.Argument(metavar="[FILTER]", help="What to want of an event, such as 'speed > 80'.")
+        str, typer.Argument(metavar="FILTER", help="What to want of an event, such as 'speed > 80'.")
     ] = "",
     *,
     topic: Annotated[str, typer.Option(help="A topic filter; + and # are wildcards.")] = "#",
@@ -47,7 +47,8 @@ def sub(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     """Print the events that match a filter, until Ctrl-C.
 
-    Those of the last hours are not kept for you unless you gave a name with --id before. For example:
+    What was published while you were away is printed too if you were here before under the same --id. For
+    example:
 
     sojourn sub localhost:1883 "speed > 80 AND road = 'A2'"
 

@@ -66,7 +66,10 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def tree(
     layout: Annotated[
-        Path, typer.Argument(help="JSON file: range_m and nodes, each with x, y and an interval or a topic.")
+        Path,
+        typer.Argument(
+            metavar="LAYOUT", help="JSON file: range_m and nodes, each with x, y and an interval or a topic."
+        ),
     ],
     metric: Annotated[str, typer.Option(help=f"How nodes choose: {', '.join((*METRICS, COOL))}.")] = "combo",
     receive: Annotated[float, typer.Option(help="Work to receive an event; forwarding costs 1.")] = 1.0,
@@ -74,7 +77,10 @@ def tree(
     seconds: Annotated[float, typer.Option(help="Limit of the exact solver, s; 0 leaves it out.")] = 60.0,
     publisher: Annotated[
         list[int] | None,
-        typer.Option(help="A node that publishes too, over this tree and over one of its own; repeatable."),
+        typer.Option(
+            metavar="NODE",
+            help="A node that publishes too, over this tree and over one of its own; may be repeated.",
+        ),
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,

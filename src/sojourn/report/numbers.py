@@ -25,13 +25,15 @@ def number_table(figure: go.Figure) -> str:
 
 
 def short(value: object) -> str:
-    """A number in four significant digits; anything else as it is."""
+    """A number in four significant digits, nothing for what is none; anything else as it is."""
     try:
         number = float(str(value))
     except ValueError:
         return str(value)
-    if isinstance(value, bool) or not math.isfinite(number):
+    if isinstance(value, bool):
         return str(value)
+    if not math.isfinite(number):
+        return "" if math.isnan(number) else "infinite"
     return f"{number:,.0f}" if abs(number) >= 10_000 else f"{number:.4g}"
 
 

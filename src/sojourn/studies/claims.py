@@ -81,7 +81,12 @@ def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:
 
 
 def _plain(value: Number) -> Number:
-    """Four significant digits: more would pretend a precision that five seeds do not have."""
-    if isinstance(value, float):
-        return float(f"{value:.4g}") if math.isfinite(value) else str(value)
-    return value
+    """Four significant digits: more would pretend a precision that five seeds do not have.
+
+    What is no number is said in words, since JSON has none for it and a reader should not meet "nan".
+    """
+    if not isinstance(value, float):
+        return value
+    if math.isnan(value):
+        return "no figure"
+    return float(f"{value:.4g}") if math.isfinite(value) else "infinite"

@@ -5,6 +5,7 @@ Every function takes plain numbers or one pandas table of runs (one row a run) a
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,11 @@ def give_or_take(half: float, form: str) -> str:
     return f" ± {half:{form}}" if math.isfinite(half) else ""
 
 
+def figure(value: float, form: str, without: str) -> str:
+    """A number as it stands in a sentence; where there is none, the words that say so."""
+    return f"{value:{form}}" if math.isfinite(value) else without
+
+
 def with_intervals(runs: pd.DataFrame, by: list[str], measures: list[str]) -> pd.DataFrame:
     """One row a configuration and measure: mean, half-width of the interval, number of runs."""
     long = runs.melt(id_vars=by, value_vars=measures, var_name="measure", value_name="value").dropna(
@@ -38,11 +44,39 @@ def with_intervals(runs: pd.DataFrame, by: list[str], measures: list[str]) -> pd
     ).reset_index()
 
 
-def r_squared(xs: Sequence[float], ys: Sequence[float]) -> float:
+class Fit(NamedTuple):
+    """How much of the variation of some values a straight line explains, or why nobody can say."""
+
+    r2: float
+    """Not a number where the points do not tell."""
+    missing: str = ""
+    """Why they do not; empty where they do."""
+
+    def said(self, form: str = ".2f") -> str:
+        """The fit as it stands in a sentence."""
+        return f"no R2 ({self.missing})" if self.missing else f"R2 = {self.r2:{form}}"
+
+    def bare(self, form: str = ".2f") -> str:
+        """The number alone, where the sentence has named it before."""
+        return f"none ({self.missing})" if self.missing else f"{self.r2:{form}}"
+
+    @property
+    def recorded(self) -> float | str:
+        """The fit as it stands in a verdict's record."""
+        return self.said() if self.missing else self.r2
+
+
+FIT_POINTS_MIN = 3
+"""Through two points there always is a straight line."""
+
+
+def straight_line(xs: Sequence[float], ys: Sequence[float]) -> Fit:
     """How much of the variation of ys a straight line over xs explains."""
-    if len(xs) < 3:
-        return math.nan
-    return float(stats.linregress(xs, ys).rvalue ** 2)
+    if len(xs) < FIT_POINTS_MIN:
+        return Fit(math.nan, f"too few points: {len(xs)}")
+    if len(set(xs)) < 2 or len(set(ys)) < 2:
+        return Fit(math.nan, "no variance: all points are alike")
+    return Fit(float(stats.linregress(xs, ys).rvalue ** 2))
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -61,3 +95,8 @@ def crossing(xs: Sequence[float], ratios: Sequence[float], level: float = 1.0) -
             before_x, before = xs[at - 1], ratios[at - 1]
             return float(before_x + (level - before) / (ratio - before) * (x - before_x))
     return math.inf
+
+
+def recorded_crossing(x: float) -> float | str:
+    """A crossing as it stands in a verdict's record."""
+    return x if math.isfinite(x) else "nowhere in the range"

@@ -14,7 +14,7 @@ from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.table import Table
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.means import flat
-from sojourn.studies.statistics import give_or_take, rank_correlation
+from sojourn.studies.statistics import figure, give_or_take, rank_correlation, recorded_crossing
 
 
 def worked_examples(claim: Claim, table: Table) -> Verdict:  # noqa: ARG001  needs no runs
@@ -91,7 +91,7 @@ def fig8(claim: Claim, table: Table) -> Verdict:
         measured=measured,
         evidence=f"{order} NHOP/COMBO goes from {ratio[min(ratio)]:.3f} to {ratio[last]:.3f} (rank "
         "correlation "
-        f"{trend:.2f}); RANDOM is {lines['random'][last] / lines['combo'][last]:.2f} times COMBO at "
+        f"{_trend(trend)}); RANDOM is {lines['random'][last] / lines['combo'][last]:.2f} times COMBO at "
         f"l={last:g}.{reason}",
     )
 
@@ -158,9 +158,14 @@ def fig11(claim: Claim, table: Table) -> Verdict:
             if broken
             else "In order at every l from 25. "
         )
-        + f"The weakest trend over l has rank correlation {min(trends.values()):.2f}."
+        + f"The weakest trend over l has rank correlation {_trend(float(np.min(list(trends.values()))))}."
         + ("" if holds else reason),
     )
+
+
+def _trend(rank: float) -> str:
+    """A rank correlation for a sentence; a single point, or a level line, has none."""
+    return figure(rank, ".2f", "that cannot be told: too few points or no variance")
 
 
 def fig12(claim: Claim, table: Table) -> Verdict:
@@ -168,7 +173,7 @@ def fig12(claim: Claim, table: Table) -> Verdict:
     lines, meets, nhop = isolating.readings(table, "fig12")
     wrong = lines["comboerr"][0.2]
     measured: dict[str, Number] = {"COMBOerr/COMBO at 0.2": wrong}
-    measured |= {f"{name} worse than SP-NHOP from": at for name, at in meets.items()}
+    measured |= {f"{name} worse than SP-NHOP from": recorded_crossing(at) for name, at in meets.items()}
     for name, line in {**lines, "nhop": nhop}.items():
         measured |= flat(f"{name}/combo", line)
     holds = wrong <= 1.10 and 0.25 <= meets["comboerr"] <= 0.6
@@ -179,7 +184,7 @@ def fig12(claim: Claim, table: Table) -> Verdict:
         measured={**measured, **isolated},
         evidence=f"With an error of its own in each of the two overheads, as section 5.5 has it, "
         f"SP-COMBOerr costs {wrong:.3f} times SP-COMBO at 0.2 and meets SP-NHOP ({nhop[0.2]:.3f}) at "
-        f"{meets['comboerr']:.2f}.{'' if holds else reason}",
+        f"{figure(meets['comboerr'], '.2f', 'none that was tried')}.{'' if holds else reason}",
     )
 
 
@@ -212,7 +217,7 @@ def fig13(claim: Claim, table: Table) -> Verdict:
         f"{len(apart)} branchings "
         f"above 1; SP-COMBO's overhead is highest at b={tops['combo']:g} "
         f"({lines['combo'][tops['combo']]:.3g}"
-        f"{give_or_take(halves.get(tops['combo'], float('nan')), '.2g')}) and "
+        f"{give_or_take(halves.get(tops['combo'], float('nan')), '.3g')}) and "
         f"{lines['combo'][max(xs)]:.3g} at b={max(xs):g}; RANDOM's at b={tops['random']:g}. "
         f"A random interest is a leaf with probability {shares[2]:.1%} at b=2, "
         f"{shares[10]:.1%} at b=10.",

@@ -4,6 +4,8 @@ Nothing here decides a verdict. Each function returns named numbers and a senten
 runs are missing, neither.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.adhoc_tree.table import Array, Points, Table
 from sojourn.studies.claims import Number
 from sojourn.studies.means import flat
-from sojourn.studies.statistics import crossing, r_squared, rank_correlation
+from sojourn.studies.statistics import crossing, figure, rank_correlation, recorded_crossing, straight_line
 
 Isolated = tuple[dict[str, Number], str]
 NOTHING: Isolated = ({}, "")
@@ -71,6 +73,7 @@ def correlation(table: Table, names: list[str], at: float) -> Isolated:
     except KeyError:
         return NOTHING
     follows = rank_correlation(list(spreads.values()), list(ratios.values()))
+    goes_along = figure(follows, ".2f", "that cannot be told, as all are alike")
     found: dict[str, Number] = {f"spread of shared parts at l={at:g}, {k}": v for k, v in spreads.items()}
     found["rank correlation of that spread with NHOP/COMBO"] = follows
     return found | flat("ni-x dealt", dealt), (
@@ -81,7 +84,7 @@ def correlation(table: Table, names: list[str], at: float) -> Isolated:
         f"spread of {spreads['ni-x']:.2f} over its neighbours in NI-X, {spreads['ni-x dealt']:.2f} dealt out "
         f"and {spreads['ni-r']:.2f} in NI-R: the range of 80 is wider than an interest, so among neighbours "
         f"some share much and others nothing. Over all {len(spreads)} models the advantage goes with that "
-        f"spread (rank correlation {follows:.2f}), which is the rule the paper draws in its summary."
+        f"spread (rank correlation {goes_along}), which is the rule the paper draws in its summary."
     )
 
 
@@ -101,21 +104,28 @@ def errors(table: Table) -> Isolated:
     except KeyError:
         return NOTHING
     length = parameters.WIDE_LENGTH
-    found: dict[str, Number] = {f"l={length:g}, {name} worse from": at for name, at in wide_meets.items()}
+    found: dict[str, Number] = {
+        f"l={length:g}, {name} worse from": recorded_crossing(at) for name, at in wide_meets.items()
+    }
     for name, line in {**wide_lines, "nhop": wide_nhop}.items():
         found |= flat(f"l={length:g}, {name}/combo", line)
     one, floor, fresh = (f"comboerr-{name}" for name in ("one", "floor", "fresh"))
     return found, (
         " The harm is in the difference of two large numbers: one error for both overheads scales it, and "
-        f"gives {lines[one][0.2]:.3f} and {meets[one]:.2f} (the claim: at most 1.10, and 0.25 to 0.6). A "
+        f"gives {lines[one][0.2]:.3f} and {_met(meets[one])} (the claim: at most 1.10, and 0.25 to 0.6). A "
         "part "
         "is that errors make increases negative, and more hops then look better: counted as 0 they give "
-        f"{lines[floor][0.2]:.3f} and {meets[floor]:.2f}. New errors at every turn give "
+        f"{lines[floor][0.2]:.3f} and {_met(meets[floor])}. New errors at every turn give "
         f"{lines[fresh][0.2]:.3f} "
-        f"and {meets[fresh]:.2f}. Where they meet also depends on SP-NHOP's gap: at l = {length:g} "
-        f"({wide_nhop[0.2]:.3f}) the first three meet it at {wide_meets['comboerr']:.2f}, "
-        f"{wide_meets[one]:.2f} and {wide_meets[floor]:.2f}."
+        f"and {_met(meets[fresh])}. Where they meet also depends on SP-NHOP's gap: at l = {length:g} "
+        f"({wide_nhop[0.2]:.3f}) the first three meet it at {_met(wide_meets['comboerr'])}, "
+        f"{_met(wide_meets[one])} and {_met(wide_meets[floor])}."
     )
+
+
+def _met(error: float) -> str:
+    """The error at which a line meets SP-NHOP's, for a sentence."""
+    return figure(error, ".2f", "none that was tried")
 
 
 class Hops:
@@ -123,16 +133,24 @@ class Hops:
 
     def __init__(self, trials: dict[str, Array], name: str) -> None:
         self.points = seconds_by(trials, name)
-        self.r2 = r_squared(list(self.points), list(self.points.values()))
+        self.fit = straight_line(list(self.points), list(self.points.values()))
         # Seconds a hop beside the timeout, by least squares, among nodes that do not end beside the root:
         # those that do are better off there at once and never wait for the timeout.
         away = trials["hops_after"] > 1
         design = np.column_stack([np.ones(int(away.sum())), trials["timeout"][away], trials[name][away]])
-        fitted, *_ = np.linalg.lstsq(design, trials["seconds"][away], rcond=None)
+        fitted, _, rank, _ = np.linalg.lstsq(design, trials["seconds"][away], rcond=None)
         left = trials["seconds"][away] - design @ fitted
         spare = max(1, len(left) - design.shape[1])
         errors_of = np.sqrt(np.diag(np.linalg.pinv(design.T @ design)) * (left @ left) / spare)
-        self.per_hop, self.half = float(fitted[2]), float(1.96 * errors_of[2])
+        known = rank == design.shape[1]
+        self.per_hop = float(fitted[2]) if known else math.nan
+        self.half = float(1.96 * errors_of[2]) if known else math.nan
+
+    def added(self, because: str = "") -> str:
+        """What a hop adds, and why, as it stands in a sentence."""
+        if math.isnan(self.per_hop):
+            return "what a hop adds cannot be told from so few trials"
+        return f"a hop adds {self.per_hop:.2f} ± {self.half:.2f} s{because}"
 
 
 def seconds_by(trials: dict[str, Array], name: str) -> Points:
@@ -154,19 +172,21 @@ def hops(at_once: dict[str, Array], by_beacons: dict[str, Array] | None) -> Isol
         for name in ("hops", "hops_after"):
             where = "before" if name == "hops" else "after"
             one = counted[way, where] = Hops(trials, name)
-            found[f"R2 hops {where}, news {way}"] = one.r2
+            found[f"R2 hops {where}, news {way}"] = one.fit.recorded
             found[f"seconds a hop {where}, news {way}"] = one.per_hop
             found |= flat(f"seconds at hops {where}, news {way}", one.points)
     if by_beacons is None:
         return found, ""
     once, slow = counted["at once", "after"], counted["by beacons", "after"]
-    return found, (
-        f" Over the hops at the place it went to R2 = {once.r2:.2f}: a node that lands beside the root "
-        f"changes "
-        f"over at once, others wait for the timeout. Beyond that a hop adds {once.per_hop:.2f} ± "
-        f"{once.half:.2f} s, as news climbs in milliseconds. With news carried by beacons only, one hop a "
-        f"beacon "
-        f"of 1 s as in a simulation by turns, a hop adds {slow.per_hop:.2f} ± {slow.half:.2f} s and R2 = "
-        f"{slow.r2:.2f}. So the time in proportion to hops comes with the way news is passed on; the timeout "
-        "is what counts otherwise."
+    told = (
+        f" Over the hops at the place it went to {once.fit.said()}: a node that lands beside the root "
+        f"changes over at once, others wait for the timeout. Beyond that "
+        f"{once.added(', as news climbs in milliseconds')}. With news carried by beacons only, one hop a "
+        f"beacon of 1 s as in a simulation by turns, {slow.added()}, and the line has {slow.fit.said()}."
+    )
+    if once.fit.missing or slow.fit.missing:
+        return found, told
+    return found, told + (
+        " So the time in proportion to hops comes with the way news is passed on; the timeout is what counts "
+        "otherwise."
     )

@@ -50,6 +50,8 @@ class Figure(NamedTuple):
     marks: tuple[Mark, ...] = ()
 
 
+LABEL_PX = 18
+"""How far down a vertical mark's label goes where a horizontal mark has one too: on a phone they meet."""
 EVERY = ("none", "fast", "complex")
 PUBLISHERS = "publishers"
 SPEED = "publisher speed, km/h"
@@ -284,7 +286,8 @@ def draw(figure: Figure, table: Table) -> go.Figure:
             marker=_marker(line, several_models=several_models),
         )
     for mark in figure.marks:
-        _add_mark(chart, mark, log=figure.log)
+        crowded = mark.vertical and any(not other.vertical for other in figure.marks)
+        _add_mark(chart, mark, log=figure.log, lower_px=LABEL_PX if crowded else 0)
     chart.update_layout(
         title=f"Figure {figure.number}: {figure.title}",
         xaxis_title=figure.x_title,
@@ -307,10 +310,16 @@ def _marker(line: Line, *, several_models: bool) -> dict[str, str | int]:
     return {"symbol": symbol, "size": size}
 
 
-def _add_mark(chart: go.Figure, mark: Mark, *, log: bool) -> None:
+def _add_mark(chart: go.Figure, mark: Mark, *, log: bool, lower_px: int) -> None:
     style = {"line_dash": "dot", "line_color": "#888888"}
     if mark.vertical:
-        chart.add_vline(x=mark.value, annotation_text=mark.label, annotation_position="top right", **style)
+        chart.add_vline(
+            x=mark.value,
+            annotation_text=mark.label,
+            annotation_position="top right",
+            annotation_yshift=-lower_px,
+            **style,
+        )
         return
     chart.add_hline(y=mark.value, **style)
     # On a logarithmic axis Plotly places shapes by value but annotations by exponent.

@@ -1,0 +1,48 @@
+"""Makes what `--help` prints of a command fit to be read: brackets, paragraphs and switches.
+
+Help texts are written as docstrings and options' sentences. Rich takes `[[users]]` for a colour and keeps the
+line ends of the source, and Typer gives a switch a type, as though it wanted a value.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+_OPENS = re.compile(r"\[(?!/?bold\])")
+"""A bracket that is meant, and does not begin one of the few marks that help texts have."""
+
+
+def mean_brackets(text: str) -> str:
+    """Have [[users]] in a help text printed, where Rich would look for a colour of that name."""
+    return _OPENS.sub(r"\\[", text)
+
+
+def tidy(command: Any) -> None:
+    """Mend the help of a command, of its options and of every command below it."""
+    if command.help:
+        command.help = mean_brackets(_filled(command.help))
+    for one in command.params:
+        if getattr(one, "help", None):
+            one.help = mean_brackets(one.help)
+        untyped_switch(one)
+    made = command.get_help_option
+    command.get_help_option = lambda ctx: untyped_switch(made(ctx))
+    for inner in getattr(command, "commands", {}).values():
+        tidy(inner)
+
+
+def _filled(text: str) -> str:
+    """Every paragraph on one line, so that it is broken where the reader's window ends."""
+    return "\n\n".join(
+        paragraph if paragraph.startswith("\b") else " ".join(paragraph.split("\n"))
+        for paragraph in inspect.cleandoc(text).split("\n\n")
+    )
+
+
+def untyped_switch(option: Any) -> Any:
+    """Show no type beside an option that takes no value."""
+    if getattr(option, "is_flag", False) and option.metavar is None:
+        option.metavar = ""
+    return option
