@@ -12,6 +12,7 @@ import pytest
 from mqtt5 import ConnectPacket, PublishPacket
 
 from sojourn.broker import sharing
+from sojourn.broker.effects import REPEATED
 from sojourn.broker.facts import ClientAdmitted, ClientSent
 from sojourn.edge.quench import QuenchFilter, QuenchUpdate
 from sojourn.interest import Event
@@ -598,3 +599,40 @@ def test_picks_go_on_in_another_network() -> None:
     hall.settle()
     assert sorted(back.got) == sorted(sent)
     assert picks(hall) == 0
+
+
+def test_picks_are_counted_and_a_restart_does_not_forget_them() -> None:
+    """Those made, those made again when a member ended, and events for which nobody was left."""
+    hall = Hall(line(2))
+    slow = silent_member(hall, 0, "slow")
+    publish(hall, 1, 3)
+    other = member(hall, 0, "other")
+    slow.unsubscribe(JOBS)
+    hall.settle()
+    assert len(other.got) == 3
+    other.unsubscribe(JOBS)
+    hall.settle()
+    last = silent_member(hall, 0, "last")
+    publish(hall, 1, 2, first=3)
+    last.unsubscribe(JOBS)
+    hall.settle()
+    hall.restart("B2")
+    shares = hall.desks[1].network.clients.shares
+    assert (shares.made, shares.again, shares.dropped, shares.forgotten) == (5, 3, 2, 0)
+    assert hall.desks[1].network.clients.drops[sharing.NOBODY_LEFT] == 2
+
+
+def test_a_broker_that_leaves_its_network_counts_the_picks_that_it_leaves_behind() -> None:
+    """Those for members elsewhere; what waits for its own members is theirs, and old losses stay known."""
+    hall = Hall(THREE)
+    here = silent_member(hall, 1, "here")
+    there = silent_member(hall, 0, "there")
+    publish(hall, 1, 4)
+    assert (len(here.events), len(there.events)) == (2, 2)
+    hall.desks[1].network.clients.drops["queue full"] += 1
+    hall.desks[1].network.clients.drops[REPEATED] += 1
+    hall.desks[1].keep()
+    move_into(hall, ALONE)
+    lost = hall.desks[0].broker.core.state.counters.dropped
+    assert lost == {sharing.NETWORK_LEFT: 2, "queue full": 1}
+    assert len(guest(hall, "here").got) == 2

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from sojourn.broker.effects import Note
+from sojourn.broker.effects import REPEATED, Note
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership
 from sojourn.broker.roamers import Handoff, Roamer, Timers
@@ -285,7 +285,7 @@ class Clients:
 
     def _came_before(self, message: Message) -> bool:
         if message.sequence <= self.seen.get(message.source, 0):
-            self.drops["repeated by a neighbour"] += 1
+            self.drops[REPEATED] += 1
             return True
         self.seen[message.source] = message.sequence
         return False

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+REPEATED = "repeated by a neighbour"
+"""The reason for events that were let go because they had come before: no subscriber misses them."""
+
 
 class Note(NamedTuple):
     """Something that a trace or a page wants to know; it changes nothing."""

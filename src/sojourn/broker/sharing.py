@@ -46,6 +46,8 @@ from sojourn.routing.router import Router
 
 NOBODY_LEFT = "no member of the group is left"
 ALL_DECLINED = "every member of the group declined"
+NETWORK_LEFT = "member of a group in a network that was left"
+"""Why an event that a member elsewhere had not acknowledged may be lost: the most that can be."""
 UNTOLD_GROUPS = "neighbour had not said which groups it has"
 """Why an event is not kept for groups that may turn up."""
 KEPT_BYTES_MAX = 16 << 20
@@ -95,6 +97,9 @@ class Shares:
         """By text of a group: how many events of QoS 1 and 2 it had."""
         self.kept: list[Kept] = []
         self.kept_bytes = 0
+        self.made = self.again = self.dropped = self.forgotten = 0
+        """Events of QoS 1 and 2: for which a member was picked, and another one, and nobody any more; and
+        picks that there was no room to remember. Of QoS 0 no journal tells, so they are not counted."""
         self.here: dict[int, tuple[int, ...]] = {}
         """By client connected here: the interests that say so of its memberships."""
         router.turned = []
@@ -209,6 +214,8 @@ class Shares:
             source, number = f"{group.name}/{group.pattern} of {message.source}", message.sequence
         said = (AGAIN, "1") if asked else None
         if message.qos:
+            self.made += not asked
+            self.again += bool(asked)
             self._remember((source, number), Pick(message, address, asked))
         yield Carried(message.addressed(address, source, number, said))
 
@@ -236,6 +243,7 @@ class Shares:
         self.bytes += pick.message.size
         while self.bytes > self._core.state.limits.queue_bytes_max_all and len(self.picks) > 1:
             self._forget(next(iter(self.picks)))
+            self.forgotten += 1
 
     def _forget(self, key: tuple[str, int]) -> Pick | None:
         pick = self.picks.pop(key, None)
@@ -268,6 +276,7 @@ class Shares:
             asked = (*pick.asked, pick.address)
             found = list(self._picked(pick.message, group, asked, now, is_late=True))
             if not found:
+                self.dropped += 1
                 self._drops[ALL_DECLINED if has_declined else NOBODY_LEFT] += 1
             yield from found
 
@@ -275,5 +284,12 @@ class Shares:
         """Go on with the picks of the network that the broker was in before."""
         self.picks, self.bytes, self.turns = dict(old.picks), old.bytes, dict(old.turns)
         self.kept, self.kept_bytes = old.kept, old.kept_bytes
+        self.made, self.again = old.made, old.again
+        self.dropped, self.forgotten = old.dropped, old.forgotten
         for key, pick in self.picks.items():
             self._of.setdefault(pick.address, {})[key] = None
+
+    def elsewhere(self) -> int:
+        """Count the events that members at other brokers were sent, and have not settled."""
+        sessions = self._core.state.sessions
+        return sum(member_of(pick.address).client_id not in sessions for pick in self.picks.values())

@@ -256,7 +256,7 @@ NETWORK = (
     Part(
         Shares,
         fields(
-            "bytes kept_bytes turns",
+            "bytes kept_bytes turns made again dropped forgotten",
             picks=PairKeys(REF),
             kept=Refs(list),
             here=RowValues(tuple),

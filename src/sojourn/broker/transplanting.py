@@ -8,13 +8,16 @@ for a neighbour go on (`requeueing.py`), and what waits for clients whose sessio
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from sojourn.broker.clients import scheme_of
+from sojourn.broker.effects import REPEATED
 from sojourn.broker.network import Network
 from sojourn.broker.requeueing import requeue
 from sojourn.broker.roamers import Roamer
 from sojourn.broker.settings import Settings
+from sojourn.broker.sharing import NETWORK_LEFT
 from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mqtt.content import event_of
@@ -59,6 +62,8 @@ def transplant(core: Core, old: Network | None, settings: Settings, life: str, n
     core.state.shared_subscriptions = settings.shares
     if not settings.routes:
         core.effects.collects = False
+        if old is not None:
+            _count_losses(core, old)
         _put_into_sessions(core, kept)
         return None
     network = Network(settings, core, life)
@@ -138,6 +143,13 @@ def _keep_for(network: Network, one: _Departed, now: float) -> None:
     network.clients.tell(arrived, now)
     network.clients.tell(facts.SubscriberLost(client, one.epoch), now)
     network.clients.broker.subscribers.restore(client, one.events, one.marks)
+
+
+def _count_losses(core: Core, old: Network) -> None:
+    """Let a broker that is alone from now on remember what its network lost, and what it loses by leaving."""
+    lost = old.clients.drops + Counter({NETWORK_LEFT: old.clients.shares.elsewhere()})
+    del lost[REPEATED]  # nobody misses those
+    core.state.counters.dropped.update(lost)
 
 
 def _put_into_sessions(core: Core, kept: dict[str, _Kept]) -> None:

@@ -27,6 +27,7 @@ from sojourn.live.page.status import (
     clients_connected,
     file_bytes,
     link_states,
+    picks,
     refused_by_reason,
     repeated,
     stored,
@@ -104,6 +105,16 @@ class BrokerMetrics(Collector):
         for reason, count in refused_by_reason(node).items():
             refused.add_metric([reason], count)
         yield refused
+        picked = CounterMetricFamily(
+            "sojourn_picks",
+            "Members that this broker chose for events of QoS 1 and 2 of shared subscriptions in a network: "
+            "made; again, as the one before had ended or declined; dropped, as nobody was left; forgotten, "
+            "for want of room, so that they would not be made again.",
+            labels=["what"],
+        )
+        for what, count in picks(node).items():
+            picked.add_metric([what], count)
+        yield picked
         yield CounterMetricFamily(
             "sojourn_repeated", "Events that a neighbour sent again and that were let go.", repeated(node)
         )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sojourn.broker.effects import REPEATED
 from sojourn.live.page.ledger import Loss
 from sojourn.live.seldom import Seldom
 
@@ -138,10 +139,6 @@ class Tally:
         self.buckets[bisect.bisect_left(BUCKETS_S, took_s)] += 1
 
 
-REPEATED = "repeated by a neighbour"
-"""The reason for events that were let go because they had come before: no subscriber misses them."""
-
-
 def lost_by_reason(node: Node) -> dict[str, int]:
     """What subscribers did not get from this broker, by reason, whichever part let it go."""
     found = Counter(node.core.state.counters.dropped)
@@ -164,6 +161,19 @@ def refused_by_reason(node: Node) -> dict[str, int]:
 def repeated(node: Node) -> int:
     """Events that neighbours sent a second time."""
     return 0 if node.network is None else node.network.clients.drops[REPEATED]
+
+
+def picks(node: Node) -> dict[str, int]:
+    """What became of events of QoS 1 and 2 for groups, of which this broker chose the members."""
+    if node.network is None:
+        return {}
+    shares = node.network.clients.shares
+    return {
+        "made": shares.made,
+        "again": shares.again,
+        "dropped": shares.dropped,
+        "forgotten": shares.forgotten,
+    }
 
 
 def unconfirmed(node: Node) -> int:
