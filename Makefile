@@ -10,7 +10,7 @@ help:  ## list the targets
 setup:  ## make .venv with everything, and see to Java 17+
 	@scripts/setup
 
-setup-broker:  ## make .venv with what clients and brokers need (some 70 MB)
+setup-broker:  ## make .venv with what clients and brokers need (75 MB, and 38 for uv)
 	@scripts/setup broker
 
 setup-demo:

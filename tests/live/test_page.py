@@ -196,6 +196,7 @@ def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> N
         network.clients.drops["queue full"] = 2
         network.reconciling.resets["B2"] = 1
         network.confirming.unconfirmed = 4
+        network.clients.shares.made, network.clients.shares.again = 7, 2
         server.observer.handed_off(Handoff("phone\n", "B2", 1.0, 2.0, "copy", complete=False))
         server.observer.look()
         last = server.observer.last
@@ -207,6 +208,9 @@ def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> N
             b'sojourn_link_resets_total{peer="B2"} 1.0',
             b"sojourn_repeated_total 3.0",
             b"sojourn_unconfirmed_total 4.0",
+            b'sojourn_picks_total{what="made"} 7.0',
+            b'sojourn_picks_total{what="again"} 2.0',
+            b'sojourn_picks_total{what="dropped"} 0.0',
             b'sojourn_dropped_total{reason="hand-off incomplete"} 1.0',
         ):
             assert line in text
