@@ -279,12 +279,19 @@ class Hall:
             self.settle()
 
     def visit(
-        self, broker: int, client_id: str, *, lasts_s: int = 0, got: list[bytes] | None = None, **options: Any
+        self,
+        broker: int,
+        client_id: str,
+        *,
+        lasts_s: int = 0,
+        got: list[bytes] | None = None,
+        address: str = "here",
+        **options: Any,
     ) -> Visitor:
         """Let a client connect; its session lasts so long after its connection; `got` is where events go."""
         options.setdefault("clean_start", False)
         self.now += 0.01  # connections are told apart by their dates
-        visitor = Visitor(self.desks[broker], [] if got is None else got)
+        visitor = Visitor(self.desks[broker], [] if got is None else got, address)
         options.setdefault("keep_alive", 0)
         visitor.send(ConnectPacket(client_id, session_expiry_interval=lasts_s, **options))
         return visitor
@@ -293,7 +300,7 @@ class Hall:
 class Visitor:
     """One connection of a client, which answers what it is sent."""
 
-    def __init__(self, desk: Desk, got: list[bytes]) -> None:
+    def __init__(self, desk: Desk, got: list[bytes], address: str = "here") -> None:
         self.desk = desk
         desk.opened += 1
         self.number = desk.opened
@@ -302,7 +309,7 @@ class Visitor:
         """The payloads of the events it was sent."""
         self.is_over = False
         desk.visitors[self.number] = self
-        desk.tell(facts.ClientOpened(self.number, "here", f"fresh-{desk.name}-{self.number}"))
+        desk.tell(facts.ClientOpened(self.number, address, f"fresh-{desk.name}-{self.number}"))
 
     def take(self, data: bytes, *, is_over: bool) -> None:
         """Read what the broker wrote, and answer events."""

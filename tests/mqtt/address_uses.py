@@ -15,16 +15,16 @@ def uses(core: Core) -> Uses:
 
 
 def uses_by_hand(core: Core) -> Uses:
-    """From every session whose client is here, message by message."""
+    """From every session, message by message; who is away has no subscriptions that count."""
     found: Uses = {}
     for session in core.state.sessions.values():
-        if session.connection is None:
-            continue
+        address, is_here = session.address or "", session.connection is not None
+        assert session.connection is None or session.connection.peer == address
         deliveries = [*session.queue, *(one for one in session.inflight.values() if one is not None)]
-        clients, subscriptions, size = found.get(session.connection.peer, (0, 0, 0))
-        found[session.connection.peer] = (
-            clients + 1,
-            subscriptions + len(session.subscriptions),
+        clients, subscriptions, size = found.get(address, (0, 0, 0))
+        found[address] = (
+            clients + is_here,
+            subscriptions + is_here * len(session.subscriptions),
             size + sum(one.message.size for one in deliveries),
         )
     return found

@@ -67,7 +67,7 @@ def test_who_unsubscribes_leaves_or_moves_makes_room_for_the_address() -> None:
     assert two.subscribe("y") == 2
     assert [moved.subscribe(topic) for topic in "xz"] == [2, 0x97]
     moved.lose()
-    assert uses(world.core) == {"a": (1, 2, 0)}
+    assert uses(world.core) == {"a": (1, 2, 0), "b": (0, 0, 0)}
     back = client(world, "one", "a")
     assert uses(world.core) == {"a": (2, 4, 0)}, "nobody loses what it had"
     assert back.subscribe("u") == 0x97
@@ -112,11 +112,12 @@ def test_others_are_stored_for_while_an_address_has_more_than_its_share() -> Non
     publisher.publish("t/b", bytes(100), 1, 4)
     assert slow.closed, "a client that does not read is told when its address has no room"
     assert int(slow.next(mqtt5.DisconnectPacket).reason_code) == 0x97
-    assert len(session(world, "c").queue) == 4, "the absent one has no address, and the limits of a client"
-    assert world.core.state.counters.dropped == {ADDRESS_FULL: 8}
+    assert len(session(world, "c").queue) == 3, "nor has the absent one's"
+    assert world.core.state.counters.dropped == {ADDRESS_FULL: 9}
+    client(world, "d", "d", "t/d").lose()
     for number in range(4):
-        publisher.publish("t/b", bytes(100), 1, number + 1)
-    assert world.core.state.counters.dropped[FULL] > 0
+        publisher.publish("t/d", bytes(100), 1, number + 1)
+    assert world.core.state.counters.dropped == {ADDRESS_FULL: 9, FULL: 3}
     assert sum((world.core.state.queued_bytes, world.core.state.inflight_bytes)) == 10 * SIZE
 
 
@@ -135,7 +136,7 @@ def test_one_message_at_a_time_goes_whatever_the_address_holds() -> None:
 
 
 def test_who_comes_back_brings_what_waited_and_frees_where_it_was() -> None:
-    """Bytes count for the address of the present connection, and for none while there is none."""
+    """Bytes count for the address of the last connection, also while there is none."""
     world = World(Limits(queue_bytes_address_max=4 * SIZE))
     publisher = client(world, "p", "p")
     first = client(world, "c", "a", "t/#")
@@ -143,17 +144,35 @@ def test_who_comes_back_brings_what_waited_and_frees_where_it_was() -> None:
     for number in range(3):
         publisher.publish("t/x", bytes(100), 1, number + 1)
     first.lose()
-    assert uses(world.core)["a"] == (1, 1, 0)
+    assert uses(world.core)["a"] == (1, 1, 3 * SIZE)
     for number in range(3):
         publisher.publish("t/x", bytes(100), 1, number + 1)
     second = client(world, "c", "b")
-    assert len(second.messages()) == 6
-    assert uses(world.core)["b"] == (1, 1, 6 * SIZE)
+    assert len(second.messages()) == 4
+    assert uses(world.core)["a"] == (1, 1, 0)
+    assert uses(world.core)["b"] == (1, 1, 4 * SIZE)
     publisher.publish("t/x", bytes(100), 1, 9)
     publisher.publish("t/n", bytes(100), 1, 10)
     assert len(neighbour.messages()) == 1
-    assert world.core.state.counters.dropped == {ADDRESS_FULL: 2}
+    assert world.core.state.counters.dropped == {ADDRESS_FULL: 4}
     assert uses(world.core) == uses_by_hand(world.core)
+
+
+def test_absent_clients_of_one_address_leave_others_their_room() -> None:
+    """However many sessions it leaves behind: its share is the same, and what others get is stored."""
+    world = World(Limits(queue_bytes_max=4 * SIZE, queue_bytes_address_max=8 * SIZE))
+    publisher = client(world, "p", "p")
+    for number in range(8):
+        client(world, f"a{number}", "a", f"t/{number}").lose()
+        for _ in range(4):
+            publisher.publish(f"t/{number}", bytes(100), 1, 1)
+    client(world, "b", "b", "t/b").lose()
+    for _ in range(4):
+        publisher.publish("t/b", bytes(100), 1, 1)
+    assert uses(world.core) == uses_by_hand(world.core)
+    assert uses(world.core)["a"] == (0, 0, 8 * SIZE)
+    assert len(session(world, "b").queue) == 4
+    assert world.core.state.counters.dropped == {ADDRESS_FULL: 24}
 
 
 def test_quality_0_that_waits_takes_room_of_the_address_too() -> None:
@@ -166,18 +185,20 @@ def test_quality_0_that_waits_takes_room_of_the_address_too() -> None:
     assert uses(world.core)["a"] == (1, 1, 3 * SIZE)
     assert not slow.closed
     slow.lose()
-    assert "a" not in uses(world.core)
+    assert uses(world.core)["a"] == (0, 0, 0)
     assert uses(world.core) == uses_by_hand(world.core)
 
 
-def test_addresses_without_clients_are_forgotten() -> None:
-    """Whether they were let in or not."""
+def test_addresses_without_sessions_are_forgotten() -> None:
+    """Whether their clients were let in or not."""
     world = World()
     for number in range(20):
         one = client(world, "c", f"a{number}", "t/#")
         assert [*uses(world.core)] == [f"a{number}"]
     world.client("stranger").lose()
     one.lose()
+    assert uses(world.core) == {"a19": (0, 0, 0)}
+    world.wait(1_001)
     assert uses(world.core) == {}
 
 

@@ -159,12 +159,8 @@ class Clients:
         for delivery in session.inflight.values():
             if delivery is not None and not delivery.kept:
                 roamer.note(delivery.message, settled=False)
-        self.tell(
-            facts.SubscriberArrived(
-                client, roamer.epoch, wanted, roamer.previous, roamer.marks, stays_here=True
-            ),
-            now,
-        )
+        came = facts.SubscriberArrived(client, roamer.epoch, wanted, roamer.previous, roamer.marks)
+        self.tell(came._replace(stays_here=True, party=session.address), now)
 
     def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
         before, known = roamer.held, roamer.numbers
@@ -478,6 +474,7 @@ def scheme_of(settings: Settings) -> Scheme:
         patience_s=mobility.give_up_s,
         queue_bytes_max=settings.limits.queue_bytes_max_all,
         queue_bytes_each_max=settings.limits.queue_bytes_max,
+        queue_bytes_party_max=settings.limits.queue_bytes_address_max,
         queue_events_max=settings.limits.queue_messages_max,
         event_bytes=1024,
     )

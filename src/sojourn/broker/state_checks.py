@@ -94,3 +94,10 @@ def _check_stored(network: Network) -> None:
     stored = subscribers.store
     enough = all(count <= stored.count_of(event) for event, count in spoken_of.items())
     _demand(enough, "an event waits and is not stored")
+    accounts = subscribers.accounts.by_party
+    for holding in holdings:
+        account = holding.account
+        _demand(account is None or accounts.get(account.party) is account, "an account is not known")
+    for party, account in accounts.items():
+        _demand(account.party == party and bool(account.holdings), "an account is nobody's")
+        _demand(account.is_shared or len(account.holdings) == 1, "an account is shared and is not")

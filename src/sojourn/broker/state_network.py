@@ -55,6 +55,7 @@ from sojourn.broker.state_fields import (
 from sojourn.broker.state_kinds import Part, Record, Table, Value
 from sojourn.broker.wire import Carried
 from sojourn.interest import Advertisement
+from sojourn.mobility.accounts import Account, Accounts
 from sojourn.mobility.broker import Broker, Stay
 from sojourn.mobility.copies import State as CopyState
 from sojourn.mobility.deliveries import Deliveries
@@ -117,6 +118,7 @@ ROAMING = (
             "client epoch began version cause token key bytes behind checks ready is_open complete heard "
             "is_asking asked controller origin",
             late=REF,
+            account=REF,
             state=Choice(CopyState),
             subscriptions=TUPLE,
             fed=TUPLE,
@@ -134,6 +136,7 @@ ROAMING = (
             successor=REF,
         ),
     ),
+    Value("account", Account, Account, fields("party is_shared"), rebuilt="bytes holdings references"),
     Value(
         "late",
         Late,
@@ -346,7 +349,9 @@ NETWORK = (
     Part(
         Subscribers,
         parts="_moment _memory _shelf _queues _deliveries table",
-        wired="_handle _receive _post _visits fed main older past publish consumed scheme store timers",
+        wired="_handle _receive _post _visits accounts fed main older past publish consumed scheme store "
+        "timers",
+        finish=Subscribers.rebuild,
     ),
     Part(Moment, fields("now")),
     Part(Memory, fields("", pasts=REF_VALUES), wired="_clients_max _moment"),
@@ -361,12 +366,13 @@ NETWORK = (
         ),
         wired="_effects _queues _router _scheme",
     ),
-    Part(Queues, parts="store", wired="_effects _scheme"),
+    Part(Queues, parts="store accounts", wired="_effects _scheme"),
     Part(
         Deliveries,
         fields("stored"),
         wired="_bytes_max _event_bytes _events_max _fed _keeps _queues _ready _router _shelf",
     ),
+    Part(Accounts, fields("", by_party=REF_VALUES), wired="_event_bytes bytes_max"),
     Part(NeighbourTable, fields("_crossed_s"), wired="_places_max _timeout_s"),
     Part(
         Store,

@@ -129,7 +129,7 @@ SESSIONS = (
         _blank_session,
         fields(
             "client_id started_s ended expiry expires_s held thin_at username owner owned_s previous filters "
-            "queued_bytes "
+            "queued_bytes address "
             "inflight_bytes next_id left_s last_number last_unsure will_s reminded_s",
             connection=REF,
             permissions=REF,
@@ -142,7 +142,7 @@ SESSIONS = (
             received=SET,
             will=REF,
         ),
-        rebuilt="attributes",
+        rebuilt="attributes address_use",
         finish=_know_attributes,
     ),
     Value(
@@ -175,7 +175,7 @@ def _count_filters(state: State) -> None:
             if subscription.filter is not None:
                 subscription.filter = state.filters.add(subscription.filter)
     state.count_wills()
-    state.address_uses.count(state.connections.values())
+    state.address_uses.count(state.sessions.values())
 
 
 def _save_tree(tree: TopicTree, writer: Writer) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class _Departed(NamedTuple):
     """Its subscriptions, as texts."""
     marks: dict[str, int]
     events: list[Publish]
+    party: str | None
+    """On whose account they are stored."""
 
 
 def is_another_network(old: Settings, new: Settings) -> bool:
@@ -130,7 +132,9 @@ def _departed(old: Network) -> list[_Departed]:
         if stays and events:
             last = stays[-1]
             wanted = [names.subscription_text(number) for number in last.subscriptions]
-            found.append(_Departed(names.client_name(client), last.epoch, wanted, dict(last.marks), events))
+            party = last.account.party if last.account is not None else None
+            name, marks = names.client_name(client), dict(last.marks)
+            found.append(_Departed(name, last.epoch, wanted, marks, events, party))
     return found
 
 
@@ -139,7 +143,7 @@ def _keep_for(network: Network, one: _Departed, now: float) -> None:
     names = network.links.names
     client = names.client_number(one.client_id)
     wanted = tuple(names.subscription_number(text) for text in one.wanted)
-    arrived = facts.SubscriberArrived(client, one.epoch, wanted, None, None, stays_here=True)
+    arrived = facts.SubscriberArrived(client, one.epoch, wanted, None, None, stays_here=True, party=one.party)
     network.clients.tell(arrived, now)
     network.clients.tell(facts.SubscriberLost(client, one.epoch), now)
     network.clients.broker.subscribers.restore(client, one.events, one.marks)

@@ -273,9 +273,8 @@ _TYPES: dict[str, Any] = {
     "everywhere": bool,
     "present": bool,
     "holds": bool,
-    "owner": str | None,
     "since_s": float | None,
-    "refused": str | None,
+    **dict.fromkeys(("owner", "refused", "party"), str | None),
     "verb": str,
     "scope": str,
     "whom": str,
@@ -288,9 +287,10 @@ _MAY_BE_MISSING = (
     ("owner", Find.kind),
     ("since_s", Find.kind),
     ("refused", Found.kind),
+    ("party", int(Kind.ACTIVATE)),
 )
 """The fields that a message of some kind may go without."""
-_ADDED = ("owner", "since_s", "refused")
+_ADDED = ("owner", "since_s", "refused", "party")
 """Fields that frames in the journals of earlier builds lack; they are last, and None then."""
 _ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
 

@@ -73,6 +73,7 @@ class CopyRequests:
         copy.epoch, copy.controller = message.epoch, message.sender
         copy.others, copy.cause = message.others, message.cause
         copy.note_marks(message.marks)
+        self._queues.accounts.enter(copy, message.party)
         if not was_complete:
             copy.waits.add(message.epoch)
         self._shelf.turn(copy, Turn.ACTIVATED, message.cause)

@@ -4,8 +4,9 @@ Where clients acknowledge what they get, an event is stored for whoever is ready
 One that does not fit a subscriber's queue is not delivered to it either: if the client left before it had
 consumed it, the event would be lost and nobody would know. The drop says so at once.
 
-The budget of the whole broker is another matter: who is ready gets an event that finds no room there, and
-only loses the second chance. Otherwise subscribers that are away could silence those that are not.
+The budget of the whole broker and the share of a party (`accounts.py`) are another matter: who is ready gets
+an event that finds no room there, and only loses the second chance. Otherwise subscribers that are away could
+silence those that are not.
 """
 
 from sojourn.mobility.copies import State
@@ -82,6 +83,8 @@ class Deliveries:
             kept.append(holding)
         if here:
             self._ready.append(Deliver(tuple(here), message))
+        if kept:
+            kept = self._queues.within_shares(kept, message)
         if kept and self._queues.put(kept, message):
             self.stored = len(kept)
         elif kept:

@@ -87,6 +87,8 @@ class SubscriberArrived(NamedTuple):
     cause: int = NO_CAUSE
     stays_here: bool = False
     """It was redirected already, or insists: serve it here."""
+    party: str | None = None
+    """On whose account events are stored for it (`accounts.py`); None for nobody's."""
 
 
 class SubscriberLost(NamedTuple):

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from sojourn.mobility.accounts import Account
 from sojourn.mobility.copies import State
 from sojourn.mobility.facts import How
 from sojourn.mobility.late import Late
@@ -50,6 +51,8 @@ class Holding:
     """Of all in the queue."""
     behind: int = 0
     """How often the client consumed something behind the queue's head since consumed events left it."""
+    account: Account | None = None
+    """Whose share of the broker's room its events take; None for nobody's (`accounts.py`)."""
     forwarded: list[Publish] = field(default_factory=list)
     """What another broker sent, until all of it is there."""
     marks: dict[str, int] = field(default_factory=dict)

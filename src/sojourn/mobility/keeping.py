@@ -131,6 +131,7 @@ class Shelf:
 
     def _forget(self, holding: Holding) -> None:
         self._queues.empty(holding)
+        self._queues.accounts.leave(holding)
         if self.main.get(holding.client) is holding:
             del self.main[holding.client]
             return

@@ -16,12 +16,15 @@ transfer is under way as much again.
 
 from collections.abc import Iterable, Sequence
 
+from sojourn.mobility.accounts import Account, Accounts
 from sojourn.mobility.holdings import Holding, in_order
 from sojourn.mobility.schemes import Scheme
 from sojourn.routing.effects import Dropped, Effects
 from sojourn.routing.messages import Publish
 
 FULL = "queue full"
+PARTY_FULL = "queue full of the address"
+"""The parties of live brokers are addresses: such drops have the name that `mqtt/room.py` gives them."""
 
 
 class Store:
@@ -89,12 +92,13 @@ class Store:
 class Queues:
     """What goes into and out of the queues of one broker's holdings."""
 
-    __slots__ = ("_effects", "_scheme", "store")
+    __slots__ = ("_effects", "_scheme", "accounts", "store")
 
     def __init__(self, scheme: Scheme, effects: Effects) -> None:
         self._scheme = scheme
         self._effects = effects
         self.store = Store(scheme.queue_bytes_max, scheme.event_bytes, evicts=scheme.evicts)
+        self.accounts = Accounts(scheme.queue_bytes_party_max, scheme.event_bytes)
 
     def put(self, holdings: list[Holding], publication: Publish) -> bool:
         """Store an event for these, each of which has room; False, and nothing done, if there is none."""
@@ -103,10 +107,38 @@ class Queues:
         if not has_room and not self._admit(publication, holdings):
             return False
         size = publication.size or self._scheme.event_bytes
+        account: Account | None = None
+        copies = 0
         for holding in holdings:
             holding.queue.append(publication)
             holding.bytes += size
+            if holding.account is account:
+                copies += 1
+                continue
+            if account is not None:
+                account.add(publication, size, copies)
+            account, copies = holding.account, 1
+        if account is not None:
+            account.add(publication, size, copies)
         return True
+
+    def within_shares(self, holdings: list[Holding], publication: Publish) -> list[Holding]:
+        """Those of these whose parties have room for an event; for the others it is refused.
+
+        Who is ready gets it all the same, as with the budget of the whole broker (`deliveries.py`).
+        """
+        size = publication.size or self._scheme.event_bytes
+        bytes_max = self.accounts.bytes_max
+        if self.store.bytes + size <= bytes_max:
+            return holdings  # no party has more than all
+        kept: list[Holding] = []
+        for holding in holdings:
+            account = holding.account
+            if account is None or account.would_have(publication, size) <= bytes_max:
+                kept.append(holding)
+            elif not holding.ready:
+                self.drop(holding.client, (publication,), PARTY_FULL)
+        return kept
 
     def make_room(self, holding: Holding, publication: Publish) -> bool:
         """Let consumed events go that stand behind others in a full queue; say whether one more fits now.
@@ -128,12 +160,14 @@ class Queues:
         for publication in publications:
             self._admit(publication, [holding], promised=True)
             holding.forwarded.append(publication)
+            self._charge(holding, publication)
 
     def take_in_late(self, holding: Holding, publication: Publish) -> None:
         """Store what another broker forwards after it was waited for."""
         self._admit(publication, [holding], promised=True)
         holding.queue.append(publication)
         holding.bytes += publication.size or self._scheme.event_bytes
+        self._charge(holding, publication)
 
     def consume(self, holding: Holding, source: str, sequence: int) -> None:
         """The client has consumed a source's events up to this one."""
@@ -147,7 +181,7 @@ class Queues:
         if not done:
             holding.behind += 1
             return
-        self.store.release(done)
+        self._release(holding, done)
         event_bytes = self._scheme.event_bytes
         holding.bytes -= sum([one.size or event_bytes for one in done])
 
@@ -179,6 +213,7 @@ class Queues:
         """Make the queue these events, all of which are stored for the holding already."""
         for publication in publications:
             self._admit(publication, [holding], promised=True)
+            self._charge(holding, publication)
         self.empty(holding)
         holding.queue.extend(publications)
         event_bytes = self._scheme.event_bytes
@@ -186,8 +221,8 @@ class Queues:
 
     def empty(self, holding: Holding) -> None:
         """Give up all that is stored for a holding."""
-        self.store.release(holding.queue)
-        self.store.release(holding.forwarded)
+        self._release(holding, holding.queue)
+        self._release(holding, holding.forwarded)
         holding.queue.clear()
         holding.forwarded.clear()
         holding.bytes = holding.behind = 0
@@ -195,6 +230,19 @@ class Queues:
     def drop(self, client: int, publications: Iterable[Publish], reason: str) -> None:
         """Report that events will not reach a client from here."""
         self._effects.drops.extend(Dropped(client, publication, reason) for publication in publications)
+
+    def _charge(self, holding: Holding, publication: Publish) -> None:
+        """Count an event that is stored for a holding on its party's account."""
+        if holding.account is not None:
+            holding.account.add(publication, publication.size or self._scheme.event_bytes)
+
+    def _release(self, holding: Holding, publications: Iterable[Publish]) -> None:
+        """Have events of a holding referred to once less, and counted so on its party's account."""
+        self.store.release(publications)
+        account = holding.account
+        if account is not None:
+            for publication in publications:
+                account.remove(publication, publication.size or self._scheme.event_bytes)
 
     def _admit(self, publication: Publish, holdings: list[Holding], *, promised: bool = False) -> bool:
         """Have room for an event that is to be stored for these; the caller puts it into their queues."""
@@ -222,6 +270,6 @@ class Queues:
                     place.remove(publication)
                     if place is holding.queue:
                         holding.bytes -= publication.size or self._scheme.event_bytes
-                    self.store.release((publication,))
+                    self._release(holding, (publication,))
                     if not holding.ready:
                         self.drop(holding.client, [publication], FULL)

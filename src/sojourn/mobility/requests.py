@@ -122,6 +122,7 @@ class Requests:
                 others=tuple(sorted(stay.holders)),
                 version=stay.version,
                 subscriptions=subscriptions,
+                party=stay.account.party if stay.account is not None else None,
             )
         )
 

@@ -51,6 +51,9 @@ class Scheme:
     handed over from another broker is taken in all the same."""
     queue_bytes_each_max: int = AMPLE_BYTES
     """Bytes of events stored for one subscriber: while it is away, does not read, or has not acknowledged."""
+    queue_bytes_party_max: int = AMPLE_BYTES
+    """Bytes of events stored for all subscribers of one party, such as those of one address: its share of
+    what a broker stores. An event that is stored for several of them counts once."""
     evicts: bool = False
     """Whether a full broker gives up its oldest stored event for a new one, as caches do, or refuses the new
     one. Only the second keeps what was promised."""
@@ -73,6 +76,7 @@ class Scheme:
         for name in (
             "queue_bytes_max",
             "queue_bytes_each_max",
+            "queue_bytes_party_max",
             "queue_events_max",
             "event_bytes",
             "neighbours_max",

@@ -10,6 +10,7 @@ an edge is crossed for the first time, pro-active is reactive.
 | --- | --- |
 | `Shelf` (`keeping.py`) | has the holdings, their timers and their entries in the router |
 | `Queues` (`queues.py`) | has their events, within the limits |
+| `Accounts` (`accounts.py`) | count them for the party that each subscriber is of |
 | `Memory` (`memory.py`) | remembers what is over |
 | `Deliveries` (`deliveries.py`) | takes each event to who is ready and into the queues of who is not |
 | `Visits` (`visits.py`) | handles what clients do, and time |
@@ -65,6 +66,7 @@ class Subscribers:
         "_receive",
         "_shelf",
         "_visits",
+        "accounts",
         "consumed",
         "fed",
         "main",
@@ -130,6 +132,7 @@ class Subscribers:
         self.timers: Mapping[int, Holding] = shelf.timers
         self.past: Mapping[int, Past] = memory.pasts
         self.store = queues.store
+        self.accounts = queues.accounts
         self.table = requests.table
         self._handle: dict[type, Callable[[Any], None]] = {
             facts.SubscriberArrived: visits.on_arrived,
@@ -217,6 +220,10 @@ class Subscribers:
         holding.note_marks(marks)
         for publication in publications:
             self._queues.take_in_late(holding, publication)
+
+    def rebuild(self) -> None:
+        """Count anew on whose account events are stored, after a state was read."""
+        self.accounts.rebuild([*self.main.values(), *(one for older in self.older.values() for one in older)])
 
     # Forgetting --------------------------------------------------------------------------------------
 

@@ -91,6 +91,7 @@ class Visits:
             holding, comes_back = None, False
         if holding is None:
             holding = self._shelf.place(Holding(client, fact.epoch, fact.subscriptions or ()))
+        self._queues.accounts.enter(holding, fact.party)
         if comes_back or not scheme.follows:
             self._welcome_back(holding, fact)
         else:

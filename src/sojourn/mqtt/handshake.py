@@ -214,6 +214,7 @@ class Handshake:
         session.owned_s = owned_s
         if state is not None and not packet.clean_start:
             fill_session(session, state, self.subscriber, now)
+            shared.address_uses.kept(session)
             return session, True
         self._discard(state, now)
         return session, False
@@ -225,6 +226,7 @@ class Handshake:
             return None
         session = self.shared.sessions[state.client_id] = Session(state.client_id, now)
         fill_session(session, state, self.subscriber, now)
+        self.shared.address_uses.kept(session)
         session.expiry = self._expiry(session.expiry)
         if session.expiry != NEVER:
             session.expires_s = now + session.expiry
@@ -427,6 +429,7 @@ class Handshake:
             self.publish_will(session)
         for subscription in list(session.subscriptions.values()):
             self.subscriber.remove(subscription)
+        self.shared.address_uses.ended(session)
         self.shared.queued_bytes -= session.queued_bytes
         lost = sum(delivery.qos > 0 and delivery.message.expires_s > now for delivery in session.queue)
         if lost:

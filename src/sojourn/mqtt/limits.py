@@ -50,7 +50,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     queue_bytes_max_all: int = 512 * 1_048_576
     """The same for all clients together."""
     queue_bytes_address_max: int = 256 * 1_048_576
-    """The same for all clients of one address that are connected, so that others are left their share."""
+    """The same for all clients of one address, so that others are left their share; who is away counts for
+    the address that it came from last. In a network it holds once more for what is stored for them, where an
+    event that is stored for several clients of one address counts once."""
     will_bytes_max_all: int = 64 * 1_048_576
     """Bytes of the wills of all clients together; who comes with one beyond that is refused."""
     input_bytes_max_all: int = 256 * 1_048_576

@@ -1,12 +1,12 @@
 """Who takes how much of the room for what waits for clients and is on its way to them.
 
-There are limits for a client, for all clients of an address that are connected, and for all clients. They
-are looked at when something finds its way blocked already, or when all clients together hold more than one
-address may: the fast way of a message only adds to the counts.
+There are limits for a client, for all clients of an address, and for all clients. They are looked at when
+something finds its way blocked already, or when all clients together hold more than one address may: the fast
+way of a message only adds to the counts.
 
-What an address takes is never stored, since it follows from the connections and their sessions. A client that
-leaves takes its part along, and brings it where it comes back. While it is away its session has the limits of
-a client, and those of all.
+What an address takes is never stored, since it follows from the sessions, each of which knows the address
+that its client came from last. So a client that leaves goes on taking part of that address's room, and brings
+its part along to the address that it comes back from. Subscriptions count while their client is here.
 """
 
 from __future__ import annotations
@@ -24,19 +24,23 @@ ADDRESS_FULL = "queue full of the address"
 
 
 class AddressUse:
-    """What the connected clients of one address take together."""
+    """What the clients of one address take together."""
 
-    __slots__ = ("bytes", "clients", "subscriptions")
+    __slots__ = ("bytes", "clients", "sessions", "subscriptions")
 
     def __init__(self) -> None:
+        self.sessions = 0
+        """Of clients that came from there last, whether they are here or away."""
         self.clients = 0
+        """Those that are here."""
         self.subscriptions = 0
+        """Of clients that are here."""
         self.bytes = 0
-        """Of what waits for them, and of what they were sent and have not acknowledged."""
+        """Of what waits for all of them, and of what they were sent and have not acknowledged."""
 
 
 class AddressUses:
-    """The same of all addresses that have clients here."""
+    """The same of all addresses that sessions here are of."""
 
     __slots__ = ("by_address",)
 
@@ -45,55 +49,76 @@ class AddressUses:
 
     def came(self, connection: Connection, session: Session) -> None:
         """Count what the session of a client has that is connected now."""
-        use = connection.address_use = self.by_address.setdefault(connection.peer, AddressUse())
+        if session.address_use is None or session.address != connection.peer:
+            self.ended(session)
+            session.address = connection.peer
+            self.kept(session)
+        use = session.address_use
+        assert use is not None, "whoever is connected has an address"
+        connection.address_use = use
         use.clients += 1
         use.subscriptions += len(session.subscriptions)
-        use.bytes += session.queued_bytes + session.inflight_bytes
 
     def left(self, connection: Connection, session: Session) -> None:
-        """Count it no longer."""
+        """Count its client and its subscriptions no longer; what waits for it goes on to count."""
         use = connection.address_use
         use.clients -= 1
         use.subscriptions -= len(session.subscriptions)
-        use.bytes -= session.queued_bytes + session.inflight_bytes
-        if not use.clients:
-            assert not use.subscriptions, "what clients take goes with them"
-            assert not use.bytes, "what clients take goes with them"
-            del self.by_address[connection.peer]
+        assert use.clients or not use.subscriptions, "subscriptions count while their client is here"
 
-    def count(self, connections: Iterable[Connection]) -> None:
+    def kept(self, session: Session) -> None:
+        """Count what there is for the client of a session; nothing if nobody knows where it came from."""
+        if session.address is not None:
+            use = session.address_use = self.by_address.setdefault(session.address, AddressUse())
+            use.sessions += 1
+            use.bytes += session.queued_bytes + session.inflight_bytes
+
+    def ended(self, session: Session) -> None:
+        """Count a session no longer, before anything of it is forgotten."""
+        use = session.address_use
+        if use is None:
+            return
+        session.address_use = None
+        use.sessions -= 1
+        use.bytes -= session.queued_bytes + session.inflight_bytes
+        if not use.sessions:
+            assert not use.bytes, "what clients take goes with their sessions"
+            del self.by_address[session.address or ""]
+
+    def count(self, sessions: Iterable[Session]) -> None:
         """Count everything anew."""
         self.by_address.clear()
-        for connection in connections:
-            if connection.session is not None:
-                self.came(connection, connection.session)
+        for session in sessions:
+            self.kept(session)
+            if session.connection is not None:
+                self.came(session.connection, session)
 
 
 def change_queued(shared: State, session: Session, size: int) -> None:
     """Count that so many bytes more wait for a client, or fewer."""
     session.queued_bytes += size
     shared.queued_bytes += size
-    if session.connection is not None:
-        session.connection.address_use.bytes += size
+    if session.address_use is not None:
+        session.address_use.bytes += size
 
 
 def change_inflight(shared: State, session: Session, size: int) -> None:
     """Count that so many bytes more are on their way to a client, or fewer."""
     session.inflight_bytes += size
     shared.inflight_bytes += size
-    if session.connection is not None:
-        session.connection.address_use.bytes += size
+    if session.address_use is not None:
+        session.address_use.bytes += size
 
 
 def why_full(shared: State, session: Session, size: int) -> str | None:
     """Why there is no room for so many bytes beside what waits and what is on its way; None if there is."""
-    limits, connection = shared.limits, session.connection
+    limits, use = shared.limits, session.address_use
     if (
         len(session.queue) >= limits.queue_messages_max
         or session.queued_bytes + session.inflight_bytes + size > limits.queue_bytes_max
         or shared.queued_bytes + shared.inflight_bytes + size > limits.queue_bytes_max_all
     ):
         return FULL
-    if connection is not None and connection.address_use.bytes + size > limits.queue_bytes_address_max:
+    if use is not None and use.bytes + size > limits.queue_bytes_address_max:
         return ADDRESS_FULL
     return None

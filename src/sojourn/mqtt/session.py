@@ -13,6 +13,7 @@ from sojourn.mqtt.message import Message
 
 if TYPE_CHECKING:
     from sojourn.mqtt.connection import Connection
+    from sojourn.mqtt.room import AddressUse
 
 NEVER = 0xFFFF_FFFF
 """The session expiry interval that means: keep it for good."""
@@ -127,6 +128,8 @@ class Session:
     """What is kept for one client identifier."""
 
     __slots__ = (
+        "address",
+        "address_use",
         "advertisements",
         "attributes",
         "client_id",
@@ -164,6 +167,10 @@ class Session:
         self.client_id = client_id
         self.started_s = started_s
         self.connection: Connection | None = None
+        self.address: str | None = None
+        """Where its client came from last; None where that was not known when it was stored."""
+        self.address_use: AddressUse | None = None
+        """What the clients of that address take, this one among them (`room.py`)."""
         self.ended = False
         """Whether it is no longer known; whoever still holds it lets it go."""
         self.expiry = 0

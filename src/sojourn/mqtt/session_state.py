@@ -101,6 +101,8 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     owned_s: float = 0.0
     epoch: int = 0
     """The connection under which it was last at the broker that gave it; 0 where nobody counts."""
+    address: str | None = None
+    """Where its client came from last."""
 
 
 def message_state(message: Message, now: float) -> MessageState:
@@ -179,6 +181,7 @@ def session_state(session: Session, now: float, will_left_s: float | None) -> Se
         session.last_unsure,
         session.owner,
         session.owned_s,
+        address=session.address,
     )
 
 
@@ -211,6 +214,7 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
     session.username = state.username
     session.owner = state.owner
     session.owned_s = state.owned_s or now
+    session.address = state.address
     session.stated = state.attributes
     session.attributes = subscriber_event(state.attributes)
     session.advertisements = state.advertisements

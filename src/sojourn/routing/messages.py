@@ -176,6 +176,8 @@ class Activate(Handoff):
     """Of the subscriptions: a copy of others is as good as none."""
     subscriptions: tuple[int, ...] | None = None
     """The context itself, given after the notice that the copy is missing."""
+    party: str | None = None
+    """On whose account they are stored (`mobility/accounts.py`); None for nobody's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

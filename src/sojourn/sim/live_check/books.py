@@ -59,6 +59,7 @@ def books(broker: LiveBroker) -> dict[str, int]:
             "router": core.router,
             "subscribers": core.subscribers,
             "store": core.subscribers.store,
+            "accounts": core.subscribers.accounts,
         }
         parts |= {f"channel to {peer}": channel for peer, channel in network.links.channels.items()}
     return {

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from sojourn.sim.live_check.wires import ClientWire, Link
     from sojourn.sim.live_check.world import World
 
+ADDRESSES = 3
+"""Whence clients come; each has a share of what a broker stores."""
 START_S = 1_700_000_000.0
 """The date at which worlds begin."""
 IDLE_S = 1.0
@@ -183,7 +185,8 @@ class Process:
         self._opened += 1
         number = self._opened
         self.wires[number] = wire
-        self.tell(facts.ClientOpened(number, "here", f"fresh-{self.name}-{self.lives}-{number}"))
+        address = f"here{number % ADDRESSES}"  # so a client comes back from another one
+        self.tell(facts.ClientOpened(number, address, f"fresh-{self.name}-{self.lives}-{number}"))
         return number
 
     def lost(self, number: int) -> None:

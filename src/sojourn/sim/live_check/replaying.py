@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sojourn.broker import facts
 from sojourn.broker.links import overlay_of
 from sojourn.broker.live_broker import LiveBroker
+from sojourn.broker.network import Network
 from sojourn.broker.reviving import remembered
 from sojourn.broker.settings import Settings
 from sojourn.broker.snapshot import Snapshot
@@ -121,6 +122,17 @@ def broken_rules(broker: LiveBroker) -> list[str]:
             found.append(f"{name} has consumed less than nothing")
         if not holding.queue and holding.bytes:
             found.append(f"{holding.bytes} bytes are stored for {name} in no event")
+    return found + _wrong_accounts(broker.network)
+
+
+def _wrong_accounts(network: Network) -> list[str]:
+    """Return whose account of what is stored is not what counting gives."""
+    found = []
+    for party, account in network.clients.broker.subscribers.accounts.by_party.items():
+        stored = [event for one in account.holdings for event in (*one.queue, *one.forwarded)]
+        counted = set(stored) if account.is_shared else stored
+        if account.bytes != sum(event.size for event in counted):
+            found.append(f"{account.bytes} bytes are stored for {party}, by its account")
     return found
 
 

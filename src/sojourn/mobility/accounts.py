@@ -1,0 +1,124 @@
+"""On whose account events are stored: subscribers of one *party* have a share of a broker's room, not all.
+
+Who a party is a driver decides: live brokers take the address that a client came from last. A driver that
+names none (the simulator) has no accounts, and a holding of nobody counts for the whole broker only.
+
+An event counts once for a party, however many of its subscribers it is stored for, as it does for the broker.
+For that an account with several holdings counts how often they refer to each event. One that has only ever
+had a single holding does without: most parties are one subscriber, and an event may be stored for thousands.
+
+What was promised is taken in whatever a party has, as everywhere (`queues.py`); new events find no room then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sojourn.mobility.holdings import Holding
+    from sojourn.routing.messages import Publish
+
+
+class Account:
+    """What is stored at one broker for the subscribers of one party."""
+
+    __slots__ = ("bytes", "holdings", "is_shared", "party", "references")
+
+    def __init__(self, party: str = "") -> None:
+        self.party = party
+        self.bytes = 0
+        """Of the events that are stored for them; of a shared account each event once."""
+        self.holdings: set[Holding] = set()
+        self.is_shared = False
+        """Whether it has had several holdings at once. It stays so, lest a client that comes and goes beside
+        one with a long queue has that counted each time."""
+        self.references: dict[Publish, int] = {}
+        """Of a shared account: by event, in how many places it stands."""
+
+    def add(self, publication: Publish, size: int, copies: int = 1) -> None:
+        """Count an event that is stored in so many places more."""
+        if self.is_shared:
+            before = self.references.get(publication, 0)
+            self.references[publication] = before + copies
+            if before:
+                return
+            copies = 1
+        self.bytes += copies * size
+
+    def remove(self, publication: Publish, size: int) -> None:
+        """Count an event that is stored in one place less."""
+        if self.is_shared:
+            left = self.references[publication] - 1
+            if left:
+                self.references[publication] = left
+                return
+            del self.references[publication]
+        self.bytes -= size
+
+    def would_have(self, publication: Publish, size: int) -> int:
+        """The bytes that there would be with one event more."""
+        return self.bytes if publication in self.references else self.bytes + size
+
+
+class Accounts:
+    """The accounts of one broker."""
+
+    __slots__ = ("_event_bytes", "by_party", "bytes_max")
+
+    def __init__(self, bytes_max: int, event_bytes: int) -> None:
+        self.bytes_max = bytes_max
+        """The share of a party."""
+        self.by_party: dict[str, Account] = {}
+        self._event_bytes = event_bytes
+
+    def enter(self, holding: Holding, party: str | None) -> None:
+        """From now on what is stored for a holding is on this party's account."""
+        known = holding.account
+        if (known.party if known is not None else None) == party:
+            return
+        self.leave(holding)
+        if party is None:
+            return
+        account = self.by_party.setdefault(party, Account(party))
+        if account.holdings and not account.is_shared:
+            account.is_shared = True
+            self._count(account)
+        account.holdings.add(holding)
+        holding.account = account
+        for publication in _stored(holding):
+            account.add(publication, publication.size or self._event_bytes)
+
+    def leave(self, holding: Holding) -> None:
+        """What is stored for a holding is on nobody's account any more."""
+        account, holding.account = holding.account, None
+        if account is None:
+            return
+        for publication in _stored(holding):
+            account.remove(publication, publication.size or self._event_bytes)
+        account.holdings.discard(holding)
+        if not account.holdings:
+            assert not account.bytes, "what is stored goes with those it is stored for"
+            del self.by_party[account.party]
+
+    def rebuild(self, holdings: Iterable[Holding]) -> None:
+        """Count everything anew, after all holdings and whose they are were read from a state."""
+        for account in self.by_party.values():
+            account.holdings.clear()
+        for holding in holdings:
+            if holding.account is not None:
+                holding.account.holdings.add(holding)
+        for account in self.by_party.values():
+            self._count(account)
+
+    def _count(self, account: Account) -> None:
+        stored = Counter(event for holding in account.holdings for event in _stored(holding))
+        if account.is_shared:
+            account.references = dict(stored)
+            stored = Counter(stored.keys())
+        account.bytes = sum(count * (one.size or self._event_bytes) for one, count in stored.items())
+
+
+def _stored(holding: Holding) -> Iterable[Publish]:
+    return (*holding.queue, *holding.forwarded)

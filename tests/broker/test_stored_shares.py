@@ -1,0 +1,86 @@
+"""In a network, too, the clients of one address have a share of what is stored for clients, and no more."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from sojourn.broker.live_broker import LiveBroker
+from sojourn.mobility.queues import PARTY_FULL
+from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.room import ADDRESS_FULL
+from sojourn.sim.live_check.replaying import broken_rules
+from tests.live.hall import Desk, Hall, line
+
+EVENT = bytes(1_000)
+LIMITS = Limits(queue_bytes_max=5_000, queue_bytes_address_max=12_000, queue_bytes_max_all=20_000)
+
+
+def crowded(scheme: str) -> Hall:
+    """Eight absent clients of one address at B1, each of which wants as much as one may; then another one."""
+    hall = Hall(msgspec.structs.replace(line(2, scheme), limits=LIMITS))
+    writer = hall.visit(1, "writer")
+    for number in range(8):
+        reader = hall.visit(0, f"greedy{number}", lasts_s=1_000, address="greedy")
+        hall.settle()
+        reader.subscribe(f"t/{number}")
+        reader.lose()
+        for _ in range(5):
+            writer.publish(f"t/{number}", EVENT)
+    modest = hall.visit(0, "modest", lasts_s=1_000, address="modest")
+    hall.settle()
+    modest.subscribe("t/m")
+    modest.lose()
+    for _ in range(4):
+        writer.publish("t/m", EVENT)
+    hall.settle()
+    return hall
+
+
+def stored(desk: Desk) -> dict[str, int]:
+    """The bytes that are stored for the clients of each address."""
+    return {
+        party: one.bytes for party, one in desk.network.clients.broker.subscribers.accounts.by_party.items()
+    }
+
+
+def decided(broker: LiveBroker) -> tuple[dict[str, int], dict[int, list[int]]]:
+    """What was refused, and which events are stored for each client."""
+    assert broker.network is not None
+    clients = broker.network.clients
+    held = clients.broker.subscribers.main.items()
+    return clients.drops, {client: [one.sequence for one in holding.queue] for client, holding in held}
+
+
+@pytest.mark.parametrize("scheme", ["proactive", "reactive", "durable"])
+def test_absent_clients_of_one_address_leave_others_their_room(scheme: str) -> None:
+    """What is refused is counted with its reason; a broker that is told everything again decides the same."""
+    hall = crowded(scheme)
+    desk = hall.desks[0]
+    holdings = desk.network.clients.broker.subscribers.main.values()
+    size = next(iter(holdings)).queue[0].size
+    fits = LIMITS.queue_bytes_address_max // size
+    assert stored(desk) == {"greedy": fits * size, "modest": 4 * size}
+    assert PARTY_FULL == ADDRESS_FULL
+    assert desk.network.clients.drops["queue full"] == 2, "four fit the queue of one client"
+    assert desk.network.clients.drops[ADDRESS_FULL] == 8 * 5 - fits - 2
+    assert decided(desk.broker) == decided(desk.replayed())
+    assert broken_rules(desk.broker) == broken_rules(desk.replayed()) == []
+    desk.keep()
+    hall.restart("B1")
+    assert stored(hall.desks[0]) == {"greedy": fits * size, "modest": 4 * size}
+    back = hall.visit(0, "modest", lasts_s=1_000, address="elsewhere")
+    hall.settle()
+    assert back.got == [EVENT] * 4
+    assert stored(hall.desks[0]) == {"greedy": fits * size, "elsewhere": 0}
+
+
+def test_a_session_that_moves_takes_its_part_along() -> None:
+    """Also one whose client has gone again before its session came: it knows where its client came from."""
+    hall = crowded("reactive")
+    before = stored(hall.desks[0])["greedy"]
+    moving = hall.visit(1, "greedy0", lasts_s=1_000, address="greedy")
+    moving.lose()
+    hall.settle()
+    assert hall.desks[1].core.state.sessions["greedy0"].address == "greedy"
+    assert stored(hall.desks[1])["greedy"] == before - stored(hall.desks[0])["greedy"] > 0
