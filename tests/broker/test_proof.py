@@ -7,6 +7,7 @@ import pytest
 
 from sojourn.broker.proof import (
     NONCE_BYTES,
+    QUOTED_MAX,
     WORDS_BYTES_MAX,
     Answer,
     Call,
@@ -72,6 +73,17 @@ def test_without_the_secret_or_with_another_name_nobody_is_a_neighbour(
     with pytest.raises(ProofError, match=why):
         meet(one, two)
     assert not two.is_done
+
+
+def test_little_is_quoted_of_what_a_stranger_says_and_none_of_it_is_the_kind() -> None:
+    """Whatever it names itself, and however its characters have to be escaped."""
+    refused = []
+    for network in ("a", "b" * 3_900, "\x01" * 3_900):
+        with pytest.raises(ProofError) as error:
+            meet(caller(network=network), called())
+        refused.append(error.value)
+    assert len({error.kind for error in refused}) == 1
+    assert max(len(str(error)) for error in refused) < 2 * QUOTED_MAX
 
 
 def test_a_proof_that_was_overheard_is_worthless() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ import pytest
 
 from sojourn.broker import facts
 from sojourn.broker.channel import Channel
+from sojourn.broker.proof import NONCE_BYTES, Proving
 from sojourn.live.links.peers import PeerAddress, PeerError, PeerLinks, Proof
 
 PROOF = Proof("the network", b"a secret of at least thirty-two bytes")
@@ -185,6 +187,31 @@ def test_strangers_are_sent_away_and_neighbours_served() -> None:
         await two.links.stop()
 
     asyncio.run(scenario())
+
+
+def test_strangers_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Fifty refusals with another long name each make one short line for each kind; all are counted."""
+
+    async def scenario() -> int:
+        two, address = await called()
+        assert PROOF.secret is not None
+        for number in range(50):
+            names = [f"{number}" + "\x01" * 1_000, "B2"]
+            network, to = names if number % 2 else (PROOF.network, names[0])
+            calling = Proving.of_caller(PROOF.secret, network, "B1", to, bytes(NONCE_BYTES))
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(calling.outgoing)
+            assert await reader.read() == b""
+            writer.close()
+        await two.links.stop()
+        return two.links.refusals
+
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(scenario()) == 50
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert all("a stranger at 127.0.0.1" in line for line in lines)
+    assert max(map(len, lines)) < 300
 
 
 @pytest.mark.parametrize("turns", range(6))

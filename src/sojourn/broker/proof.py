@@ -36,6 +36,8 @@ NONCE_BYTES = 32
 PROOF_BYTES = 32
 WORDS_BYTES_MAX = 4_096
 """Of anything that is said before somebody has proved who it is."""
+QUOTED_MAX = 100
+"""Characters that are quoted of a name which the other side gives."""
 
 _LENGTH = struct.Struct(">4sI")
 _MAGIC = b"SJP1"
@@ -45,7 +47,17 @@ Role = Literal["caller", "called"]
 
 
 class ProofError(SojournError):
-    """The other side did not prove who it is; its connection is to be closed."""
+    """The other side did not prove who it is; its connection is to be closed.
+
+        raise ProofError("it calls {}, this is {}.", call.called, "B2")
+
+    What the other side says is given apart from the sentence and quoted up to a length. So the sentence alone
+    is the `kind` of refusal, which a stranger cannot choose: there are as many kinds as sentences.
+    """
+
+    def __init__(self, kind: str, *words: str | int | None) -> None:
+        super().__init__(kind.format(*map(_quoted, words)))
+        self.kind = kind
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="call"):
@@ -137,7 +149,7 @@ class Proving:
             return None
         _, length = _LENGTH.unpack_from(self._buffer)
         if length > WORDS_BYTES_MAX:
-            raise ProofError(f"it sends {length} bytes before it has proved who it is.")
+            raise ProofError("it sends {} bytes before it has proved who it is.", length)
         end = _LENGTH.size + length
         if len(self._buffer) < end:
             return None
@@ -162,11 +174,11 @@ class Proving:
     def _called(self, call: Call) -> bytes:
         """Somebody says who it is: prove who this is, and wait for its proof."""
         if call.network != self._network:
-            raise ProofError(f"it is of the network {call.network!r}, this is {self._network!r}.")
+            raise ProofError("it is of the network {}, this is {}.", call.network, self._network)
         if call.called != self._broker:
-            raise ProofError(f"it calls {call.called!r}, this is {self._broker!r}.")
+            raise ProofError("it calls {}, this is {}.", call.called, self._broker)
         if call.caller not in self._peers:
-            raise ProofError(f"it says it is {call.caller!r}, which does not call this broker.")
+            raise ProofError("it says it is {}, which does not call this broker.", call.caller)
         if len(call.nonce) != NONCE_BYTES:
             raise ProofError("its nonce has another length.")
         self._call = call
@@ -182,7 +194,13 @@ class Proving:
     def _check(self, role: Role, call: Call, nonce: bytes, proof: bytes) -> None:
         if not hmac.compare_digest(proof_of(self._secret, role, call, nonce), proof):
             who = call.called if role == "called" else call.caller
-            raise ProofError(f"it does not know the secret of the network, and so is not {who!r}.")
+            raise ProofError("it does not know the secret of the network, and so is not {}.", who)
+
+
+def _quoted(word: str | int | None) -> str:
+    """Return a word of the other side as it is shown: cut, and escaped where it is not printable."""
+    text = repr(word)
+    return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}…"
 
 
 def _framed(words: Call | Answer | Confirmation) -> bytes:

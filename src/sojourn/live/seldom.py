@@ -3,7 +3,11 @@
     seldom = Seldom(logging.getLogger("sojourn.peers"))
     seldom.warning((peer, why), "%s ends a connection to %s: %s", broker, peer, why)
 
-What is the like of what is said by the key. The next line that is written tells how many were left out.
+What is the like of what is said by the key. The next line that is written tells how many were left out of its
+key (`left_out`) and of keys that are forgotten or never got a line (`others_left_out`).
+
+A key should hold nothing that a stranger chooses. Whoever can invent keys all the same writes no more than
+`lines_max` lines in a quiet time.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from collections.abc import Callable, Hashable
 
 QUIET_S = 10.0
 """Lines of the same key are at least so far apart."""
+LINES_MAX = 200
+"""Lines of all keys together in a quiet time."""
 KEYS_MAX = 256
 """Keys remembered; the oldest are forgotten first."""
 
@@ -21,8 +27,15 @@ KEYS_MAX = 256
 class Seldom:
     """One logger's lines that can repeat."""
 
-    def __init__(self, logger: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
-        self._log, self._now = logger, now
+    def __init__(
+        self, logger: logging.Logger, now: Callable[[], float] = time.monotonic, lines_max: int = LINES_MAX
+    ) -> None:
+        self._log, self._now, self._lines_max = logger, now, lines_max
+        self._since_s = now()
+        """When the present quiet time began."""
+        self._written = 0
+        """Lines in the present quiet time."""
+        self._others_left_out = 0
         self._said: dict[Hashable, tuple[float, int]] = {}
         """By key: when a line was last written, and how many were left out since."""
 
@@ -38,14 +51,24 @@ class Seldom:
         self, level: int, key: Hashable, text: str, args: tuple[object, ...], fields: dict[str, object]
     ) -> None:
         now = self._now()
+        if now - self._since_s >= QUIET_S:
+            self._since_s, self._written = now, 0
         last_s, left_out = self._said.get(key, (None, 0))
         if last_s is not None and now - last_s < QUIET_S:
             self._said[key] = (last_s, left_out + 1)
             return
+        if self._written >= self._lines_max:
+            self._others_left_out += 1
+            return
         self._said.pop(key, None)
         while len(self._said) >= KEYS_MAX:
-            del self._said[next(iter(self._said))]
+            _, forgotten = self._said.pop(next(iter(self._said)))
+            self._others_left_out += forgotten
         self._said[key] = (now, 0)
+        self._written += 1
         if left_out:
             fields["left_out"] = left_out
+        if self._others_left_out:
+            fields["others_left_out"] = self._others_left_out
+            self._others_left_out = 0
         self._log.log(level, text, *args, extra=fields)

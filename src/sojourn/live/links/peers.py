@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 from sojourn.broker import facts
 from sojourn.broker.channel import peek_hello
-from sojourn.broker.hello import HELLO_BYTES_MAX, ChannelError
-from sojourn.broker.proof import NONCE_BYTES, Proving
+from sojourn.broker.hello import HELLO_BYTES_MAX
+from sojourn.broker.proof import NONCE_BYTES, ProofError, Proving
 from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
@@ -46,6 +46,8 @@ GREETING_S = 5.0
 """How long a caller may take to say who it is."""
 STRANGERS_MAX = 64
 """Connections that have not proved yet who they are."""
+STRANGERS_LINES_MAX = 20
+"""Log lines about connections that nobody proved anything on, in `seldom.QUIET_S`."""
 WRITE_BUFFER_BYTES = 8 << 20
 LOOK_S = 1.0
 SILENCE_S = 10.0
@@ -113,6 +115,8 @@ class PeerLinks:
         self._callers: list[asyncio.Task[None]] = []
         self._listener: Listener | None = None
         self._seldom = Seldom(_log)
+        self._of_strangers = Seldom(_log, lines_max=STRANGERS_LINES_MAX)
+        """Apart, so that no stranger keeps what is said of neighbours out of the log."""
 
     async def start(self, listen: Address | None, before: str | None = None) -> Address | None:
         """Listen for neighbours and begin to call the others; return the address with its true port.
@@ -276,12 +280,27 @@ class PeerLinks:
         callers = self.peers - self._calls.keys()
         return Proving(proof.secret, proof.network, self.broker, callers, nonce)
 
-    def refuse(self, connection: _Connection, why: str) -> None:
+    def refuse(self, connection: _Connection, error: SojournError) -> None:
         """Somebody did not prove who it is."""
         self.refusals += 1
-        peer = connection.peer or "a stranger"
-        self.complain(peer, why)
-        self.on_refusal(peer, why)
+        kind = error.kind if isinstance(error, ProofError) else type(error).__name__
+        self.give_up(connection, kind, str(error))
+        self.on_refusal(connection.peer or f"a stranger at {connection.host}", str(error))
+
+    def give_up(self, connection: _Connection, kind: str, why: str) -> None:
+        """End a connection without further words; of strangers' the log has few of a kind and address."""
+        if connection.peer is not None:
+            self._seldom.warning(
+                (connection.peer, kind), "%s ends a connection to %s: %s", self.broker, connection.peer, why
+            )
+        else:
+            self._of_strangers.warning(
+                (connection.host, kind),
+                "%s ends a connection to a stranger at %s: %s",
+                self.broker,
+                connection.host,
+                why,
+            )
         connection.abort()
 
     def lost(self, connection: _Connection) -> None:
@@ -313,6 +332,8 @@ class _Connection(asyncio.Protocol):
         self._proven: str | None = None
         """Who the other side has proved to be, by the secret."""
         self._is_admitted = False
+        self.host = "an unknown address"
+        """Where the other end is."""
         self._greeting = b""
         self._next_look: asyncio.TimerHandle | None = None
         self._has_heard = False
@@ -323,6 +344,7 @@ class _Connection(asyncio.Protocol):
         """Say hello, or wait for one."""
         self._transport = transport
         self.write = transport.write
+        self.host = str((transport.get_extra_info("peername") or [self.host])[0])
         if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
             # The port of a neighbour that is down was given to this very call: it has reached itself.
             transport.abort()
@@ -355,7 +377,7 @@ class _Connection(asyncio.Protocol):
             if self._links.connections.get(self.peer) is self:
                 self._links.tell(facts.PeerSent(self.peer, data))
         except SojournError as error:
-            self._links.refuse(self, str(error))
+            self._links.refuse(self, error)
 
     def _prove(self, proving: Proving, data: bytes) -> bytes | None:
         """Go on with the proof; return what came after it once it is done."""
@@ -399,16 +421,16 @@ class _Connection(asyncio.Protocol):
         hello = peek_hello(data)
         if hello is None:
             if len(data) > HELLO_BYTES_MAX:
-                raise ChannelError("A caller sends more than a hello before it says who it is.")
+                raise ProofError("it sends more than a hello before it says who it is.")
             self._greeting = data
             return b""
         if hello.broker not in self._links.peers:
-            raise ChannelError(f"A caller says it is {hello.broker!r}, which is no neighbour.")
+            raise ProofError("it says it is {}, which is no neighbour.", hello.broker)
         if self._proven not in (None, hello.broker):
-            raise ChannelError(f"A caller says it is {hello.broker!r} and has proved to be {self._proven!r}.")
+            raise ProofError("it says it is {} and has proved to be {}.", hello.broker, self._proven)
         certified = self._certified_name()
         if certified is not None and certified != hello.broker:
-            raise ChannelError(f"A caller says it is {hello.broker!r}, its certificate {certified!r}.")
+            raise ProofError("it says it is {}, its certificate {}.", hello.broker, certified)
         assert (self._proven, certified) != (None, None), "nobody is a neighbour by its word alone"
         self.peer = hello.broker
         self._admit(self.peer)
@@ -438,8 +460,7 @@ class _Connection(asyncio.Protocol):
         else:
             self._look_later()
             return
-        self._links.complain(self.peer or "a stranger", why)
-        self.abort()
+        self._links.give_up(self, why, why)
 
 
 def _keep_alive(sock: socket.socket | None) -> None:
