@@ -63,7 +63,7 @@ def visited(soon: list[Any] | None = None) -> tuple[WebSocketConnection, Line, l
     node: Any = SimpleNamespace(
         has_room_for_another=lambda: True,
         config=SimpleNamespace(limits=Limits()),
-        opened=lambda *_: 1,
+        opened=lambda *_, **__: 1,
         tell=lambda fact: got.append(fact.data),
         loop=SimpleNamespace(call_later=lambda *_: None, call_soon=call_soon),
         lost=lambda _: got.append(b"lost"),

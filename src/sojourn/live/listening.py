@@ -14,15 +14,8 @@ BACKLOG = 1_024
 class Listener:
     """One address, and who takes the connections that come there."""
 
-    def __init__(
-        self,
-        take: Callable[[], asyncio.BaseProtocol],
-        server: asyncio.Server,
-        handshake_s: float | None = None,
-    ) -> None:
+    def __init__(self, take: Callable[[], asyncio.BaseProtocol], server: asyncio.Server) -> None:
         self._take = take
-        self._handshake_s = handshake_s
-        """How long a handshake of TLS may take; None for as long as the library lets it."""
         self._servers = [server]
 
     async def renew(self, tls: ssl.SSLContext | None) -> None:
@@ -34,7 +27,6 @@ class Listener:
                 sock=socket.socket(fileno=os.dup(one.fileno())),
                 backlog=BACKLOG,
                 ssl=tls,
-                ssl_handshake_timeout=None if tls is None else self._handshake_s,
             )
             for server in self._servers
             for one in server.sockets

@@ -48,6 +48,7 @@ class ClientConnection(asyncio.Protocol):
         "_number",
         "_paused",
         "_transport",
+        "is_counted",
         "write",
     )
 
@@ -56,6 +57,8 @@ class ClientConnection(asyncio.Protocol):
         self._door = door
         """By which of the broker's addresses it came."""
         self._number = 0
+        self.is_counted = False
+        """Whether it was counted when its handshake began (`entrance.py`), which is not over yet."""
         self._transport: asyncio.Transport | None = None
         self.write: Callable[[bytes], None] = _ignore
         self._closing = False
@@ -71,7 +74,7 @@ class ClientConnection(asyncio.Protocol):
         node = self._node
         self._transport = transport
         self.write = self._writer(transport)
-        if not node.has_room_for_another():
+        if not self.is_counted and not node.has_room_for_another():
             transport.abort()
             return
         sock = transport.get_extra_info("socket")
@@ -79,8 +82,10 @@ class ClientConnection(asyncio.Protocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(high=node.config.limits.output_bytes_max)
         peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) else ""
         guest = Guest(self._door, certificate_of(transport.get_extra_info("peercert")))
-        self._number = node.opened(self, str(peer[0]) if isinstance(peer, tuple) else "", guest)
+        is_counted, self.is_counted = self.is_counted, False
+        self._number = node.opened(self, address, guest, is_counted=is_counted)
 
     def _writer(self, transport: asyncio.Transport) -> Callable[[bytes], None]:
         """What MQTT's bytes are written with; other ways to carry them have their own."""

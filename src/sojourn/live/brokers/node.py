@@ -88,6 +88,8 @@ class Node:
         self.connections: dict[int, ClientConnection] = {}
         self.files_room: int | None = None
         """How many connections of clients the limit on open files leaves room for, if that is known."""
+        self.handshakes = 0
+        """Connections whose handshake of TLS is under way; they count as those of clients do."""
         self.closed_at_once: Counter[str] = Counter()
         """Connections that were not even taken, by reason."""
         self.link_since: dict[str, float] = {}
@@ -182,7 +184,7 @@ class Node:
 
         Files, pages and neighbours need descriptors too, so those are never all given to clients.
         """
-        count = len(self.connections)
+        count = len(self.connections) + self.handshakes
         if self.is_out_of_files:
             self.closed_at_once["no file left for a connection"] += 1
             self._seldom.warning(
@@ -201,17 +203,43 @@ class Node:
     @property
     def is_out_of_files(self) -> bool:
         """Whether the limit on open files leaves no room for another client."""
-        return self.files_room is not None and len(self.connections) >= self.files_room
+        count = len(self.connections) + self.handshakes
+        return self.files_room is not None and count >= self.files_room
 
-    def opened(self, client: ClientConnection, peer: str, guest: Guest) -> int:
-        """Take a new connection, and number it."""
+    def knocked(self, peer: str) -> bool:
+        """Count a connection that begins with a handshake of TLS; if there is no room, say so and do not."""
+        if not self.has_room_for_another():
+            return False
+        refused = self._addresses.opened(peer, self.config.limits, self.now())
+        if refused is not None:
+            self._addresses.lost(peer, self.now())
+            self.closed_at_once[f"connect {refused.code.name.lower()}"] += 1
+            return False
+        self.handshakes += 1
+        return True
+
+    def turned_away(self, peer: str) -> None:
+        """Count a connection no longer whose handshake came to nothing."""
+        self.handshakes -= 1
+        self._addresses.lost(peer, self.now())
+
+    def shut_out(self, peer: str, why: str, sentence: str) -> None:
+        """Count, note and say now and then why a handshake of TLS came to nothing."""
+        self.closed_at_once[why] += 1
+        self._seldom.warning(sentence, "%s refused a client at %s: %s", self.place.name, peer, sentence)
+        if self.audit is not None:
+            self.audit.note(self.now(), {"what": "connect", "why": why, "about": sentence, "peer": peer})
+
+    def opened(self, client: ClientConnection, peer: str, guest: Guest, *, is_counted: bool = False) -> int:
+        """Take a new connection, and number it; one that came by TLS counts already."""
         self._last_number += 1
         number = self._last_number
         self.connections[number] = client
         self.guests[number] = guest
         self._peers[number] = peer
-        refused = self._addresses.opened(peer, self.config.limits, self.now())
-        if refused is not None:
+        if is_counted:
+            self.handshakes -= 1
+        elif (refused := self._addresses.opened(peer, self.config.limits, self.now())) is not None:
             self._too_many[number] = refused
         self.tell(facts.ClientOpened(number, peer, f"auto-{secrets.token_hex(12)}"))
         return number
@@ -388,7 +416,7 @@ class Node:
             self.turns.add(took_s)
         self._took_s.clear()
         if self.warmer.is_due:
-            self._begin(self.warmer.warm())
+            self.begin(self.warmer.warm())
         now = self.now()
         if self.keeper is not None:
             fact = self.keeper.look_for_room(now)
@@ -405,7 +433,8 @@ class Node:
         if moments:
             self._look_by(max(min(moments), now + LOOK_S))
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done aside, until the broker stops."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -20,12 +20,13 @@ from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, Listening, bind, book_of, true_address, why_not
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.control import Control
+from sojourn.live.brokers.entrance import TlsDoor
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.operating import handlers_of, reloaded
 from sojourn.live.brokers.reloading import apply, prepared
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.tls import for_clients, for_guests
-from sojourn.live.listening import BACKLOG, Listener
+from sojourn.live.listening import BACKLOG
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report
 
@@ -54,8 +55,10 @@ class Server:
         self.book = book if book is not None else book_of(config)
         """Where brokers say where they listen: the configuration's folder, unless another is given."""
         self.node: Node | None = None
-        self._listeners: dict[str, Listener] = {}
-        """By key of the configuration: the addresses for clients."""
+        self._listeners: list[asyncio.Server] = []
+        """The addresses for clients."""
+        self.tls_doors: dict[str, TlsDoor] = {}
+        """By key of the configuration: those of them where clients come by TLS."""
         self.observer: Observer | None = None
         self.listening: Listening | None = None
         """Where it listens, with true ports."""
@@ -153,19 +156,22 @@ class Server:
         if place is None:
             return None
         wanted, take = parse_address(place, door), self._taker(door)
-        # Connections count once their handshake is over: they have no longer for it than for a CONNECT.
-        handshake_s = None if tls is None else float(self.config.limits.connect_timeout_s)
 
         async def create(host: str, port: int) -> asyncio.Server:
             return await asyncio.get_running_loop().create_server(
-                take, host, port, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=handshake_s
+                take, host, port, backlog=BACKLOG, start_serving=tls is None
             )
 
         try:
             server, address = await bind(wanted, before, create)
+            if tls is not None:  # a handshake may take no longer than a CONNECT
+                assert self.node is not None
+                handshake_s = float(self.config.limits.connect_timeout_s)
+                self.tls_doors[door] = TlsDoor(self.node, take, tls, handshake_s)
+                self.tls_doors[door].open(server)
         except OSError as error:
             raise ListenError(f"{self.name} cannot listen on {wanted}: {why_not(error)}.") from None
-        self._listeners[door] = Listener(take, server, handshake_s)
+        self._listeners.append(server)
         return address
 
     async def reload(self) -> str:
@@ -174,7 +180,7 @@ class Server:
         if self.reread is None:
             raise ListenError(f"{self.name} was started without a file, so there is nothing to read anew.")
         found = prepared(self.config, self.reread(), self.name)
-        await self._renew_certificates(found.config)
+        self._renew_certificates(found.config)
         if self.node.links is not None:
             await self.node.links.renew(found.proof)
         self.config = found.config
@@ -183,7 +189,7 @@ class Server:
         waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
         return said + waits
 
-    async def _renew_certificates(self, config: Config) -> None:
+    def _renew_certificates(self, config: Config) -> None:
         """Let clients by TLS see the certificates of today; open connections go on."""
         if config.tls is None:
             return
@@ -192,14 +198,16 @@ class Server:
             "listen_tls": for_guests(config.tls, self.name, place.certificates),
             "listen_wss": for_clients(config.tls, self.name),
         }
-        for door in fresh.keys() & self._listeners.keys():
-            await self._listeners[door].renew(fresh[door])
+        for name in fresh.keys() & self.tls_doors.keys():
+            self.tls_doors[name].tls = fresh[name]
 
     async def stop(self, reference: str | None = None) -> None:
         """Accept nobody any more, and tell clients where to go."""
         if self._control is not None:
             await self._control.stop()
-        for listener in self._listeners.values():
+        for door in self.tls_doors.values():
+            door.close()
+        for listener in self._listeners:
             listener.close()
         for page_server in self._page_servers:
             await page_server.stop()
