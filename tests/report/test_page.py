@@ -125,6 +125,8 @@ def test_a_figure_is_a_table_too() -> None:
     assert "<td>100</td><td></td><td>2</td>" in table
     assert "paper" not in table
     assert number_table(go.Figure()) == ""
+    roads = go.Figure(go.Scatter(x=[1, 2, None, 1, 1], y=[0, 0, None, 5, 6], mode="lines"))
+    assert number_table(roads) == "", "a picture comes back to the same x, and its gaps are no numbers"
 
 
 def test_what_is_not_drawn_is_explained_and_the_paper_is_named() -> None:

@@ -48,6 +48,22 @@ def test_a_figure_of_zeros_says_so() -> None:
     assert "Every value is 0" in with_notes("A.", zeros, [], "seeds")
 
 
+def test_lines_of_one_point_are_explained() -> None:
+    """A dot in an empty field looks like a mistake."""
+    dots = go.Figure(go.Scatter(x=[4], y=[2.0], mode="lines+markers", name="ours"))
+    assert with_notes("A.", dots, [], "seeds") == "A. Each line has one point at this scale."
+    bars = go.Figure(go.Bar(x=["a"], y=[2.0]))
+    assert with_notes("A.", bars, [], "seeds") == "A."
+
+
+def test_a_figure_with_a_slider_keeps_the_places_of_its_lines() -> None:
+    """The slider shows and hides lines by their places, so none is taken out, and none is named."""
+    drawn = _figure([0.1, 0.2], [1.0, 2.0])
+    drawn.update_layout(sliders=[{"steps": [{"method": "restyle", "args": ["visible", [True, False]]}]}])
+    assert tidy(drawn) == []
+    assert [trace.name for trace in drawn.data] == ["ours", "never run"]
+
+
 def test_every_study_names_its_paper() -> None:
     """Authors, title and year where they are known, and a mark where the title is not printed in our text."""
     cited = {name: paper_of(name).cited for name in STUDIES}

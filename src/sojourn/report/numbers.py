@@ -8,9 +8,12 @@ import plotly.graph_objects as go
 
 
 def number_table(figure: go.Figure) -> str:
-    """All points of a figure in a fold-out table: one row a value of x, one column a line."""
+    """All points of a figure in a fold-out table: one row a value of x, one column a line.
+
+    A picture, whose lines have gaps and come back to the same x, is no table.
+    """
     lines = [trace for trace in figure.data if getattr(trace, "x", None) is not None and len(trace.x)]
-    if not lines:
+    if not lines or any(x is None for trace in lines for x in trace.x):
         return ""
     xs = sorted({x for trace in lines for x in trace.x}, key=_order)
     cells = [_cells(trace) for trace in lines]

@@ -24,7 +24,12 @@ def caption_of(study: str, number: str) -> str:
 
 
 def tidy(chart: Any) -> list[str]:
-    """Take lines without points, and bars without a length, out of a figure; return those lines' names."""
+    """Take lines without points, and bars without a length, out of a figure; return those lines' names.
+
+    A figure with a slider keeps all its lines: the slider shows and hides them by their places.
+    """
+    if chart.layout.sliders:
+        return []
     names = [trace.name or "a line" for trace in chart.data if not _has_points(trace)]
     chart.data = [trace for trace in chart.data if _has_points(trace)]
     for trace in chart.data:
@@ -41,6 +46,9 @@ def with_notes(caption: str, chart: Any, missing: list[str], over: str) -> str:
         notes.append(f"Bars are 95% intervals over {over}.")
     if not any(y for trace in chart.data for y in trace.y if _is_number(y)):
         notes.append("Every value is 0, so that nothing rises above the axis.")
+    drawn = [trace for trace in chart.data if "lines" in (getattr(trace, "mode", None) or "")]
+    if drawn and all(sum(map(_is_number, trace.y)) == 1 for trace in drawn):
+        notes.append("Each line has one point at this scale.")
     if missing:
         notes.append(f"Without points at this scale: {', '.join(missing)}.")
     return " ".join(notes)

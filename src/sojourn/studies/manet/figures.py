@@ -117,7 +117,10 @@ def hellos(table: Table, measure: str) -> go.Figure:
 
 def short_walks(table: Table, measure: str, scenario: str) -> go.Figure:
     """GPSR whose packets may take a quarter of the hops."""
-    figure = _plain(f"GPSR with {Manet().ttl} hops and with {SHORT_TTL}, {scenario}", Y_TITLES[measure])
+    what = {"delivery_ratio": "Delivery", "delay_ms": "Delay"}[measure]
+    figure = _plain(
+        f"{what} of GPSR with {Manet().ttl} hops and with {SHORT_TTL}, {scenario}", Y_TITLES[measure]
+    )
     for scheme in (name for name in SIX if SCHEMES[name].geographic):
         _add(figure, table, (scenario, scheme, measure), SCHEMES[scheme].title, dash="solid")
         name = f"{SCHEMES[scheme].title}, {SHORT_TTL} hops"

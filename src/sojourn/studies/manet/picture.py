@@ -15,6 +15,9 @@ from sojourn.studies.manet.table import Table
 
 TO_HOME, TO_SUBSCRIBER, WALK = "#2471a3", "#1e8449", "#c0392b"
 
+SLIDER_PAD = {"t": 40}
+"""Pixels above the slider's words: in a narrow window they would lie over the axis's."""
+
 
 def strip(table: Table, scenario: str, scheme: str) -> go.Figure:
     """The frames of one drawn run; raises KeyError where there is none."""
@@ -37,7 +40,14 @@ def strip(table: Table, scenario: str, scheme: str) -> go.Figure:
         title=f"Events on their way under {SCHEMES[scheme].title}, {scenario}",
         xaxis_title="x, m",
         yaxis_title="y, m",
-        sliders=[{"active": 0, "steps": steps, "currentvalue": {"prefix": "an event published at "}}],
+        sliders=[
+            {
+                "active": 0,
+                "steps": steps,
+                "currentvalue": {"prefix": "an event published at "},
+                "pad": SLIDER_PAD,
+            }
+        ],
     )
     figure.update_yaxes(scaleanchor="x", scaleratio=1)
     return figure
