@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from mqtt5 import ConnectPacket, PublishPacket
 
-from sojourn.broker import sharing
+from sojourn.broker import membership, sharing
 from sojourn.broker.effects import REPEATED
 from sojourn.broker.facts import ClientAdmitted, ClientSent
 from sojourn.edge.quench import QuenchFilter, QuenchUpdate
@@ -334,6 +334,73 @@ def test_who_has_no_room_declines() -> None:
     sent = publish(hall, 1, 12)
     assert len(full.events) == 2
     assert sorted([bytes(one.payload) for one in full.events] + other.got) == sorted(sent)
+
+
+def decliners(hall: Hall, count: int) -> list[Silent]:
+    """Members at the first broker that take no event of more than a few bytes."""
+    return [silent_member(hall, 0, f"decliner {number}", max_packet_size=100) for number in range(count)]
+
+
+def test_a_crowd_that_declines_costs_its_broker_little() -> None:
+    """However many they are: some are asked, one after the other, and the event is given up."""
+    hall = Hall(line(2))
+    decliners(hall, 300)
+    writer = hall.visit(0, "writer")
+    hall.settle()
+    writer.publish("jobs/a", bytes(200))
+    hall.settle()
+    assert isinstance(writer.inbox.pop(), mqtt5.PubAckPacket)
+    shares, drops = hall.desks[0].network.clients.shares, hall.desks[0].network.clients.drops
+    assert (drops[sharing.DECLINED_OFTEN], len(shares.unwilling), picks(hall)) == (1, sharing.ASKED_MAX, 0)
+    again = hall.desks[0].replayed().network
+    assert again is not None
+    assert again.clients.shares.unwilling == shares.unwilling
+    assert again.clients.drops[sharing.DECLINED_OFTEN] == 1
+
+
+def test_who_takes_what_others_decline_is_asked_before_them() -> None:
+    """Once they have declined; and they are asked again when they have taken something."""
+    hall = Hall(line(2))
+    small, taker = decliners(hall, 40), member(hall, 1, "taker")
+    shares = hall.desks[0].network.clients.shares
+    writer = hall.visit(0, "writer")
+    for _ in range(100):
+        writer.publish("jobs/a", bytes(200))
+    hall.settle()
+    lost = hall.desks[0].network.clients.drops[sharing.DECLINED_OFTEN]
+    assert lost <= 3, "each costs the good will of some"
+    assert len(taker.got) == 100 - lost
+    assert len(shares.unwilling) == 40
+    taker.lose()
+    hall.visit(1, "taker", clean_start=True)
+    hall.settle()
+    writer.publish("jobs/a", b"7")
+    hall.settle()
+    chosen = next(one for one in small if one.events)
+    chosen.acknowledge()
+    hall.settle()
+    assert len(shares.unwilling) == 39
+
+
+def test_a_client_with_many_memberships_tells_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it costs to become a member does not grow with the memberships that are there."""
+    hall = Hall(line(2))
+    client = hall.visit(0, "client", lasts_s=500)
+    hall.settle()
+    asked = 0
+    right = address_of
+
+    def counting(one: Subscription) -> str:
+        nonlocal asked
+        asked += 1
+        return right(one)
+
+    monkeypatch.setattr(membership, "address_of", counting)
+    for number in range(100):
+        client.subscribe(f"$share/g{number}/jobs/#")
+    hall.settle()
+    assert len(hall.desks[1].network.clients.shares.groups) == 100
+    assert asked < 100 * 5
 
 
 def test_picks_are_remembered_within_a_limit() -> None:

@@ -107,7 +107,7 @@ class Clients:
                 for session, delivery, why_not in settled:
                     self._settled(session, delivery, why_not, now)
                 if self.members.reports:
-                    self.members.flush(now)
+                    self.members.follow(now)
             if effects.changes:
                 changes = effects.changes[:]
                 effects.changes.clear()
@@ -301,7 +301,7 @@ class Clients:
         for clients, _ in deliveries:
             self._deliver(clients, publication.message, now)
         if self.members.reports:
-            self.members.flush(now)
+            self.members.follow(now)
 
     def _deliver(self, clients: Iterable[int], message: Message, now: float) -> None:
         """Hand an event to clients, and note that it is on its way to them."""

@@ -45,6 +45,11 @@ class Membership:
         self._shares = clients.shares
         self.reports: dict[str, tuple[list[int], list[int]]] = {}
         """By source: the numbers of events that sessions are done with, and of those that they declined."""
+        self._own: list[Settled] = []
+        """What is to be taken in of events that were picked here."""
+        self._is_following = False
+        self._here: dict[int, dict[Subscription, int]] = {}
+        """By client connected here and membership: the interest that says so."""
 
     # Members -------------------------------------------------------------------------------------------
 
@@ -63,33 +68,38 @@ class Membership:
 
     def withdraw(self, before: dict[Subscription, int], roamer: Roamer, session: Session) -> list[Message]:
         """Let go of what waits for a session as a member that it is no more; return it."""
-        after = {address_of(one) for one in roamer.numbers if one.share}
-        gone = {address_of(one) for one in before if one.share} - after
-        return self._core.custody.withdraw(session.client_id, gone) if gone and not session.ended else []
+        gone = {address_of(one) for one in before if one.share and one not in roamer.numbers}
+        if not gone or session.ended:
+            return []
+        gone -= {address_of(one) for one in roamer.numbers if one.share and one not in before}
+        return self._core.custody.withdraw(session.client_id, gone) if gone else []
 
     def is_here(self, client: int, session: Session | None, now: float) -> None:
         """Tell of which members the client is connected here; of none without a session."""
-        held = self._shares.here.get(client, ())
-        found: list[int] = []
+        known, found = self._here.pop(client, {}), {}
         if session is not None and session.connection is not None:
-            shared = [one for one in session.subscriptions.values() if one.share]
-            topics = [
-                here_at(address_of(one), self._links.number)
-                for one in shared
-                if self.interest_of(one) is not None
-            ]
-            found = [self._links.interests.subscription(interest_of(topic, None)) for topic in topics]
-        if not held and not found:
+            for one in session.subscriptions.values():
+                number = known.get(one) if one in known or not one.share else self._interest_here(one)
+                if number is not None:
+                    found[one] = number
+        if found:
+            self._here[client] = found
+        held, now_held = {*self._shares.here.get(client, ())}, {*found.values()}
+        if held == now_held:
             return
-        for interest in found:
-            if interest not in held:
-                self._clients.tell(facts.ClientSubscribed(NOBODY, interest), now)
-        for interest in held:
-            if interest not in found:
-                self._clients.tell(facts.ClientUnsubscribed(NOBODY, interest), now)
-        self._shares.here[client] = tuple(found)
+        self._shares.here[client] = tuple(found.values())
         if not found:
             del self._shares.here[client]
+        for interest in sorted(now_held - held):
+            self._clients.tell(facts.ClientSubscribed(NOBODY, interest), now)
+        for interest in sorted(held - now_held):
+            self._clients.tell(facts.ClientUnsubscribed(NOBODY, interest), now)
+
+    def _interest_here(self, one: Subscription) -> int | None:
+        if self.interest_of(one) is None:
+            return None
+        topic = here_at(address_of(one), self._links.number)
+        return self._links.interests.subscription(interest_of(topic, None))
 
     # Events --------------------------------------------------------------------------------------------
 
@@ -117,27 +127,45 @@ class Membership:
             (declined if declines else done).append(message.sequence)
 
     def flush(self, now: float) -> None:
-        """Tell who picked members for events how it went."""
+        """Say how it went with events, to those who picked members for them."""
         reports, self.reports = self.reports, {}
         for source, (done, declined) in reports.items():
             broker = self._links.numbers.get(source.rpartition("@")[2].partition("~")[0])
             if broker is not None:
-                self.received(Settled(broker, source, tuple(done), tuple(declined)), now)
+                self._pass_on(Settled(broker, source, tuple(done), tuple(declined)), now)
 
     def received(self, message: Settled, now: float) -> None:
         """Take in how it went with events that were picked here, or pass it on."""
-        if message.destination != self._links.number:
+        self._pass_on(message, now)
+        self.follow(now)
+
+    def _pass_on(self, message: Settled, now: float) -> None:
+        if message.destination == self._links.number:
+            self._own.append(message)
+        else:
             self._links.forward(message, now)
-            return
-        again = self._shares.settled(message.source, message.done, message.declined, now)
-        self._clients.route(list(again), now)
 
     def follow(self, now: float) -> None:
-        """Take in who became a member and who is one no longer."""
-        if self.reports:
-            self.flush(now)
-        if self._clients.broker.router.turned:
-            self._clients.route(list(self._shares.follow(now)), now)
+        """Take in what became of events, and then who became a member and who is one no longer.
+
+        That may lead to further events for members, who decline those as well, and so on: it goes on here,
+        one after the other, and not from within.
+        """
+        if self._is_following:
+            return
+        self._is_following = True
+        turned = self._clients.broker.router.turned
+        try:
+            while self.reports or self._own or turned:
+                self.flush(now)
+                own, self._own = self._own, []
+                for one in own:
+                    again = self._shares.settled(one.source, one.done, one.declined, now)
+                    self._clients.route(list(again), now)
+                if turned and not self.reports and not self._own:
+                    self._clients.route(list(self._shares.follow(now)), now)
+        finally:
+            self._is_following = False
 
     def told(self, now: float) -> None:
         """A neighbour has told all that it wants."""

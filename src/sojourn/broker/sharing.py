@@ -9,7 +9,8 @@ Who picked remembers that until the member's broker says that it is `Settled`:
 
 - *done*: acknowledged, or dropped for a reason that no other member would mend;
 - *declined*: the member has no room, may not see it or takes none so large. Somebody else is picked who was
-  not asked before; an event that all declined is dropped, and counted.
+  not asked before, those first who did not decline what they were sent last. An event that all declined, or
+  `ASKED_MAX` of them, is dropped, and counted.
 
 A member that ends leaves what it had not acknowledged, and each such event is picked again: with a number of
 its own, since it comes after later ones, and marked `sojourn-again`, since the one before may have had it.
@@ -29,6 +30,7 @@ broker is back. Of picks beyond `queue_bytes_max_all` the oldest are forgotten, 
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -52,6 +54,9 @@ UNTOLD_GROUPS = "neighbour had not said which groups it has"
 """Why an event is not kept for groups that may turn up."""
 KEPT_BYTES_MAX = 16 << 20
 """Bytes of events that are kept for groups that may turn up."""
+ASKED_MAX = 16
+"""How many members may decline an event before it is given up: each costs as much as an event."""
+DECLINED_OFTEN = f"{ASKED_MAX} members of the group declined"
 TOPICS_MAX = 10_000
 """Topics of which it is remembered which groups want them."""
 
@@ -84,7 +89,11 @@ class Shares:
         self._core, self._links, self._router = core, links, router
         self._drops = drops
         self.groups: dict[Group, dict[str, Member]] = {}
-        """By group its members by address, in the order of these."""
+        """By group its members by address."""
+        self._order: dict[Group, list[str]] = {}
+        """The addresses of its members in their order, which is the same at every broker."""
+        self.unwilling: set[str] = set()
+        """Members that declined what they were sent last."""
         self._brokers: dict[str, set[int]] = {}
         """By address: where the member's client is connected, if it is."""
         self._by_topic: dict[str, list[Group]] = {}
@@ -148,15 +157,25 @@ class Shares:
         members = self.groups.get(member.group, {})
         if is_there == (address in members):
             return None
-        if is_there:
-            self.groups[member.group] = dict(sorted((members | {address: member}).items()))
-        else:
-            del members[address]
-            if not members:
-                del self.groups[member.group]
-                self.turns.pop(member.group.text, None)
-        self._by_topic.clear()
-        return None if is_there else address
+        if not is_there:
+            self._remove(member.group, address)
+            return address
+        if not members:
+            self.groups[member.group], self._order[member.group] = members, []
+            self._by_topic.clear()
+        members[address] = member
+        bisect.insort(self._order[member.group], address)
+        return None
+
+    def _remove(self, group: Group, address: str) -> None:
+        members, order = self.groups[group], self._order[group]
+        del members[address]
+        del order[bisect.bisect_left(order, address)]
+        self.unwilling.discard(address)
+        if not members:
+            del self.groups[group], self._order[group]
+            self.turns.pop(group.text, None)
+            self._by_topic.clear()
 
     def told(self, now: float) -> Iterator[Carried]:
         """All neighbours have told what they want: pick for groups, and instead of members, accordingly."""
@@ -221,16 +240,21 @@ class Shares:
 
     def _choose(self, message: Message, group: Group, asked: tuple[str, ...]) -> str | None:
         """Return the address of the member whose turn it is, or None."""
+        members = self.groups.get(group, {})
         fitting = [
             address
-            for address, member in self.groups.get(group, {}).items()
+            for address in self._order.get(group, ())
             if address not in asked
-            and (member.condition is None or member.condition.matches(event_of(message)))
+            and ((wanted := members[address].condition) is None or wanted.matches(event_of(message)))
         ]
         if not fitting:
             return None
-        far = self._links.out_of_reach()
-        present = [address for address in fitting if self._brokers.get(address, set()) - far.keys()]
+        if self.unwilling:
+            fitting = [address for address in fitting if address not in self.unwilling] or fitting
+        far = self._links.out_of_reach().keys()
+        present = [
+            address for address in fitting if (there := self._brokers.get(address)) and not there <= far
+        ]
         choice = present or fitting
         if not message.qos:
             return choice[message.sequence % len(choice)]
@@ -262,7 +286,9 @@ class Shares:
     ) -> Iterator[Carried]:
         """Take in what became of picks; yield what is sent to another member instead."""
         for number in done:
-            self._forget((source, number))
+            pick = self._forget((source, number))
+            if pick is not None:
+                self.unwilling.discard(pick.address)
         yield from self._pick_again(tuple((source, number) for number in declined), now, has_declined=True)
 
     def _pick_again(
@@ -274,10 +300,14 @@ class Shares:
                 continue
             group = member_of(pick.address).group
             asked = (*pick.asked, pick.address)
-            found = list(self._picked(pick.message, group, asked, now, is_late=True))
+            if has_declined and pick.address in self.groups.get(group, {}):
+                self.unwilling.add(pick.address)
+            is_given_up = has_declined and len(asked) >= ASKED_MAX
+            found = () if is_given_up else tuple(self._picked(pick.message, group, asked, now, is_late=True))
             if not found:
+                why = ALL_DECLINED if has_declined else NOBODY_LEFT
                 self.dropped += 1
-                self._drops[ALL_DECLINED if has_declined else NOBODY_LEFT] += 1
+                self._drops[DECLINED_OFTEN if is_given_up else why] += 1
             yield from found
 
     def take_over(self, old: Shares) -> None:

@@ -263,8 +263,9 @@ NETWORK = (
             picks=PairKeys(REF),
             kept=Refs(list),
             here=RowValues(tuple),
+            unwilling=SET,
         ),
-        wired="_core _links _router _drops groups _brokers _by_topic _of",
+        wired="_core _links _router _drops groups _order _brokers _by_topic _of",
         finish=Shares.rebuild,
     ),
     Part(

@@ -95,7 +95,11 @@ class Memberships:
         if fitting and not session.is_doubtful and qos > min(event.qos, max(one.wish.qos for one in fitting)):
             diary.fail("qos", f"was sent {name} for {group} at QoS {qos}")
         before = oracle.groups.arrivals.setdefault((group, name), [])
-        is_second = any(one.diary is diary for one in before) and qos == 1 and is_repeated
+        # A client that does not know whether its session is the same has forgotten what of QoS 2 it has.
+        is_second = is_repeated and any(
+            one.diary is diary and (qos == 1 or (session.is_doubtful and one.session is not session))
+            for one in before
+        )
         if not before and not is_again:
             self._judge_order(session, group, event)
         sent_s = event.sends[0].at_s if event.sends else 0.0
