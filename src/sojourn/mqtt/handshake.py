@@ -33,8 +33,8 @@ from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
 from sojourn.mqtt.rights import FOREIGN, Reviewer, is_owner, may_publish_message
-from sojourn.mqtt.room import change_queued
-from sojourn.mqtt.session import NEVER, Session, Will
+from sojourn.mqtt.room import NoRoom, change_queued, is_beyond_wills, no_room_for_will
+from sojourn.mqtt.session import NEVER, Session
 from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
@@ -88,11 +88,8 @@ class Handshake:
             self.refuse(connection, ConnectCode.TOPIC_NAME_INVALID, text)
         elif (excess := excessive_content(packet, limits)) is not None:
             self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, excess)
-        elif will is not None and self._is_beyond_wills(
-            packet.client_id, read_will(will, "", now, reads_policy=False)
-        ):
-            text = f"Wills of all clients have {limits.will_bytes_max_all} bytes at most; come without one."
-            self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, text)
+        elif (lack := self._no_room_for_will(connection, packet, packet.client_id)) is not None:
+            self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, lack.text, why=lack.why)
         elif len(self.shared.connections) > limits.connections_max:
             text = f"There are {limits.connections_max} connections already; try again later."
             self.refuse(connection, ConnectCode.SERVER_BUSY, text)
@@ -105,18 +102,30 @@ class Handshake:
             self.shared.remind(connection.deadline_s, Due.CONNECT, connection.number)
             self.shared.effects.knocks.append(Knock(connection.number, packet))
 
-    def _is_beyond_wills(self, client_id: str, will: Will) -> bool:
-        """Whether there is no room for a will, besides the one that it takes the place of."""
-        session = self.shared.sessions.get(client_id)
-        before = session.will.message.size if session is not None and session.will is not None else 0
-        return self.shared.will_bytes - before + will.message.size > self.shared.limits.will_bytes_max_all
+    def _no_room_for_will(
+        self, connection: Connection, packet: ConnectPacket, client_id: str
+    ) -> NoRoom | None:
+        if packet.will is None:
+            return None
+        size = read_will(packet.will, "", 0.0, reads_policy=False).message.size
+        return no_room_for_will(self.shared, client_id, connection.peer, size)
 
     def refuse(
-        self, connection: Connection, code: ConnectCode, text: str, reference: str | None = None
+        self,
+        connection: Connection,
+        code: ConnectCode,
+        text: str,
+        reference: str | None = None,
+        *,
+        why: str | None = None,
     ) -> None:
-        """Answer a CONNECT with a refusal, and close; `reference` names the server to use instead."""
-        self.shared.counters.refused[code.name.lower()] += 1
-        self.shared.note_refusal("connect", code.name.lower(), text, connection)
+        """Answer a CONNECT with a refusal, and close; `reference` names the server to use instead.
+
+        It is counted as what the code is called, unless there is another name for it.
+        """
+        why = why or code.name.lower()
+        self.shared.counters.refused[why] += 1
+        self.shared.note_refusal("connect", why, text, connection)
         self._write(connection, answers.refusal(connection, code, text, reference))
         self.close_silently(connection)
 
@@ -158,6 +167,10 @@ class Handshake:
         refusal = self._refusal(client_id, packet, admission, now)
         if refusal is not None:
             self.refuse(connection, ConnectCode.NOT_AUTHORIZED, refusal)
+            return
+        lack = self._no_room_for_will(connection, packet, client_id)  # others were let in since it knocked
+        if lack is not None:
+            self.refuse(connection, ConnectCode.QUOTA_EXCEEDED, lack.text, why=lack.why)
             return
         session, is_old = self._find(client_id, packet, admission.state, now)
         if session is None:
@@ -233,6 +246,9 @@ class Handshake:
         if session.will is not None:
             left_s = state.will_left_s
             session.will_s = now + min(session.will.delay_s if left_s is None else left_s, session.expiry)
+        if is_beyond_wills(self.shared, session):
+            self.shared.counters.refused["will quota_exceeded"] += 1
+            self.publish_will(session)  # early, as it cannot be kept: better than never
         self.remind(session)
         return session
 

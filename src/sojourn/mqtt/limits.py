@@ -55,6 +55,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     event that is stored for several clients of one address counts once."""
     will_bytes_max_all: int = 64 * 1_048_576
     """Bytes of the wills of all clients together; who comes with one beyond that is refused."""
+    will_bytes_address_max: int = 32 * 1_048_576
+    """The same for all clients of one address; who is away counts for the address that it came from last. A
+    session that another broker hands over and that there is no room for has its will published at once."""
     input_bytes_max_all: int = 256 * 1_048_576
     """Bytes of packets that have not come whole yet, of all clients together; the largest gives way."""
     input_bytes_address_max: int = 64 * 1_048_576

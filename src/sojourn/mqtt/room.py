@@ -1,4 +1,4 @@
-"""Who takes how much of the room for what waits for clients and is on its way to them.
+"""Who takes how much of the room for what waits for clients, is on its way to them, or is their will.
 
 There are limits for a client, for all clients of an address, and for all clients. They are looked at when
 something finds its way blocked already, or when all clients together hold more than one address may: the fast
@@ -6,13 +6,14 @@ way of a message only adds to the counts.
 
 What an address takes is never stored, since it follows from the sessions, each of which knows the address
 that its client came from last. So a client that leaves goes on taking part of that address's room, and brings
-its part along to the address that it comes back from. Subscriptions count while their client is here.
+its part along to the address that it comes back from; so does its will, which is replaced when it comes back.
+Subscriptions count while their client is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from sojourn.mqtt.connection import Connection
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 
 FULL = "queue full"
 ADDRESS_FULL = "queue full of the address"
+ADDRESS_QUOTA = "address_quota_exceeded"
+"""Under which name it is counted that an address has all that it may have of something."""
 
 
 class AddressUse:
     """What the clients of one address take together."""
 
-    __slots__ = ("bytes", "clients", "sessions", "subscriptions")
+    __slots__ = ("bytes", "clients", "sessions", "subscriptions", "will_bytes")
 
     def __init__(self) -> None:
         self.sessions = 0
@@ -37,6 +40,8 @@ class AddressUse:
         """Of clients that are here."""
         self.bytes = 0
         """Of what waits for all of them, and of what they were sent and have not acknowledged."""
+        self.will_bytes = 0
+        """Of the wills of all of them."""
 
 
 class AddressUses:
@@ -72,6 +77,7 @@ class AddressUses:
             use = session.address_use = self.by_address.setdefault(session.address, AddressUse())
             use.sessions += 1
             use.bytes += session.queued_bytes + session.inflight_bytes
+            use.will_bytes += session.will_bytes
 
     def ended(self, session: Session) -> None:
         """Count a session no longer, before anything of it is forgotten."""
@@ -81,8 +87,10 @@ class AddressUses:
         session.address_use = None
         use.sessions -= 1
         use.bytes -= session.queued_bytes + session.inflight_bytes
+        use.will_bytes -= session.will_bytes
         if not use.sessions:
             assert not use.bytes, "what clients take goes with their sessions"
+            assert not use.will_bytes, "what clients take goes with their sessions"
             del self.by_address[session.address or ""]
 
     def count(self, sessions: Iterable[Session]) -> None:
@@ -122,3 +130,41 @@ def why_full(shared: State, session: Session, size: int) -> str | None:
     if use is not None and use.bytes + size > limits.queue_bytes_address_max:
         return ADDRESS_FULL
     return None
+
+
+class NoRoom(NamedTuple):
+    """Why there is no room for something."""
+
+    why: str
+    """Under which name it is counted."""
+    text: str
+
+
+def no_room_for_will(shared: State, client_id: str, address: str, size: int) -> NoRoom | None:
+    """Why a client that comes from an address cannot have a will of so many bytes; None if it can.
+
+    It takes the place of the one that the client's session has.
+    """
+    limits = shared.limits
+    session, use = shared.sessions.get(client_id), shared.address_uses.by_address.get(address)
+    before = session.will_bytes if session is not None else 0
+    if shared.will_bytes - before + size > limits.will_bytes_max_all:
+        text = f"Wills of all clients have {limits.will_bytes_max_all} bytes at most; come without one."
+        return NoRoom("quota_exceeded", text)
+    taken = use.will_bytes if use is not None else 0
+    if session is not None and session.address == address:
+        taken -= before
+    if taken + size > limits.will_bytes_address_max:
+        most = limits.will_bytes_address_max
+        text = f"Wills of all clients of your address have {most} bytes at most; come without one."
+        return NoRoom(ADDRESS_QUOTA, text)
+    return None
+
+
+def is_beyond_wills(shared: State, session: Session) -> bool:
+    """Whether a session that came from another broker brought a will that there is no room for."""
+    limits, use = shared.limits, session.address_use
+    return session.will is not None and (
+        shared.will_bytes > limits.will_bytes_max_all
+        or (use is not None and use.will_bytes > limits.will_bytes_address_max)
+    )

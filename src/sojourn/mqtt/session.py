@@ -221,6 +221,11 @@ class Session:
         self.reminded_s: float | None = None
         """When it is looked at next, if that is noted already."""
 
+    @property
+    def will_bytes(self) -> int:
+        """Bytes of its will."""
+        return self.will.message.size if self.will is not None else 0
+
     def take_id(self) -> int:
         """Return a packet identifier that is not in use, the one that was freed the longest ago."""
         number = self.next_id

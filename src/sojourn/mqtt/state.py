@@ -95,7 +95,7 @@ class State:
         self.inflight_bytes = 0
         """Bytes of what all clients were sent and have not acknowledged."""
         self.address_uses = AddressUses()
-        """The same by address, of those who are connected, with their subscriptions."""
+        """The same by address, with wills, and the subscriptions of those who are connected."""
         self.input = Input()
         """What came and cannot be read yet."""
         self.sequence = 0
@@ -135,15 +135,16 @@ class State:
 
     def change_will(self, session: Session, will: Will | None) -> None:
         """Give a session another will, or none."""
-        before, session.will = session.will, will
-        self.will_bytes += (will.message.size if will is not None else 0) - (
-            before.message.size if before is not None else 0
-        )
+        before = session.will_bytes
+        session.will = will
+        size = session.will_bytes - before
+        self.will_bytes += size
+        if session.address_use is not None:
+            session.address_use.will_bytes += size
 
     def count_wills(self) -> None:
         """Count the bytes of all wills anew."""
-        wills = (session.will for session in self.sessions.values())
-        self.will_bytes = sum(will.message.size for will in wills if will is not None)
+        self.will_bytes = sum(session.will_bytes for session in self.sessions.values())
 
     def note_refusal(self, what: str, why: str, about: str, connection: Connection) -> None:
         """Note a refusal for the audit log, if there is one."""

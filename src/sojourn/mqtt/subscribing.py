@@ -29,6 +29,7 @@ from sojourn.mqtt.members import SHARE, address_of, here_at
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.rights import may_subscribe, narrowed
+from sojourn.mqtt.room import ADDRESS_QUOTA
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State
 
@@ -39,8 +40,6 @@ GRANTED = (
 )
 
 
-ADDRESS_QUOTA = "address_quota_exceeded"
-"""Under which name it is counted that an address has too many subscriptions."""
 REASONS_MAX = 5
 """Refusals of one packet that are explained."""
 BROKERS_MAX = 1_000_000
