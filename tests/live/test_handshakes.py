@@ -98,7 +98,7 @@ def test_unfinished_handshakes_count_for_their_address(folder: Path, run: str, d
         reader, writer = await asyncio.open_connection("127.0.0.1", ports[door])
         assert await is_closed(reader)
         writer.close()
-        assert node.closed_at_once == {"connect quota_exceeded": 1}
+        assert node.closed_at_once == {"quota_exceeded": 1}
         assert await answer_to_connect(ports["listen"]) == 0x97
         for _, one in silent:
             one.close()
@@ -114,7 +114,7 @@ def test_unfinished_handshakes_count_for_their_address(folder: Path, run: str, d
         for client in clients:
             await client.close()
         await until(lambda: not node.connections)
-        assert node.closed_at_once == {"connect quota_exceeded": 2}
+        assert node.closed_at_once == {"quota_exceeded": 2}
 
     assert not play(folder, run, scenario, limits="connections_address_max = 3\nconnect_timeout_s = 600\n")
 

@@ -172,6 +172,8 @@ def test_refusals_are_told_in_the_codes_there_are() -> None:
         (ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD, 4),
         (ConnAckReasonCode.NOT_AUTHORIZED, 5),
         (ConnAckReasonCode.SERVER_UNAVAILABLE, 3),
+        (ConnAckReasonCode.QUOTA_EXCEEDED, 3),
+        (ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, 3),
         (ConnAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, None),
     ]
     for code, number in codes:
@@ -181,6 +183,7 @@ def test_refusals_are_told_in_the_codes_there_are() -> None:
         core.refuse(1, code, "No.", "elsewhere:1883")
         assert b"".join(connection.output) == (b"" if number is None else bytes((0x20, 2, 0, number)))
         assert connection.state == 3
+        assert core.state.counters.refused == {code.name.lower(): 1}
 
 
 def test_an_identifier_may_be_missing_only_in_a_clean_start() -> None:

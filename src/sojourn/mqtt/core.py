@@ -241,6 +241,7 @@ class Core:
         text = "Messages of QoS 1 or 2 wait beyond the limit and are not read."
         connection = self.state.connections.get(number)
         if connection is not None and connection.state is Phase.OPEN:
+            self.state.counters.refused[Reason.QUOTA_EXCEEDED.name.lower()] += 1
             self.handshake.dismiss(connection, Reason.QUOTA_EXCEEDED, text, now)
             self._settle(now)
 

@@ -90,6 +90,8 @@ class Subscriber:
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
         codes += codes_beyond
+        is_last = connection.parts_left == 1  # of a packet that was cut without what is beyond the limit
+        self._count_beyond(connection, len(codes_beyond) + is_last * len(connection.part_codes_beyond))
         told = gather(connection, [int(code) for code in codes], reasons)
         if told is not None:
             self._answer(connection, session, packet.packet_id, *told)
@@ -98,6 +100,12 @@ class Subscriber:
                 subscription.retain_handling == 0 or (subscription.retain_handling == 1 and is_new)
             ):
                 self._send_retained(subscription, now)
+
+    def _count_beyond(self, connection: Connection, count: int) -> None:
+        """Count topic filters that were not looked at, as one client may not have so many."""
+        if count:
+            self.shared.counters.refused["subscribe quota_exceeded"] += count
+            self.shared.note_refusal("subscribe", "quota_exceeded", f"{count} further ones", connection)
 
     def _answer(
         self, connection: Connection, session: Session, number: int, codes: list[int], reasons: list[str]

@@ -213,7 +213,7 @@ class Node:
         refused = self._addresses.opened(peer, self.config.limits, self.now())
         if refused is not None:
             self._addresses.lost(peer, self.now())
-            self.closed_at_once[f"connect {refused.code.name.lower()}"] += 1
+            self.closed_at_once[refused.code.name.lower()] += 1  # as where it is told why
             return False
         self.handshakes += 1
         return True
