@@ -12,7 +12,7 @@ import pytest
 from mqtt5 import ConnectPacket, PublishPacket
 
 from sojourn.broker import membership, sharing
-from sojourn.broker.effects import REPEATED
+from sojourn.broker.effects import NOT_MISSED
 from sojourn.broker.facts import ClientAdmitted, ClientSent
 from sojourn.edge.quench import QuenchFilter, QuenchUpdate
 from sojourn.interest import Event
@@ -697,7 +697,7 @@ def test_a_broker_that_leaves_its_network_counts_the_picks_that_it_leaves_behind
     publish(hall, 1, 4)
     assert (len(here.events), len(there.events)) == (2, 2)
     hall.desks[1].network.clients.drops["queue full"] += 1
-    hall.desks[1].network.clients.drops[REPEATED] += 1
+    hall.desks[1].network.clients.drops.update(NOT_MISSED)
     hall.desks[1].keep()
     move_into(hall, ALONE)
     lost = hall.desks[0].broker.core.state.counters.dropped

@@ -193,6 +193,7 @@ def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> N
         assert server.observer is not None
         network = server.node.network
         network.clients.drops["repeated by a neighbour"] = 3
+        network.clients.drops["no room in a copy"] = 5
         network.clients.drops["queue full"] = 2
         network.reconciling.resets["B2"] = 1
         network.confirming.unconfirmed = 4
@@ -207,6 +208,7 @@ def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> N
         for line in (
             b'sojourn_link_resets_total{peer="B2"} 1.0',
             b"sojourn_repeated_total 3.0",
+            b"sojourn_not_copied_total 5.0",
             b"sojourn_unconfirmed_total 4.0",
             b'sojourn_picks_total{what="made"} 7.0',
             b'sojourn_picks_total{what="again"} 2.0',

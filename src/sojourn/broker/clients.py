@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from sojourn.broker.effects import REPEATED, Note
+from sojourn.broker.effects import COPY_FULL, REPEATED, Note
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership
 from sojourn.broker.roamers import Handoff, Roamer, Timers
@@ -406,7 +406,7 @@ class Clients:
 
     def _dropped(self, drop: Dropped, now: float) -> None:
         """Count an event that a client does not get; one that does not read for so long is closed."""
-        self.drops[drop.reason] += 1
+        self.drops[COPY_FULL if drop.by_copy else drop.reason] += 1
         self.members.dropped(drop)
         name = self.names.client_name(drop.client)
         if self.traces and isinstance(drop.publication, Carried):

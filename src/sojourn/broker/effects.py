@@ -12,6 +12,12 @@ import msgspec
 
 REPEATED = "repeated by a neighbour"
 """The reason for events that were let go because they had come before: no subscriber misses them."""
+COPY_FULL = "no room in a copy"
+"""The reason for events that a copy of a session could not store.
+
+Whether its client misses them, the broker that has the session says."""
+NOT_MISSED = (REPEATED, COPY_FULL)
+"""The reasons for events that were let go here and that no subscriber misses because of that."""
 
 
 class Note(NamedTuple):

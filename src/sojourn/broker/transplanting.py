@@ -12,7 +12,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from sojourn.broker.clients import scheme_of
-from sojourn.broker.effects import REPEATED
+from sojourn.broker.effects import NOT_MISSED
 from sojourn.broker.network import Network
 from sojourn.broker.requeueing import requeue
 from sojourn.broker.roamers import Roamer
@@ -152,8 +152,7 @@ def _keep_for(network: Network, one: _Departed, now: float) -> None:
 def _count_losses(core: Core, old: Network) -> None:
     """Let a broker that is alone from now on remember what its network lost, and what it loses by leaving."""
     lost = old.clients.drops + Counter({NETWORK_LEFT: old.clients.shares.elsewhere()})
-    del lost[REPEATED]  # nobody misses those
-    core.state.counters.dropped.update(lost)
+    core.state.counters.dropped.update({why: lost[why] for why in lost if why not in NOT_MISSED})
 
 
 def _put_into_sessions(core: Core, kept: dict[str, _Kept]) -> None:

@@ -76,7 +76,7 @@ class Deliveries:
                     continue
             is_full = holding.bytes > bytes_max or len(holding.queue) >= events_max
             if is_full and not self._queues.make_room(holding, message):
-                self._queues.drop(holding.client, (message,), FULL)
+                self._queues.refuse(holding, (message,), FULL)
                 continue
             if holding.ready:
                 here.append(holding.client)
@@ -111,7 +111,7 @@ class Deliveries:
         """There is no room for an event: who is not ready will not get it from here."""
         for holding in holdings:
             if not holding.ready:
-                self._queues.drop(holding.client, (message,), FULL)
+                self._queues.refuse(holding, (message,), FULL)
 
     def on_consumed(self, fact: Consumed) -> None:
         """A connected client has events: they are stored no longer."""

@@ -17,6 +17,7 @@ transfer is under way as much again.
 from collections.abc import Iterable, Sequence
 
 from sojourn.mobility.accounts import Account, Accounts
+from sojourn.mobility.copies import State
 from sojourn.mobility.holdings import Holding, in_order
 from sojourn.mobility.schemes import Scheme
 from sojourn.routing.effects import Dropped, Effects
@@ -137,7 +138,7 @@ class Queues:
             if account is None or account.would_have(publication, size) <= bytes_max:
                 kept.append(holding)
             elif not holding.ready:
-                self.drop(holding.client, (publication,), PARTY_FULL)
+                self.refuse(holding, (publication,), PARTY_FULL)
         return kept
 
     def make_room(self, holding: Holding, publication: Publish) -> bool:
@@ -207,7 +208,7 @@ class Queues:
             else:
                 kept.append(one)
         self._replace(holding, kept[::-1])
-        self.drop(holding.client, refused[::-1], FULL)
+        self.refuse(holding, refused[::-1], FULL)
 
     def _replace(self, holding: Holding, publications: list[Publish]) -> None:
         """Make the queue these events, all of which are stored for the holding already."""
@@ -230,6 +231,11 @@ class Queues:
     def drop(self, client: int, publications: Iterable[Publish], reason: str) -> None:
         """Report that events will not reach a client from here."""
         self._effects.drops.extend(Dropped(client, publication, reason) for publication in publications)
+
+    def refuse(self, holding: Holding, publications: Iterable[Publish], reason: str) -> None:
+        """Report that there is no room for events; a copy's are no loss yet, and marked as such."""
+        by_copy = holding.state is State.ACTIVE
+        self._effects.drops.extend(Dropped(holding.client, one, reason, by_copy) for one in publications)
 
     def _charge(self, holding: Holding, publication: Publish) -> None:
         """Count an event that is stored for a holding on its party's account."""
@@ -272,4 +278,4 @@ class Queues:
                         holding.bytes -= publication.size or self._scheme.event_bytes
                     self._release(holding, (publication,))
                     if not holding.ready:
-                        self.drop(holding.client, [publication], FULL)
+                        self.refuse(holding, (publication,), FULL)

@@ -46,6 +46,8 @@ class Dropped(NamedTuple):
     publication: Publish
     reason: str
     """`queue full`, `timeout` or `came too late`."""
+    by_copy: bool = False
+    """Whether a copy had no room: the broker that controls it says itself what the client misses."""
 
 
 class Ready(NamedTuple):

@@ -27,6 +27,7 @@ from sojourn.live.page.status import (
     clients_connected,
     file_bytes,
     link_states,
+    not_copied,
     picks,
     refused_by_reason,
     repeated,
@@ -86,7 +87,9 @@ class BrokerMetrics(Collector):
             "sojourn_delivered", "Events handed to clients' connections.", counters.delivered
         )
         dropped = CounterMetricFamily(
-            "sojourn_dropped", "Events that a subscriber did not get.", labels=["reason"]
+            "sojourn_dropped",
+            "Events that a subscriber did not get, each counted at one broker of its network.",
+            labels=["reason"],
         )
         for reason, count in self._observer.lost().items():
             dropped.add_metric([reason], count)
@@ -117,6 +120,11 @@ class BrokerMetrics(Collector):
         yield picked
         yield CounterMetricFamily(
             "sojourn_repeated", "Events that a neighbour sent again and that were let go.", repeated(node)
+        )
+        yield CounterMetricFamily(
+            "sojourn_not_copied",
+            "Events that did not fit a copy of a session; the session's own broker counts what is dropped.",
+            not_copied(node),
         )
         yield CounterMetricFamily(
             "sojourn_unconfirmed", "SUBACKs given before every broker in reach confirmed.", unconfirmed(node)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sojourn.broker.effects import REPEATED
+from sojourn.broker.effects import COPY_FULL, NOT_MISSED, REPEATED
 from sojourn.live.page.ledger import Loss
 from sojourn.live.seldom import Seldom
 
@@ -144,7 +144,8 @@ def lost_by_reason(node: Node) -> dict[str, int]:
     found = Counter(node.core.state.counters.dropped)
     if node.network is not None:
         found.update(node.network.clients.drops)
-        del found[REPEATED]
+        for reason in NOT_MISSED:
+            del found[reason]
         unsent = sum(channel.refused for channel in node.network.links.channels.values())
         found["link queue full"] += unsent
     return {reason: count for reason, count in sorted(found.items()) if count}
@@ -161,6 +162,11 @@ def refused_by_reason(node: Node) -> dict[str, int]:
 def repeated(node: Node) -> int:
     """Events that neighbours sent a second time."""
     return 0 if node.network is None else node.network.clients.drops[REPEATED]
+
+
+def not_copied(node: Node) -> int:
+    """Events that did not fit copies of sessions which are at other brokers."""
+    return 0 if node.network is None else node.network.clients.drops[COPY_FULL]
 
 
 def picks(node: Node) -> dict[str, int]:
