@@ -25,11 +25,12 @@ def fig4a_linear(claim: Claim, table: Table) -> Verdict:
         fits[protocol] = straight_line(list(points), list(points.values()))
     unknown = [protocol for protocol, fit in fits.items() if fit.missing]
     least = unknown[0] if unknown else min(fits, key=lambda protocol: fits[protocol].r2)
+    said = f"{least} has" if unknown else f"the least straight one is {least}'s with"
     return judge(
         claim,
         holds=None if unknown else fits[least].r2 >= 0.97,
         measured={f"R2 {protocol}": fit.recorded for protocol, fit in fits.items()},
-        evidence=f"The least straight line is {least}'s with {fits[least].said('.4f')}.",
+        evidence=f"Of lines through the means, {said} {fits[least].said('.4f')}.",
     )
 
 
