@@ -363,6 +363,29 @@ def test_nobody_forges_a_log_line_by_an_error() -> None:
     assert all(line.startswith("  | ") and line.isprintable() for line in rest)
 
 
+@pytest.mark.parametrize("lines", [TextLines(), JsonLines()])
+def test_a_traceback_has_a_limit(lines: logging.Formatter) -> None:
+    """One of a recursion that went too deep by turns, with an error that quotes much: both ends are told."""
+
+    def one(left: int) -> None:
+        if not left:
+            raise RecursionError("x" * 10_000)
+        other(left - 1)
+
+    def other(left: int) -> None:
+        one(left)
+
+    try:
+        one(300)
+    except RecursionError:
+        record = logging.LogRecord("sojourn", logging.ERROR, "", 0, "wrong", (), sys.exc_info())
+    text = lines.format(record)
+    assert len(text) < 10_000
+    assert "lines are left out" in text
+    assert "RecursionError: xxx" in text
+    assert "test_a_traceback_has_a_limit" in text
+
+
 def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
     """Of a client port that somebody has, and of a page that is not ours: neither is announced."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -33,6 +33,7 @@ WORDS = {
     "or",
     "by",
     "broker",
+    "kind",
     "rate",
     "histogram_quantile",
     "up",

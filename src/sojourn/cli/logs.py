@@ -2,6 +2,7 @@
 
 Both say the same: when, how grave, who, what, and the fields that the broker gave with it (`extra`). A record
 is one line whatever clients call themselves: what is not printable is escaped, so that nobody forges lines.
+Tracebacks have a limit: one of a recursion that went too deep has thousands of lines that say the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ _GIVEN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 """What every record has; the rest are fields of its own."""
 
 
+TRACE_FIRST, TRACE_LAST = 10, 40
+"""Lines of a traceback that are written: its beginning and its end."""
+TRACE_LINE_MAX = 300
+"""Characters of each of them."""
+
+
 class LogFormat(StrEnum):
     """The formats of a log."""
 
@@ -29,7 +36,21 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
     return {name: value for name, value in vars(record).items() if name not in _GIVEN}
 
 
-class JsonLines(logging.Formatter):
+class BoundedTraces(logging.Formatter):
+    """Writes tracebacks up to a length."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
+        """Write the beginning and the end of a traceback."""
+        lines = super().formatException(ei).splitlines()
+        left_out = len(lines) - TRACE_FIRST - TRACE_LAST
+        if left_out > 0:
+            lines[TRACE_FIRST:-TRACE_LAST] = [f"  … {left_out} lines are left out …"]
+        return "\n".join(
+            line if len(line) <= TRACE_LINE_MAX else f"{line[:TRACE_LINE_MAX]}…" for line in lines
+        )
+
+
+class JsonLines(BoundedTraces):
     """One object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -46,7 +67,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class TextLines(logging.Formatter):
+class TextLines(BoundedTraces):
     """A line for a person, with the fields behind."""
 
     def __init__(self) -> None:

@@ -47,8 +47,20 @@ class Seldom:
         """Write what happened, unless its like was written a moment ago."""
         self._say(logging.INFO, key, text, args, fields)
 
+    def error(
+        self, key: Hashable, text: str, *args: object, error: BaseException | None = None, **fields: object
+    ) -> None:
+        """Write what must not happen, with its traceback, unless its like was written a moment ago."""
+        self._say(logging.ERROR, key, text, args, fields, error)
+
     def _say(
-        self, level: int, key: Hashable, text: str, args: tuple[object, ...], fields: dict[str, object]
+        self,
+        level: int,
+        key: Hashable,
+        text: str,
+        args: tuple[object, ...],
+        fields: dict[str, object],
+        error: BaseException | None = None,
     ) -> None:
         now = self._now()
         if now - self._since_s >= QUIET_S:
@@ -71,4 +83,4 @@ class Seldom:
         if self._others_left_out:
             fields["others_left_out"] = self._others_left_out
             self._others_left_out = 0
-        self._log.log(level, text, *args, extra=fields)
+        self._log.log(level, text, *args, extra=fields, exc_info=error)

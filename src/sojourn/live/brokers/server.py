@@ -27,6 +27,7 @@ from sojourn.live.brokers.reloading import apply, prepared
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.tls import for_clients, for_guests
 from sojourn.live.listening import BACKLOG
+from sojourn.live.mishaps import Mishaps
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report
 
@@ -60,6 +61,8 @@ class Server:
         self.tls_doors: dict[str, TlsDoor] = {}
         """By key of the configuration: those of them where clients come by TLS."""
         self.observer: Observer | None = None
+        self.mishaps = Mishaps()
+        """Errors that nobody expected; filled where the loop is the broker's own."""
         self.listening: Listening | None = None
         """Where it listens, with true ports."""
         self.page: Address | None = None
@@ -110,7 +113,9 @@ class Server:
         """Let others see how the broker is doing."""
         assert self.listening is not None
         place = node.place
-        self.observer = Observer(node, keeps_board=place.page is not None, listen=self.listening.clients)
+        self.observer = Observer(
+            node, keeps_board=place.page is not None, listen=self.listening.clients, mishaps=self.mishaps
+        )
         self.observer.start()
         why = None
         if place.page is not None:
@@ -295,6 +300,7 @@ async def _serve(
     server.reread = reread
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(server.mishaps.heard)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     reloads: set[asyncio.Task[None]] = set()

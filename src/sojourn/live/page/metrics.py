@@ -102,6 +102,14 @@ class BrokerMetrics(Collector):
         for broker, count in sorted(self._observer.lost_stores.items()):
             lost.add_metric([broker], count)
         yield lost
+        mishaps = CounterMetricFamily(
+            "sojourn_unexpected_errors",
+            "Errors that nobody expected, which are mistakes of the broker's; its log has tracebacks.",
+            labels=["kind"],
+        )
+        for kind, count in sorted(self._observer.mishaps.counts.items()):
+            mishaps.add_metric([kind], count)
+        yield mishaps
         refused = CounterMetricFamily(
             "sojourn_refused", "Connections, subscriptions and publishes refused.", labels=["reason"]
         )

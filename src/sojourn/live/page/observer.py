@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from sojourn.broker.facts import StatusMade, SystemDue
 from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.node import Node
+from sojourn.live.mishaps import Mishaps
 from sojourn.live.page.asking import Enquirer, is_talk
 from sojourn.live.page.board import Board
 from sojourn.live.page.ledger import Known, Ledger, LedgerFile, Loss
@@ -57,8 +58,11 @@ _log = logging.getLogger("sojourn.observer")
 class Observer:
     """One broker's reports, and those it hears."""
 
-    def __init__(self, node: Node, *, keeps_board: bool, listen: str = "") -> None:
+    def __init__(
+        self, node: Node, *, keeps_board: bool, listen: str = "", mishaps: Mishaps | None = None
+    ) -> None:
         self.node = node
+        self.mishaps = mishaps if mishaps is not None else Mishaps()
         self.listen = listen or node.place.listen
         self.board = Board(node.config, node.place.name) if keeps_board else None
         self.tally = Tally()
