@@ -243,10 +243,27 @@ def test_the_compose_file_publishes_on_loopback_only() -> None:
 
 
 def test_the_unit_starts_a_broker_of_the_file() -> None:
-    """As `systemd-analyze verify` reads it, where that is there; and with options that exist."""
+    """With options that exist, and folders that the configuration names."""
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(DEPLOY / "sojourn@.service")
     start = unit["Service"]["ExecStart"].split()
     assert start[1:] == ["serve", "/etc/sojourn/network.toml", "--broker", "%i"]
     assert (unit["Service"]["StateDirectory"], unit["Service"]["RuntimeDirectory"]) == ("sojourn", "sojourn")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd")
+def test_systemd_knows_every_key_of_the_unit(tmp_path: Path) -> None:
+    """It says nothing about the file, and something about one with a key that is misspelt."""
+    text = (DEPLOY / "sojourn@.service").read_text().replace("/opt/sojourn/bin/sojourn", sys.executable)
+    said = []
+    for name, unit in (("good", text), ("bad", text.replace("Restart=", "Restrat="))):
+        file = tmp_path / f"sojourn@{name}.service"
+        file.write_text(unit)
+        done = subprocess.run(
+            ["systemd-analyze", "verify", str(file)],  # noqa: S607
+            capture_output=True, text=True, timeout=WAIT_S, check=False,
+        )  # fmt: skip
+        said.append([line for line in done.stderr.splitlines() if file.name in line])
+    assert said[0] == []
+    assert "Restrat" in said[1][0]
