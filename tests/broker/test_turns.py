@@ -529,3 +529,32 @@ def test_who_waited_in_a_snapshot_left_when_its_journal_says_so() -> None:
     left_s = hall.broker.core.state.sessions["endless"].expires_s
     assert left_s is not None
     assert again.core.state.sessions["endless"].expires_s == left_s
+
+
+def test_what_a_client_is_sent_again_comes_before_what_is_new() -> None:
+    """Also where it is more than may be left unread at once, and something new comes in between."""
+    hall = Alone(Limits(output_bytes_max=1_000))
+    reader = hall.client("reader", session_expiry_interval=600)
+    hall.send(reader, SubscribePacket(1, [TopicFilter("t", max_qos=QoS.AT_LEAST_ONCE)]))
+    hall.settle()
+    writer = hall.client("writer")
+
+    def publish(number: int) -> None:
+        event = PublishPacket("t", b"%d" % number + bytes(600), qos=QoS.AT_LEAST_ONCE, packet_id=number)
+        hall.send(writer, event)
+
+    for number in range(1, 6):
+        publish(number)
+        hall.settle()
+    hall.tell(facts.ClientLost(reader))
+    hall.settle()
+    again = reader + 2
+    hall.tell(facts.ClientOpened(again, "here", "fresh"))
+    hall.send(again, ConnectPacket("reader", clean_start=False, session_expiry_interval=600))
+    publish(6)
+    hall.settle()
+    hall.tell(facts.ClientDrained(again))
+    hall.settle()
+    events = [one for one in hall.packets(again) if isinstance(one, PublishPacket)]
+    assert [int(one.payload[:1]) for one in events] == [1, 2, 3, 4, 5, 6]
+    assert [one.duplicate for one in events] == [True] * 5 + [False]

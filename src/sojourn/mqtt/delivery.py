@@ -326,6 +326,7 @@ class Deliverer:
             self._enqueue(session, delivery, is_stored=is_stored)
         elif (
             session.queue
+            or session.unsent
             or session.held
             or connection.blocked
             or (delivery.qos and self._must_wait(session, connection, delivery, is_stored=is_stored))
