@@ -257,7 +257,8 @@ class Clients:
         if self.traces:
             self._note("published", message, now)
         if message.retain:
-            self.links.flood(Retain((publication,)), None, now)
+            told = self.core.state.retained.told(message, now)
+            self.links.flood(Retain((Carried(told),)), None, now)
         self._take_event(publication, LOCAL, now)
         picked: list[Carried] = []
         if self.shares.groups or self.broker.router.untold:

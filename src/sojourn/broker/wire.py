@@ -214,6 +214,8 @@ class EventFrame(msgspec.Struct, array_like=True, frozen=True, tag_field="kind",
     payload_at: int = 0
     address: str = ""
     """The one member of a shared subscription that it is for (`mqtt/members.py`)."""
+    party: str = ""
+    """On whose account it is retained (`mqtt/shares.py`)."""
 
 
 _CLASSES: tuple[type, ...] = (
@@ -256,7 +258,7 @@ _TYPES: dict[str, Any] = {
     "others": list[int],
     "holders": list[int],
     "waits_for": list[int],
-    "source": str,
+    **dict.fromkeys(("source", "verb", "scope", "whom"), str),
     "done": tuple[int, ...],
     "declined": tuple[int, ...],
     "marks": dict[str, int] | None,
@@ -264,20 +266,10 @@ _TYPES: dict[str, Any] = {
     "state": bytes | None,
     "report": bytes,
     "piece": bytes,
-    "is_last": bool,
-    "up": bool,
-    "found": bool,
-    "for_good": bool,
-    "wants": bool,
-    "keep": bool,
-    "everywhere": bool,
-    "present": bool,
-    "holds": bool,
+    **dict.fromkeys(("is_last", "up", "found", "for_good", "wants", "keep"), bool),
+    **dict.fromkeys(("everywhere", "present", "holds"), bool),
     "since_s": float | None,
     **dict.fromkeys(("owner", "refused", "party"), str | None),
-    "verb": str,
-    "scope": str,
-    "whom": str,
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
 _MAY_BE_MISSING = (
@@ -437,6 +429,7 @@ def _event_frame(publication: Carried, now: float) -> EventFrame:
         message.id_at if is_plain else 0,
         message.payload_at if is_plain else 0,
         message.address,
+        message.party,
     )
 
 
@@ -444,7 +437,8 @@ def _carried(frame: EventFrame, now: float) -> Carried:
     if not 0 <= frame.sequence <= SEQUENCE_MAX:
         raise WireError(f"A peer sent an event with the number {frame.sequence}.")
     message = _plain_message(frame, now) if frame.topic else _any_message(frame, now)
-    message.source, message.sequence, message.address = frame.source, frame.sequence, frame.address
+    message.source, message.sequence = frame.source, frame.sequence
+    message.address, message.party = frame.address, frame.party
     return Carried(message, frame.cause)
 
 

@@ -16,7 +16,7 @@ checked in `packets.py`.
 | `topic_tree.py` | which subscriptions a topic reaches |
 | `topic_counts.py` | how busy each topic is, for people who look |
 | `filter_book.py` | which of many filters a message passes |
-| `retained.py` | the last retained message of each topic |
+| `retained.py`, `shares.py` | the last retained message of each topic, and how much of them is whose |
 | `session.py`, `session_state.py` | what is kept for a client, and the same as plain data |
 | `connection.py`, `state.py`, `effects.py` | what is kept for a connection and for all; effects |
 | `delivery.py` | from a message to the output and the queues of its subscribers |

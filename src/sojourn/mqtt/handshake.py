@@ -255,7 +255,7 @@ class Handshake:
     def _discard(self, state: SessionState | None, now: float) -> None:
         """End a session that came from another broker and is not gone on with: its will is due."""
         if state is not None and state.will is not None:
-            self.wills.append(message_of(state.will.message, now))
+            self._publish(message_of(state.will.message, now), state.address)
 
     def export(self, session: Session, now: float) -> SessionState:
         """Return a session as plain data for another broker, which has its client now.
@@ -462,9 +462,13 @@ class Handshake:
     def publish_will(self, session: Session) -> None:
         """Have a will published that is due."""
         assert session.will is not None
-        self.wills.append(session.will.message)
+        self._publish(session.will.message, session.address)
         self.shared.change_will(session, None)
         session.will_s = None
+
+    def _publish(self, will: Message, address: str | None) -> None:
+        will.party = address or ""
+        self.wills.append(will)
 
     def remind(self, session: Session) -> None:
         """Note when to look at a session; one note is enough, however often its client comes and goes."""

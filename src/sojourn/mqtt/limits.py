@@ -70,6 +70,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Topics with a retained message."""
     retained_bytes_max: int = 256 * 1_048_576
     """Bytes of all retained messages together."""
+    retained_messages_address_max: int = 50_000
+    """Topics with a retained message that clients of one address published, at any broker. More are refused
+    where they are published; whoever replaces its own, or ends a topic, may go on."""
+    retained_bytes_address_max: int = 128 * 1_048_576
+    """Bytes of those messages together."""
     sessions_max: int = 100_000
     """Sessions, those of absent clients included."""
     session_expiry_max_s: int = 30 * 86_400

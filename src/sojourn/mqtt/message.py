@@ -61,6 +61,7 @@ class Message:
         "expiry",
         "frame",
         "id_at",
+        "party",
         "payload_at",
         "policy",
         "properties",
@@ -108,6 +109,8 @@ class Message:
         self.sequence = 0
         self.address = ""
         """The member of a shared subscription that it is for (`members.py`); empty if it is for all."""
+        self.party = ""
+        """On whose account it is retained (`shares.py`); empty for nobody's, or where it is not."""
         self.attributes: tuple[dict[str, Scalar], set[str]] | None = None
         """Its attributes by path and the paths of objects, once somebody asked for them (`content.py`)."""
         self.event: Event | None = None

@@ -30,6 +30,7 @@ from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import PLAIN, Message, Properties, write_publish
 from sojourn.mqtt.packets import PACKET_ID, PacketError, is_reserved, malformed, protocol_error
 from sojourn.mqtt.rights import may_publish
+from sojourn.mqtt.room import ADDRESS_QUOTA
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import State
 from sojourn.mqtt.topic_tree import Route
@@ -40,10 +41,12 @@ _OWN_NAMES = frozenset(name.encode() for name in (NUMBER, POLICY))
 class _RefusedError(Exception):
     """A publish is refused with a code and a sentence; the session goes on."""
 
-    def __init__(self, code: PubAckReasonCode, text: str) -> None:
+    def __init__(self, code: PubAckReasonCode, text: str, why: str = "") -> None:
         super().__init__(text)
         self.code = code
         self.text = text
+        self.why = why or code.name.lower()
+        """Under which name it is counted."""
 
 
 class Publisher:
@@ -121,9 +124,8 @@ class Publisher:
         try:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
-            why = refusal.code.name.lower()
-            self.shared.counters.refused[f"publish {why}"] += 1
-            self.shared.note_refusal("publish", why, topic, connection)
+            self.shared.counters.refused[f"publish {refusal.why}"] += 1
+            self.shared.note_refusal("publish", refusal.why, topic, connection)
             self._answer(connection, qos, number, refusal)
             return
         if qos == 2:
@@ -190,6 +192,12 @@ class Publisher:
         message.event = None  # it was made before the message had its number
         if message.retain:
             self._number(message, now)  # first: its number decides which of two messages is retained
+            message.party = session.address or ""
+            if not self.shared.retained.has_share_for(message, self.shared.limits):
+                text = (
+                    "Clients of your address have as many retained messages, or bytes of them, as they may."
+                )
+                raise _RefusedError(PubAckReasonCode.QUOTA_EXCEEDED, text, ADDRESS_QUOTA)
             if not self.shared.retained.keep(message):
                 raise _RefusedError(
                     PubAckReasonCode.QUOTA_EXCEEDED, "There is no room for retained messages."
@@ -302,7 +310,12 @@ class Publisher:
             self.deliverer.deliver(message, route, now)
 
     def publish_own(self, message: Message, now: float) -> None:
-        """Publish a will: its time to live begins now."""
+        """Publish a will: its time to live begins now.
+
+        One that is to be retained and is beyond its party's share leaves its topic without a value, at all
+        brokers: the one before is known to be old.
+        """
+        party = message.party
         message = Message(
             message.topic,
             message.frame,
@@ -316,9 +329,14 @@ class Publisher:
             expiry=message.expiry,
             policy=message.policy,
         )
+        message.party = party
         if message.retain:
             self._number(message, now)
-            self.retain(message)
+            if self.shared.retained.has_share_for(message, self.shared.limits):
+                self.retain(message)
+            else:
+                self.shared.retained.end(message)
+                self.shared.counters.refused[f"publish {ADDRESS_QUOTA}"] += 1
         self._accept(message, self.shared.tree.route(message.topic), now)
 
     def deliver(self, message: Message, now: float) -> None:

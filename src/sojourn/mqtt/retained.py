@@ -6,7 +6,8 @@ where numbers are equal its source. An empty message leaves a *tombstone*, the k
 does one whose time ran out: an older message that comes late is then known to be old. Tombstones take no
 room from messages; they are forgotten when their date is a day ago, or earlier where there are too many.
 
-A broker that has no room for a message that others kept asks them again when it has (`wants_again`).
+A broker that has no room for a message that others kept asks them again when it has (`wants_again`). What one
+party may have of the room is looked at where a message is published, before it is kept (`has_share_for`).
 
 A tree of levels is as deep as its topics. Nothing here calls itself, and a store holds it flat.
 """
@@ -14,10 +15,12 @@ A tree of levels is as deep as its topics. Nothing here calls itself, and a stor
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message, new_message
+from sojourn.mqtt.shares import Shares
 
 TOMBSTONES_MAX: Final = 100_000
 TOMBSTONE_BYTES_MAX: Final = 32 * 1_048_576
@@ -51,6 +54,13 @@ class Tombstone(NamedTuple):
         return self.sequence < (now - TOMBSTONE_S) * 1e6
 
 
+def _end(topic: str, tombstone: Tombstone, now: float) -> Message:
+    """Return the empty message that leaves such a tombstone."""
+    message = new_message(topic, b"", qos=0, now=now, retain=True)
+    message.sequence, message.source = tombstone
+    return message
+
+
 def key_of(message: Message) -> Key:
     """What decides which of two messages of a topic stays."""
     return message.sequence, message.source
@@ -71,12 +81,15 @@ class Retained:
         """By topic without a message, the earliest first."""
         self._tombstone_bytes = 0
         self.bytes = 0
+        self.shares = Shares()
+        """The same by who retained them."""
         self.lacks = False
         """Whether there was no room for a message that other brokers may have kept."""
 
     def rebuild(self) -> None:
-        """Make the tree again of the messages that are kept."""
+        """Make the tree again of the messages that are kept, and count whose they are."""
         self._root = _Node()
+        self.shares.count(self._kept.values())
         for message in self._kept.values():
             self._place(message)
 
@@ -88,6 +101,10 @@ class Retained:
     def count(self) -> int:
         """How many messages are kept."""
         return len(self._kept)
+
+    def kept(self) -> Iterable[Message]:
+        """Return all messages that take room, also those whose time has run out."""
+        return self._kept.values()
 
     @property
     def tombstones(self) -> int:
@@ -101,6 +118,12 @@ class Retained:
             return key_of(message) > key_of(known)
         tombstone = self._tombstones.get(message.topic)
         return tombstone is None or key_of(message) > tombstone
+
+    def has_share_for(self, message: Message, limits: Limits) -> bool:
+        """Whether a message that is published here, or its topic's end, is within its party's share."""
+        self._drop_expired(message.arrived_s)
+        is_end = len(message.frame) == message.payload_at
+        return is_end or self.shares.allow(message, self._kept.get(message.topic), limits)
 
     def keep(self, message: Message) -> bool:
         """Keep a message in place of its topic's earlier one, or nothing if it is empty.
@@ -118,6 +141,9 @@ class Retained:
             self.lacks = True
             return False
         self._forget_tombstone(message.topic)
+        if previous is not None:
+            self.shares.remove(previous)
+        self.shares.add(message)
         self._kept[message.topic] = message
         self._place(message)
         self.bytes = size
@@ -158,6 +184,7 @@ class Retained:
         if message is None:
             return
         self.bytes -= message.size
+        self.shares.remove(message)
         levels = topic.split("/")
         path = [self._root]
         for level in levels:
@@ -168,6 +195,15 @@ class Retained:
             if node.below or node.message is not None:
                 break
             del path[depth - 1].below[levels[depth - 1]]
+
+    def end(self, message: Message) -> None:
+        """Keep nothing for the topic of a message that is beyond its party's share, as if it were empty."""
+        self._bury(message, message.arrived_s)
+
+    def told(self, message: Message, now: float) -> Message:
+        """Return a message as other brokers are told it: an empty one if it ended its topic here."""
+        tombstone = self._tombstones.get(message.topic)
+        return _end(message.topic, tombstone, now) if tombstone == key_of(message) else message
 
     def _bury(self, message: Message, now: float) -> None:
         """Keep nothing for a message's topic but the message's key."""
@@ -210,8 +246,7 @@ class Retained:
         for _, topic in sorted(keys):  # what changed since this began is told as it is by then
             message, tombstone = self._kept.get(topic), self._tombstones.get(topic)
             if message is None and tombstone is not None:
-                message = new_message(topic, b"", qos=0, now=now, retain=True)
-                message.sequence, message.source = tombstone
+                message = _end(topic, tombstone, now)
             if message is not None:
                 yield message
 

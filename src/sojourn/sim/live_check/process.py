@@ -180,12 +180,12 @@ class Process:
             broker.handle(facts.ClientAdmitted(broker.knocks.pop(0).number), now)
         self._schedule()
 
-    def accept(self, wire: ClientWire) -> int:
-        """Take a new connection, and number it."""
+    def accept(self, wire: ClientWire, address: str = "") -> int:
+        """Take a new connection, and number it; those who do not say whence come from one of a few places."""
         self._opened += 1
         number = self._opened
         self.wires[number] = wire
-        address = f"here{number % ADDRESSES}"  # so a client comes back from another one
+        address = address or f"here{number % ADDRESSES}"  # so a client comes back from another one
         self.tell(facts.ClientOpened(number, address, f"fresh-{self.name}-{self.lives}-{number}"))
         return number
 

@@ -21,6 +21,8 @@ from sojourn.broker.network import Network
 from sojourn.broker.reviving import remembered
 from sojourn.broker.settings import Settings
 from sojourn.broker.snapshot import Snapshot
+from sojourn.mqtt.shares import Shares
+from sojourn.mqtt.state import State
 from sojourn.sim.live_check.comparing import differences
 from sojourn.sim.live_check.ending import LINKS_S
 from sojourn.sim.live_check.oracle import FailedCheckError
@@ -108,6 +110,7 @@ def broken_rules(broker: LiveBroker) -> list[str]:
             found.append(f"{session.client_id} has {session.queued_bytes} bytes waiting, by its books")
         if not all(0 < number <= 0xFFFF for number in session.inflight):
             found.append(f"{session.client_id} was sent packets with impossible numbers")
+    found += _wrong_shares(broker.core.state)
     if broker.network is None:
         return found
     for peer, channel in broker.network.links.channels.items():
@@ -123,6 +126,23 @@ def broken_rules(broker: LiveBroker) -> list[str]:
         if not holding.queue and holding.bytes:
             found.append(f"{holding.bytes} bytes are stored for {name} in no event")
     return found + _wrong_accounts(broker.network)
+
+
+def _wrong_shares(state: State) -> list[str]:
+    """Return which addresses have other wills and retained messages than counting gives."""
+    found = []
+    wills: Counter[str] = Counter()
+    for session in state.sessions.values():
+        if session.address is not None:
+            wills[session.address] += session.will_bytes
+    for address, use in state.address_uses.by_address.items():
+        if use.will_bytes != wills[address]:
+            found.append(f"{address} has {use.will_bytes} bytes of wills, by its books")
+    shares = Shares()
+    shares.count(state.retained.kept())
+    if shares.by_party != state.retained.shares.by_party:
+        found.append("somebody has other retained messages than by its books")
+    return found
 
 
 def _wrong_accounts(network: Network) -> list[str]:

@@ -17,6 +17,8 @@ from sojourn.sim.live_check.wires import ClientWire
 if TYPE_CHECKING:
     from sojourn.sim.live_check.world import World
 
+ADDRESS = "elsewhere"
+"""Where all of them come from: what one address uses up is not lacking to others."""
 STEPS = "hostile steps"
 WIRES_MAX = 4
 """Connections of one stranger."""
@@ -63,7 +65,7 @@ class Stranger:
         process = self._world.processes[broker]
         if process.broker is None:
             return
-        wire = ClientWire(self._world, process, self._latency, self._take, self._ended)
+        wire = ClientWire(self._world, process, self._latency, self._take, self._ended, ADDRESS)
         self._wires.append(wire)
         try:
             hello = hostility.connect(draw) if draw.random() < 0.95 else hostility.good(draw)

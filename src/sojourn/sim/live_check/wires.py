@@ -38,6 +38,7 @@ class ClientWire:
         draw: random.Random,
         take: Callable[[ClientWire, bytes], None],
         ended: Callable[[ClientWire], None],
+        address: str = "",
     ) -> None:
         """Connect to a live process; the client is given what arrives, and told when the connection ends."""
         self.world, self.process, self.draw = world, process, draw
@@ -49,7 +50,7 @@ class ClientWire:
         self._is_served = True
         """Whether the broker does."""
         self._is_held = False
-        self.number = process.accept(self)
+        self.number = process.accept(self, address)
 
     def write(self, data: bytes) -> None:
         """Send what the client says."""

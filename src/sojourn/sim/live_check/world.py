@@ -33,6 +33,8 @@ NARROW = Limits(
     filters_max=20,
     client_id_bytes_max=200,
     connect_timeout_s=5,
+    will_bytes_address_max=5_000,
+    retained_messages_address_max=20,
 )
 """Limits that strangers run into soon, and nobody honest."""
 GIVE_UP_S = 90.0
