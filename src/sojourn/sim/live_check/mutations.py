@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,7 +23,9 @@ from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.trails import Trail
 from sojourn.mqtt import handshake
+from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.retained import Retained
+from sojourn.mqtt.session import Session
 from sojourn.routing.router import Router
 from sojourn.sim.live_check.process import Process
 
@@ -94,6 +97,16 @@ def _say_nothing(_right: Any) -> Any:
     return wrong
 
 
+def _overtake(hand: Any) -> Any:
+    def wrong(self: Deliverer, session: Session, *rest: Any, **options: Any) -> bool:
+        unsent, session.unsent = session.unsent, deque()
+        is_wanted: bool = hand(self, session, *rest, **options)
+        session.unsent = unsent
+        return is_wanted
+
+    return wrong
+
+
 MUTATIONS: dict[str, Patch] = {
     "drop-a-journal-fact": (LiveBroker, "_note", _drop_facts),
     "acknowledge-early": (Process, "_commit", _commit_late),
@@ -107,6 +120,7 @@ MUTATIONS: dict[str, Patch] = {
     "keep-any-retained": (Retained, "is_news", lambda _right: lambda *_args: True),
     "take-repetitions": (Clients, "_came_before", _never),
     "lose-the-last-stored-event": (Giving, "give", _lose_last),
+    "send-new-ones-first": (Deliverer, "hand", _overtake),
     "say-nothing-of-shared-events": (Membership, "flush", _say_nothing),
     "leave-what-a-member-left": (Shares, "_pick_again", lambda _right: lambda *_args, **_options: iter(())),
 }

@@ -27,7 +27,7 @@ from sojourn.sim.live_check.comparing import differences
 from sojourn.sim.live_check.ending import LINKS_S
 from sojourn.sim.live_check.oracle import FailedCheckError
 from sojourn.sim.live_check.process import LATER_S, START_S, Process
-from sojourn.sim.live_check.script import Script, Spec
+from sojourn.sim.live_check.script import OUTPUT_BYTES, Script, Spec
 from sojourn.sim.live_check.world import World
 
 LIFE = "replay"
@@ -176,6 +176,7 @@ class RecordedWorld(World):
                 publishers="",
                 power_safe=(False,) * count,
                 reports=False,
+        output_bytes=OUTPUT_BYTES[-1],
                 personas=(),
                 offsets_s=tuple(_offset_s(recorded) for recorded, _ in all_recorded),
                 steps=[],

@@ -32,6 +32,7 @@ ASKING_SHARE = 0.4
 """How often a subscription is for answers to a question: as soon as it is granted somebody else publishes."""
 ANSWERS = 3
 """Topics for answers that one client has."""
+OUTPUT_BYTES = (40, 200, 1 << 20)
 EXPIRIES_S = (0, 30, 3_600, 3_600, 3_600)
 CLIENT_STEPS = ("go", "away", "subscribe", "unsubscribe", "publish")
 """What clients do by themselves."""
@@ -181,6 +182,8 @@ class Script:
     power_safe: tuple[bool, ...]
     reports: bool
     """Whether brokers tell each other every second how they are."""
+    output_bytes: int
+    """How much clients may leave unread of what brokers send them at once."""
     personas: tuple[Persona, ...]
     offsets_s: tuple[float, ...]
     """How far the clock of each broker is ahead at first."""
@@ -226,6 +229,7 @@ def write_script(spec: Spec) -> Script:
         publishers=draw.choice(("standard", "delayed")),
         power_safe=tuple(draw.random() < 0.3 for _ in range(brokers)),
         reports=draw.random() < 0.2,
+        output_bytes=random.Random(f"{spec.seed}/output").choice(OUTPUT_BYTES),
         personas=personas,
         offsets_s=tuple(faulty.uniform(-5.0, 5.0) if jumps else 0.0 for _ in range(brokers)),
         steps=sorted(steps, key=lambda step: step.time_s),

@@ -85,7 +85,7 @@ class World:
                 publishers=script.publishers,
             ),
             routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]
-            limits=NARROW if script.spec.hostile else Limits(),
+            limits=NARROW if script.spec.hostile else Limits(output_bytes_max=script.output_bytes),
         )
 
     @property
