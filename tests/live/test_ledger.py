@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from sojourn.live.page.ledger import (
     FRESH_S,
     LOSSES_MAX,
+    REFRESH_S,
     REMOVED_SETTLE_S,
     SETTLE_S,
     Known,
     Ledger,
     LedgerFile,
     Loss,
+    in_words,
 )
 
 NUMBERS = {"B1": 0, "B2": 1, "B3": 2}
@@ -51,6 +53,36 @@ def test_a_broker_of_which_nothing_is_known_has_lost_an_unknown_number() -> None
     assert loss is not None
     assert loss.events is None
     assert ledger.due("B2", 5.0 + SETTLE_S) == [loss]
+
+
+def test_figures_are_said_with_the_moment_that_they_are_of() -> None:
+    """Told a while before the end, when it was stopped, and not at all."""
+    killed = knowing(at_s=100.0).forgot("B3", "new", 120.0, gone_s=103.0)
+    assert killed is not None
+    assert in_words(killed) == (
+        "B3 has lost its store, and with it what only that had: 1 session and 30 events when it last told "
+        "(1970-01-01 00:01:40 UTC, 3.0 s before its link went down), some of them perhaps elsewhere too; "
+        "what came after that is not counted"
+    )
+    ledger = knowing()
+    ledger.take("B3", Known("old", 2, 1, 100.0, is_last=True), 100.0)
+    stopped = ledger.forgot("B3", "new", 120.0, gone_s=100.1)
+    assert stopped is not None
+    assert "2 sessions and 1 event when it was stopped (1970-01-01 00:01:40 UTC)" in in_words(stopped)
+    again = ledger.forgot("B3", "newer", 130.0, gone_s=129.0)
+    assert again is not None
+    assert in_words(again).endswith("how many sessions and events, it has not told here")
+
+
+def test_a_broker_that_came_back_and_has_not_told_yet_had_no_known_number() -> None:
+    """Nobody invents that it was empty; once it told, that is known."""
+    ledger = knowing()
+    ledger.forgot("B3", "new", 5.0)
+    assert ledger.known["B3"].sessions is None
+    ledger.take("B3", Known("new", 0, 0, 6.0), 6.0)
+    loss = ledger.forgot("B3", "newer", 7.0)
+    assert loss is not None
+    assert (loss.sessions, loss.events, loss.as_of_s) == (0, 0, 6.0)
 
 
 @pytest.mark.parametrize("latest", ["B1", "B2"])
@@ -129,9 +161,12 @@ def test_a_loss_is_known_after_a_restart_and_waits_for_others_again(tmp_path: Pa
     ledger.take("B3", Known("old", 1, 30, 2.0), 2.0)
     file.write(ledger.written())
     assert file.path.stat().st_ino == first
+    ledger.take("B3", Known("old", 1, 30, 1.0 + REFRESH_S), 1.0 + REFRESH_S)
+    file.write(ledger.written())
+    assert file.path.stat().st_ino != first, "it says when that was last told"
     again = Ledger(rank, 9.0, LedgerFile(str(tmp_path / "B1")).read(NUMBERS))
-    loss = again.take("B3", Known("new", 0, 0, 9.0), 9.0)
-    assert loss == Loss("B3", "new", 1, 30, 1.0, 9.0)
+    loss = again.take("B3", Known("new", 0, 0, 9.0), 9.0, gone_s=2.0 + REFRESH_S)
+    assert loss == Loss("B3", "new", 1, 30, 1.0 + REFRESH_S, 9.0), "it heard that in another life"
     file.write(again.written())
     later = Ledger(rank, 50.0, file.read(NUMBERS))
     assert later.due("B1", 51.0) == []

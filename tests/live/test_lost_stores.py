@@ -7,20 +7,39 @@ import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from mqtt5 import ConnectPacket
 
 from sojourn.broker.effects import Note
+from sojourn.errors import SojournError
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import BrokerConfig, Config, TraceConfig
 from sojourn.live.page.metrics import BrokerMetrics
+from sojourn.live.page.status import held
 from tests.live.building import an_address_folder, building, url
+from tests.live.hall import Hall, line
+from tests.live.test_large_events import Silent
 from tests.live.test_roaming import started, stop
 from tests.live.test_tracing import rows
 
 PATIENCE_S = 60.0
+
+
+def fall_silent(server: Server) -> None:
+    """Have a broker make no reports by itself any more."""
+    assert server.observer is not None
+    assert server.observer._timer is not None
+    server.observer._timer.cancel()
+
+
+def held_at(server: Server) -> int:
+    """How many events would be lost with a broker's store."""
+    assert server.node is not None
+    return held(server.node)
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -31,12 +50,16 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A session with three events waits at B5, which comes back without anything; one neighbour counts it."""
+    """A session with three events waits at B5, which comes back without anything; one neighbour counts it.
+
+    B5 is stopped before it could make a report of them: it tells its last figures then.
+    """
     trace = TraceConfig(folder=str(tmp_path), run="test")
     config = msgspec.structs.replace(building(), trace=trace)
 
     async def scenario() -> tuple[dict[str, int], str]:
         servers = await started(config)
+        fall_silent(servers[4])
         reader = Client(url(config, 4), client_id="reader", session_expiry_s=600)
         await reader.connect()
         await reader.subscribe(topic="news")
@@ -47,9 +70,7 @@ def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytes
         near = servers[2]
         assert near.observer is not None
         observer = near.observer
-        await until(
-            lambda: (told := observer.ledger.known.get("B5")) and (told.sessions, told.held) == (1, 3)
-        )
+        await until(lambda: held_at(servers[4]) == 3)
         await servers[4].stop()
         servers[4] = Server(config, "B5")
         await servers[4].start()
@@ -64,12 +85,76 @@ def test_what_was_only_in_a_lost_store_is_reported(tmp_path: Path, caplog: pytes
         found, metrics = asyncio.run(scenario())
     assert found["session lost with the store of B5"] == 1
     assert found["event lost with the store of B5"] == 3
-    assert (
-        "B5 has lost its store, and with it what only that had: 1 sessions and up to 3 events" in caplog.text
+    sentence = (
+        "B5 has lost its store, and with it what only that had: 1 session and 3 events when it was stopped"
     )
+    assert sentence in caplog.text
     assert 'sojourn_dropped_total{reason="event lost with the store of B5"} 3.0' in metrics
     lost = [row for row in rows(tmp_path, "drops") if row["reason"] == "store_lost"]
     assert [(row["broker"], row["source"], row["sequence"]) for row in lost] == [("B3", "B5", 3)]
+
+
+def test_what_is_on_its_way_to_a_client_counts_once_whether_it_is_here_or_has_left() -> None:
+    """It is stored beside its session while it is here, and in its session alone when it has gone."""
+    hall = Hall(line(2))
+    hall.now += 0.01
+    reader = Silent(hall.desks[0], [])
+    reader.send(ConnectPacket("reader", clean_start=False, session_expiry_interval=300, keep_alive=0))
+    hall.settle()
+    reader.subscribe("news")
+    writer = hall.visit(0, "writer")
+    for number in range(3):
+        writer.publish("news", b"%d" % number)
+    hall.settle()
+    desk: Any = hall.desks[0]  # what is looked at is the same in a broker with sockets
+    assert len(reader.got) == held(desk) == 3
+    reader.lose()
+    hall.settle()
+    assert held(desk) == 3
+
+
+def test_what_came_after_the_last_report_of_a_killed_broker_is_not_claimed_to_be_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its figures are old, and said to be: in the log of its neighbour, and on the page."""
+    brokers = [
+        BrokerConfig(name=name, listen="127.0.0.1:0", peers="127.0.0.1:0", page=page)
+        for name, page in (("B1", "127.0.0.1:0"), ("B2", None))
+    ]
+    config = Config(brokers=brokers, links=[("B1", "B2")], network=an_address_folder())
+
+    async def scenario() -> list[str]:
+        servers = await started(config)
+        near, lost = servers[0].observer, servers[1].observer
+        assert near is not None
+        assert lost is not None
+        assert near.board is not None
+        fall_silent(servers[1])
+        reader = Client(url(config, 1), client_id="reader", session_expiry_s=600)
+        await reader.connect()
+        await reader.subscribe(topic="news")
+        await reader.close()
+        lost.look()
+        await until(lambda: (told := near.ledger.known.get("B2")) and told.sessions == 1)
+        async with Client(url(config, 0), client_id="source") as source:
+            await source.publish("news", b"1")
+        await until(lambda: held_at(servers[1]) == 1)
+        lost.node._fail(SojournError("It is killed, and says nothing."))
+        await servers[1].stop()
+        servers[1] = Server(config, "B2")
+        await servers[1].start()
+        await until(lambda: near.lost_stores["B2"])
+        near.look()
+        found: list[str] = near.board.state(near.node.now())["lost_stores"]
+        await stop(servers)
+        return found
+
+    with caplog.at_level(logging.WARNING):
+        (found,) = asyncio.run(scenario())
+    assert found in caplog.text
+    assert "1 session and 0 events when it last told" in found
+    assert "s before its link went down" in found
+    assert found.endswith("what came after that is not counted")
 
 
 def test_what_a_removed_broker_had_is_told_at_the_next_start(
@@ -109,7 +194,7 @@ def test_what_a_removed_broker_had_is_told_at_the_next_start(
     with caplog.at_level(logging.WARNING):
         found, metrics = asyncio.run(scenario())
     sentence = (
-        "B2 is not in the configuration any more, and out of reach is what only its store has: 1 sessions"
+        "B2 is not in the configuration any more, and out of reach is what only its store has: 1 session "
     )
     assert caplog.text.count(sentence) == 1
     assert found["session left in the store of B2, which was removed"] == 1

@@ -185,6 +185,7 @@ def test_a_broker_that_was_stopped_knows_it_afterwards(tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
         node = Node(config, "B1", loop)
         node.tell(facts.ClientSent(Wire(node).number, hello.write()))
+        node.dismiss()
         await node.stop()
         again = Node(config, "B1", loop)
         session = again.core.state.sessions["client"]
@@ -209,6 +210,7 @@ def test_a_topic_of_many_levels_and_other_limits_stop_no_restart(tmp_path: Path)
         number = Wire(node).number
         node.tell(facts.ClientSent(number, hello.write()))
         node.tell(facts.ClientSent(number, event.write()))
+        node.dismiss()
         await node.stop()
         for sessions_max in (10, 20):
             again = Node(Config(brokers=[broker], limits=Limits(sessions_max=sessions_max)), "B1", loop)

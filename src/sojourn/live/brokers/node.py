@@ -92,8 +92,8 @@ class Node:
         """Connections whose handshake of TLS is under way; they count as those of clients do."""
         self.closed_at_once: Counter[str] = Counter()
         """Connections that were not even taken, by reason."""
-        self.link_since: dict[str, float] = {}
-        """By neighbour: when the link to it last came up or went down."""
+        self.link_changes: dict[tuple[str, bool], float] = {}
+        """When the link to a neighbour last came up (True), and when it last went down."""
         self.failure: SojournError | None = None
         """Why the broker cannot go on; it takes in and does nothing any more."""
         self.on_failure: Callable[[], None] = lambda: None
@@ -132,7 +132,6 @@ class Node:
         self.turns = Tally()
         self._took_s: list[float] = []
         """How long turns took that are not counted yet."""
-        """How long turns took."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
         self._addresses = Addresses()
@@ -360,7 +359,7 @@ class Node:
             text = "%s sent a frame that cannot be read; it was skipped, and counted: %s"
             self._seldom.warning(("skipped", what[0]), text, *what)
         elif kind == "link":
-            self.link_since[what[0]] = what[2]
+            self.link_changes[what[0], what[1]] = what[2]
             self._seldom.info(("link", what[0], what[1]), "link", peer=what[0], up=what[1])
         elif self._tracer is not None:
             getattr(self._tracer, kind)(*what)
@@ -468,10 +467,14 @@ class Node:
 
     # The end -----------------------------------------------------------------------------------------
 
-    async def stop(self, reference: str | None = None) -> None:
-        """Tell all clients that the broker stops and where to go, and wait until they were told."""
+    def dismiss(self, reference: str | None = None) -> None:
+        """Tell all clients that the broker stops and where to go; links still stand."""
         _log.info("stopping", extra={"clients": len(self.connections)})
         self.tell(facts.Stopping(reference))
+        self.flush()
+
+    async def stop(self) -> None:
+        """End the links, and wait until clients have read what they were told."""
         self.flush()
         if self.links is not None:
             await self.links.stop()

@@ -207,7 +207,7 @@ class Server:
             self.tls_doors[name].tls = fresh[name]
 
     async def stop(self, reference: str | None = None) -> None:
-        """Accept nobody any more, and tell clients where to go."""
+        """Accept nobody any more, tell clients where to go, and neighbours what is here in the end."""
         if self._control is not None:
             await self._control.stop()
         for door in self.tls_doors.values():
@@ -216,10 +216,12 @@ class Server:
             listener.close()
         for page_server in self._page_servers:
             await page_server.stop()
+        if self.node is not None:
+            self.node.dismiss(reference)
         if self.observer is not None:
             self.observer.stop()
         if self.node is not None:
-            await self.node.stop(reference)
+            await self.node.stop()
 
 
 def reference_for(config: Config, name: str, book: AddressBook) -> str | None:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from sojourn import __version__
 from sojourn.live.config import Config
 from sojourn.live.page.history import History, Moment
+from sojourn.live.page.ledger import Loss, in_words
 from sojourn.live.page.status import Move, Report
 from sojourn.routing.overlay import Overlay
 
@@ -109,7 +110,18 @@ class Board:
             ],
             "latency": {"p50_s": p50_s, "p99_s": p99_s, "count": count, "window_s": WINDOW_S},
             "moment": self.history.last,
+            "lost_stores": self._lost_stores(),
         }
+
+    def _lost_stores(self) -> list[str]:
+        """What is known of each store that was lost, by whoever heard of it last; the latest loss first."""
+        known: dict[tuple[str, str], Loss] = {}
+        for heard in self._heard.values():
+            for loss in heard.report.losses:
+                before = known.setdefault((loss.broker, loss.memory), loss)
+                if loss.as_of_s > before.as_of_s:
+                    known[loss.broker, loss.memory] = loss
+        return [in_words(loss) for loss in sorted(known.values(), key=lambda one: -one.noticed_s)]
 
     def _shown(self, now: float) -> dict[str, list[tuple[str, float]]]:
         """By broker: the clients that are shown, of all that brokers name those whose names hash lowest."""

@@ -8,6 +8,10 @@ that it has. Of several that know the same a neighbour of the lost store goes fi
 A broker that is not in the configuration any more is a loss too, if sessions or events were there when it
 last told: what its store has nobody can reach.
 
+What a broker told is as old as its last report. One that is stopped tells its last figures before it closes
+its links; of one that was killed they are a second old or so, and nobody knows what came after that. So
+figures are never said without the moment that they are of (`in_words`).
+
 All of it is written beside the broker's store now and then, in a file of its own that survives the store: a
 broker that was down as well still knows. That file is no promise: without it less is known, and nothing else.
 """
@@ -17,6 +21,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -33,6 +38,11 @@ FRESH_S = 5.0
 LOSSES_MAX = 32
 """Losses that are remembered and told: the last ones."""
 FILE_BYTES_MAX = 4 << 20
+REFRESH_S = 60.0
+"""After so long the file is written again although brokers told nothing new: it says when they last did."""
+
+LOST = "has lost its store, and with it what only that had"
+REMOVED = "is not in the configuration any more, and out of reach is what only its store has"
 
 _seldom = Seldom(logging.getLogger("sojourn.ledger"))
 
@@ -41,9 +51,15 @@ class Known(msgspec.Struct, frozen=True, array_like=True):
     """What a broker last told of itself."""
 
     memory: str
-    sessions: int
-    held: int
+    sessions: int | None
+    """None if it has not told yet, in this memory."""
+    held: int | None
     at_s: float
+    """When it told, by its own clock."""
+    is_last: bool = False
+    """Whether it told this when it was stopped."""
+    heard_s: float = 0.0
+    """When that was heard, by the clock of who keeps it; 0 if that was in an earlier life."""
 
 
 class Loss(msgspec.Struct, frozen=True, array_like=True):
@@ -61,6 +77,10 @@ class Loss(msgspec.Struct, frozen=True, array_like=True):
     is_counted: bool = False
     is_removed: bool = False
     """Whether the store may well be there, but its broker was taken out of the configuration."""
+    is_of_stop: bool = False
+    """Whether the lost broker told of them when it was stopped."""
+    silent_s: float | None = None
+    """How long before its link went down the lost broker had told of them; None if nobody here saw that."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -100,21 +120,34 @@ class Ledger:
         """What is to be known again after a restart."""
         return Written(self.known, list(self.losses.values()))
 
-    def take(self, broker: str, told: Known, now: float) -> Loss | None:
-        """A broker told of itself; return what it has lost since it last did."""
+    def take(self, broker: str, told: Known, now: float, gone_s: float = 0.0) -> Loss | None:
+        """A broker told of itself; return what it has lost since it last did.
+
+        `gone_s` is when the link to it last went down, 0 if that is not known.
+        """
         before = self.known.get(broker)
-        self.known[broker] = told
+        self.known[broker] = replace(told, heard_s=now)
         if before is None or before.memory == told.memory:
             return None
         return self._noticed(
-            Loss(broker, told.memory, before.sessions, before.held, before.at_s, noticed_s=now)
+            Loss(
+                broker,
+                told.memory,
+                before.sessions,
+                before.held,
+                before.at_s if before.sessions is not None else 0.0,
+                noticed_s=now,
+                is_of_stop=before.is_last,
+                silent_s=gone_s - before.heard_s if 0.0 < before.heard_s <= gone_s else None,
+            )
         )
 
-    def forgot(self, broker: str, memory: str, now: float) -> Loss | None:
+    def forgot(self, broker: str, memory: str, now: float, gone_s: float = 0.0) -> Loss | None:
         """A neighbour came back with another memory; return what it has lost, unless that is known."""
+        nothing_told = Known(memory, None, None, now)
         if broker in self.known:
-            return self.take(broker, Known(memory, 0, 0, now), now)
-        self.known[broker] = Known(memory, 0, 0, now)
+            return self.take(broker, nothing_told, now, gone_s)
+        self.known[broker] = nothing_told
         return self._noticed(Loss(broker, memory, None, None, 0.0, noticed_s=now))
 
     def _noticed(self, loss: Loss) -> Loss | None:
@@ -125,7 +158,16 @@ class Ledger:
 
     def _removed(self, broker: str, told: Known) -> Loss:
         memory = f"{told.memory} removed"  # another name than that of the loss with which the memory began
-        loss = Loss(broker, memory, told.sessions, told.held, told.at_s, self._began_s, is_removed=True)
+        loss = Loss(
+            broker,
+            memory,
+            told.sessions,
+            told.held,
+            told.at_s,
+            self._began_s,
+            is_removed=True,
+            is_of_stop=told.is_last,
+        )
         self._keep(loss)
         return loss
 
@@ -165,12 +207,33 @@ class Ledger:
         return min(knowing, key=lambda name: (-knowing[name].as_of_s, self._rank(name, knowing[name].broker)))
 
 
+def in_words(loss: Loss) -> str:
+    """Return what is known of a loss as a sentence: what was there, and when that was."""
+    said = f"{loss.broker} {REMOVED if loss.is_removed else LOST}: "
+    if loss.sessions is None or loss.events is None:
+        return f"{said}how many sessions and events, it has not told here"
+    when = datetime.fromtimestamp(loss.as_of_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if loss.silent_s is not None and not loss.is_of_stop:
+        when += f", {loss.silent_s:.1f} s before its link went down"
+    return (
+        f"{said}{_many(loss.sessions, 'session')} and {_many(loss.events, 'event')} when it "
+        f"{'was stopped' if loss.is_of_stop else 'last told'} ({when}), some of them perhaps elsewhere too; "
+        "what came after that is not counted"
+    )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 class LedgerFile:
     """The file of a ledger, beside the store of its broker; none without a store."""
 
     def __init__(self, store: str | None) -> None:
         self.path = None if store is None else Path(store).with_name(f"{Path(store).name}.known")
         self._last = b""
+        self._last_s = 0.0
+        """The latest time in what was last written."""
 
     def read(self, names: Iterable[str]) -> Written | None:
         """What was written; what other brokers than those with these names told is apart (`removed`).
@@ -189,16 +252,20 @@ class LedgerFile:
             return None
         kept = set(names)
         return Written(
-            {name: known for name, known in found.known.items() if name in kept},
+            {name: replace(known, heard_s=0.0) for name, known in found.known.items() if name in kept},
             [loss for loss in found.losses if loss.broker in kept or loss.is_removed],
             {name: known for name, known in found.known.items() if name not in kept},
         )
 
     def write(self, written: Written) -> None:
         """Replace the file as a whole, if anything has changed; only its owner reads it."""
-        if self.path is None or (data := msgspec.json.encode(_without_times(written))) == self._last:
+        if self.path is None:
             return
-        self._last = data
+        data = msgspec.json.encode(_without_times(written))
+        latest_s = max((one.at_s for one in written.known.values()), default=0.0)
+        if data == self._last and latest_s - self._last_s < REFRESH_S:
+            return
+        self._last, self._last_s = data, latest_s
         new = self.path.with_name(f"{self.path.name}.new")
         try:
             new.unlink(missing_ok=True)  # one that another made might be readable by others
@@ -212,5 +279,6 @@ class LedgerFile:
 
 
 def _without_times(written: Written) -> Written:
-    """What is worth a new file: that a broker still says the same is not."""
-    return Written({name: replace(one, at_s=0.0) for name, one in written.known.items()}, written.losses)
+    """What is worth a new file at once: that a broker still says the same is not."""
+    known = {name: replace(one, at_s=0.0, heard_s=0.0) for name, one in written.known.items()}
+    return Written(known, written.losses)

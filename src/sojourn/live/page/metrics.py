@@ -88,7 +88,8 @@ class BrokerMetrics(Collector):
         )
         dropped = CounterMetricFamily(
             "sojourn_dropped",
-            "Events that a subscriber did not get, each counted at one broker of its network.",
+            "Events that a subscriber did not get, each counted at one broker of its network; of a lost "
+            "store what its broker last told of (log and page say when), and not what came after that.",
             labels=["reason"],
         )
         for reason, count in self._observer.lost().items():
@@ -96,7 +97,8 @@ class BrokerMetrics(Collector):
         yield dropped
         lost = CounterMetricFamily(
             "sojourn_lost_stores",
-            "Stores that this broker noticed to be lost or removed; others may have noticed the same.",
+            "Stores that this broker noticed to be lost or removed; others may have noticed the same. What "
+            "was in them is in sojourn_dropped_total, as their brokers last told of it.",
             labels=["broker"],
         )
         for broker, count in sorted(self._observer.lost_stores.items()):

@@ -21,7 +21,7 @@ from sojourn.live.brokers.node import Node
 from sojourn.live.mishaps import Mishaps
 from sojourn.live.page.asking import Enquirer, is_talk
 from sojourn.live.page.board import Board
-from sojourn.live.page.ledger import Known, Ledger, LedgerFile, Loss
+from sojourn.live.page.ledger import Known, Ledger, LedgerFile, Loss, in_words
 from sojourn.live.page.status import (
     HANDOFFS_MAX,
     NAME_MAX,
@@ -98,9 +98,11 @@ class Observer:
         self._timer = self.node.loop.call_later(EVERY_S, self._tick)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Look once more and no more: others are told the last figures, while links still stand."""
         if self._timer is not None:
             self._timer.cancel()
+        if self.node.failure is None:
+            self.look(is_last=True)
         self.enquirer.stop()
         self.node.watcher = None
         self._file.write(self.ledger.written())
@@ -109,14 +111,14 @@ class Observer:
         self.start()
         self.look()
 
-    def look(self) -> None:
+    def look(self, *, is_last: bool = False) -> None:
         """Make a report and tell it."""
         node = self.node
         node.core.state.topics.make_room()
         now = node.now()
         for loss in self.ledger.due(node.place.name, now):
             self._count(loss, now)
-        report = self.last = self._report()
+        report = self.last = replace(self._report(), is_last=is_last)
         self._know(node.place.name, report, report.at_s)
         self._file.write(self.ledger.written())
         if node.links is not None:
@@ -149,15 +151,21 @@ class Observer:
     def _know(self, broker: str, told: Report, now: float) -> None:
         """Keep what a broker tells of itself; say so if its store is another one than before."""
         if told.memory:
-            self._say(self.ledger.take(broker, Known(told.memory, told.sessions, told.held, told.at_s), now))
+            known = Known(told.memory, told.sessions, told.held, told.at_s, told.is_last)
+            self._say(self.ledger.take(broker, known, now, self._went_s(broker)))
 
     def forgot(self, neighbour: str, now: float) -> None:
         """A neighbour has come back without its store: what it last told of is lost, as far as it was there.
 
-        That is what waited there a second or less before its end.
+        If it was killed, that is what waited there a second or so before its end.
         """
         assert self.node.network is not None, "somebody has a neighbour"
-        self._say(self.ledger.forgot(neighbour, self.node.network.reconciling.memories[neighbour], now))
+        memory = self.node.network.reconciling.memories[neighbour]
+        self._say(self.ledger.forgot(neighbour, memory, now, self._went_s(neighbour)))
+
+    def _went_s(self, broker: str) -> float:
+        """When the link to a broker last went down; 0 where there is none, or it never did."""
+        return self.node.link_changes.get((broker, False), 0.0)
 
     def _say(self, loss: Loss | None) -> None:
         """Log a loss: everybody who knew the broker does, once."""
@@ -166,23 +174,14 @@ class Observer:
             self._log_loss(loss)
 
     def _log_loss(self, loss: Loss) -> None:
-        if loss.events is None:
-            what = "an unknown number of sessions and events"
-        else:
-            what = f"{loss.sessions} sessions and up to {loss.events} events"
-        sentence = (
-            "%s is not in the configuration any more, and out of reach is what only its store has: %s"
-            if loss.is_removed
-            else "%s has lost its store, and with it what only that had: %s"
-        )
         _log.warning(
-            sentence,
-            loss.broker,
-            what,
+            "%s",
+            in_words(loss),
             extra={
                 "lost_store": loss.broker,
                 "sessions": loss.sessions,
                 "events": loss.events,
+                "as_of_s": loss.as_of_s,
                 "memory": loss.memory,
             },
         )

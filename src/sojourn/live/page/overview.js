@@ -75,6 +75,7 @@ function showTiles(state, fresh, reports) {
     listReasons(kind[0] + "-list", rows);
   }
   listReasons("mended-list", mended(known));
+  byId("stores-list").replaceChildren(...state.lost_stores.map(function (one) { return element("li", shown(one)); }));
 }
 
 function showMoves(moves) {

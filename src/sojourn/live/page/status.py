@@ -110,6 +110,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What the broker's memory is called: another name after its store was deleted."""
     held: int = 0
     """Events that wait at this broker and perhaps nowhere else: stored for clients, or for neighbours."""
+    is_last: bool = False
+    """Whether the broker is being stopped: it will not tell of itself again before it is started."""
     losses: list[Loss] = []
     """Stores of brokers that this one noticed to be lost, whoever counts them (`ledger.py`)."""
     longest_turn_s: float = 0.0
@@ -200,7 +202,7 @@ def link_states(node: Node) -> dict[str, LinkState]:
             queue_frames=channel.waiting,
             refused=channel.refused,
             down_s=round(max(0.0, now - network.links.down_since.get(peer, now)), 1),
-            since_s=node.link_since.get(peer, 0.0),
+            since_s=max(node.link_changes.get((peer, up), 0.0) for up in (True, False)),
             resets=network.reconciling.resets[peer],
         )
         for peer, channel in network.links.channels.items()
@@ -216,10 +218,16 @@ def stored(node: Node) -> tuple[int, int]:
 
 
 def held(node: Node) -> int:
-    """Events and frames that would be lost with this broker's store."""
-    waiting = sum(len(session.queue) for session in node.core.state.sessions.values())
+    """Events and frames that would be lost with this broker's store.
+
+    What is on its way to a client that is here is stored as well, where there is a network; of one that is
+    away it is in its session alone.
+    """
+    sessions = node.core.state.sessions.values()
+    waiting = sum(len(session.queue) for session in sessions)
     if node.network is None:
-        return waiting
+        return waiting + sum(len(session.inflight) for session in sessions)
+    waiting += sum(len(session.inflight) for session in sessions if session.connection is None)
     frames = sum(channel.waiting for channel in node.network.links.channels.values())
     return waiting + stored(node)[1] + frames
 
