@@ -20,12 +20,12 @@ from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.doubting import Doubts
+from sojourn.broker.endings import Endings
 from sojourn.broker.links import Links
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
-from sojourn.mobility import facts
 from sojourn.mobility.finding import Finder, Result
-from sojourn.mobility.finding_messages import EVERYBODY, Cleared, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.content import property_values, unclear_content
@@ -50,6 +50,7 @@ class Arrivals:
         self.doubts = Doubts(
             links.number, len(links.names_of), links.neighbours.brokers, settings.mobility.give_up_s
         )
+        self.endings = Endings(core, clients)
         self.waiting: dict[int, Waiting] = {}
         self.given_up = 0
         """Clients that began anew although a broker that may have their session is out of reach."""
@@ -102,7 +103,7 @@ class Arrivals:
             self._enter(client, waiting, None, None, now)
         elif packet.clean_start and (session is not None or not admission.among_others):
             # Wherever there is a session, it ends; nobody waits for that, as it is the same owner's.
-            self.finder.claim(client, epoch, now)
+            self.finder.begin_anew(client, epoch, now)
             self._enter(client, waiting, None, None, now)
         else:
             self.waiting[client] = waiting
@@ -247,7 +248,7 @@ class Arrivals:
         session = self.core.custody.adopt(state, now)
         if session is None:
             self.clients.report(now)
-            self._clear(client, previous, state, now)
+            self.endings.clear(client, previous, state, now, is_lost=True)
             return
         roamer = self.clients.roamers[client] = Roamer(epoch, previous, None, now)
         self.clients.report(now)
@@ -394,8 +395,8 @@ class Arrivals:
                 else:
                     self.links.forward(message, now)
             discards, finder.discards = finder.discards, []
-            for client, holder, data in discards:
-                self._clear(client, holder, self._read_state(data), now)
+            for discard in discards:
+                self.endings.discarded(discard, now)
             results, finder.results = finder.results, []
             for result in results:
                 self._found(result, now)
@@ -415,10 +416,11 @@ class Arrivals:
             session.left_s = now
         state = self.core.custody.export_session(client_id, now)
         assert state is not None, "only a session that is here is given"
-        state = msgspec.structs.replace(state, epoch=roamer.epoch)
         self.clients.giving.add(client)
         if roamer.arrived:
             self.clients.lost(client, roamer, now)
+        stored = self.clients.broker.subscribers.stored_for(client, roamer.epoch)
+        state = msgspec.structs.replace(state, epoch=roamer.epoch, stored=len(stored))
         self.core.custody.end_session(client_id, now)
         self.clients.report(now)
         self.clients.giving.discard(client)
@@ -426,7 +428,7 @@ class Arrivals:
         self.finder.give(client, epoch, to, msgspec.msgpack.encode(state))
 
     def _found(self, result: Result, now: float) -> None:
-        state = self._read_state(result.state)
+        state = self.endings.read_state(result.state)
         waiting = self.waiting.get(result.client)
         if waiting is None or waiting.epoch != result.asked:
             self._found_late(result, state, now)
@@ -437,7 +439,7 @@ class Arrivals:
             self.core.refuse(waiting.connection, ConnectCode.SERVER_BUSY, text)
             return
         if result.unreachable and waiting.is_clean:
-            self.finder.claim(result.client, result.epoch, now)
+            self.finder.begin_anew(result.client, result.epoch, now)
         elif result.unreachable:
             self._refuse_for_now(waiting, result.unreachable)
             return
@@ -446,22 +448,8 @@ class Arrivals:
         waiting = waiting._replace(epoch=result.epoch, owned_s=owned_s)
         previous = result.holder if state is not None and not waiting.is_clean else None
         if state is not None and waiting.is_clean:
-            self._clear(result.client, result.holder, state, now)
+            self.endings.clear(result.client, result.holder, state, now, is_lost=False)
         self._enter(result.client, waiting, previous, state, now)
-
-    def _clear(self, client: int, holder: int | None, state: SessionState | None, now: float) -> None:
-        """Tell who had a session that has ended here that nobody will ask for what it stores for it."""
-        if holder is not None and state is not None:
-            self.on_cleared(Cleared(destination=holder, client=client, epoch=state.epoch), now)
-
-    def on_cleared(self, message: Cleared, now: float) -> None:
-        """Let go of what is stored for a session that was given away, and that has ended."""
-        if message.destination != self.links.number:
-            self.links.forward(message, now)
-            return
-        roamer = self.clients.roamers.get(message.client)
-        if roamer is None or roamer.epoch != message.epoch:
-            self.clients.tell(facts.SubscriberGone(message.client, message.epoch), now)
 
     def _found_late(self, result: Result, state: SessionState | None, now: float) -> None:
         """Something came of a search that nobody waits for any more."""
@@ -469,17 +457,7 @@ class Arrivals:
             self._adopt(result.client, result.epoch, result.holder, state, now)
         elif result.superseded and not result.asked:
             # Another broker has a later session of the client, begun while this one was out of reach.
-            self.core.custody.end_session(self.clients.names.client_name(result.client), now)
-            self.clients.report(now)
-
-    def _read_state(self, data: bytes | None) -> SessionState | None:
-        if data is None:
-            return None
-        try:
-            return msgspec.msgpack.decode(data, type=SessionState)
-        except msgspec.MsgspecError:
-            self.clients.drops["unreadable session"] += 1
-            return None
+            self.endings.superseded(result.client, now, is_copy=result.client in self.doubts.silent)
 
     def _missing(self, now: float) -> dict[int, float]:
         """The brokers that have been out of reach for a while, and since when."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from sojourn.broker.effects import COPY_FULL, REPEATED, Note
 from sojourn.broker.links import Links
-from sojourn.broker.membership import NOBODY, Membership
+from sojourn.broker.membership import NOBODY, Membership, is_spared
 from sojourn.broker.roamers import Handoff, Roamer, Timers
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import Shares
@@ -31,7 +31,7 @@ from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.keeping import COPY_TIMEOUTS
 from sojourn.mobility.policies import Policy
-from sojourn.mobility.queues import FULL
+from sojourn.mobility.queues import FULL, GIVEN_UP
 from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.content import interest_of
@@ -385,7 +385,7 @@ class Clients:
         for client in thinned:
             self._thin(client, now)
         for drop in drops:
-            self._dropped(drop, now)
+            self.dropped(drop, now)
         for one in ready:
             self._ready(one, now)
         for close in closes:
@@ -405,8 +405,10 @@ class Clients:
             if refused:  # a zero that an event of QoS 0 left behind would not be there after a restart
                 self.drops[UNTOLD] += refused
 
-    def _dropped(self, drop: Dropped, now: float) -> None:
+    def dropped(self, drop: Dropped, now: float) -> None:
         """Count an event that a client does not get; one that does not read for so long is closed."""
+        if drop.reason == GIVEN_UP and is_spared(drop.publication, now):
+            return
         self.drops[COPY_FULL if drop.by_copy else drop.reason] += 1
         self.members.dropped(drop)
         name = self.names.client_name(drop.client)

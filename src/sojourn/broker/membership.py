@@ -27,6 +27,7 @@ from sojourn.mqtt.message import Message
 from sojourn.mqtt.rights import NOT_ALLOWED
 from sojourn.mqtt.session import Session, Subscription
 from sojourn.routing.effects import Dropped
+from sojourn.routing.messages import Publish
 
 if TYPE_CHECKING:
     from sojourn.broker.clients import Clients
@@ -35,6 +36,13 @@ NOBODY = 0
 """The client that stands for the broker itself."""
 DECLINED = frozenset({TOO_LARGE, NOT_ALLOWED})
 """Why one session is not sent an event that another may take."""
+
+
+def is_spared(publication: Publish, now: float) -> bool:
+    """Whether an event is no loss with the session that had it: another member gets it, or it is too old."""
+    assert isinstance(publication, Carried), "live brokers carry MQTT messages"
+    message = publication.message
+    return bool(message.address) or message.expires_s <= now
 
 
 class Membership:

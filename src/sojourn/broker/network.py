@@ -109,7 +109,7 @@ class Network:
         if kind == SETTLED:
             self.clients.members.received(message, now)
         elif kind == CLEARED:
-            self.arrivals.on_cleared(message, now)
+            self.arrivals.endings.on_cleared(message, now)
         else:
             if kind <= Kind.UNSUBSCRIBE:
                 self.reconciling.heard(message, sender)

@@ -174,7 +174,7 @@ ROAMING = (
         Trail,
         Trail,
         fields(
-            "settled claimed touched_s",
+            "settled claimed anew given_up touched_s",
             latest=TUPLE,
             debts=RowValues(lambda row: Debt(*row)),
             excuses=RowValues(frozenset),
@@ -272,7 +272,7 @@ NETWORK = (
         Arrivals,
         fields("given_up", waiting=REF_VALUES),
         parts="finder doubts",
-        wired="core links clients",
+        wired="core links clients endings",
         finish=_know_reach,
     ),
     Part(

@@ -270,6 +270,7 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("everywhere", "present", "holds"), bool),
     "since_s": float | None,
     **dict.fromkeys(("owner", "refused", "party"), str | None),
+    "lost": int | None,
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
 _MAY_BE_MISSING = (
@@ -280,9 +281,10 @@ _MAY_BE_MISSING = (
     ("since_s", Find.kind),
     ("refused", Found.kind),
     ("party", int(Kind.ACTIVATE)),
+    ("lost", Cleared.kind),
 )
 """The fields that a message of some kind may go without."""
-_ADDED = ("owner", "since_s", "refused", "party")
+_ADDED = ("owner", "since_s", "refused", "party", "lost")
 """Fields that frames in the journals of earlier builds lack; they are last, and None then."""
 _ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
 

@@ -26,6 +26,9 @@ class Watcher(Protocol):
     def forgot_frames(self, neighbour: str, frames: int, now: float, /) -> None:
         """A neighbour has come back without the end of its store: so many frames are not in it any more."""
 
+    def gave_up(self, client: str, events: int, now: float, /) -> None:
+        """So many events for a client were lost with a session of its that was out of reach for too long."""
+
 
 class Tracer(Protocol):
     """Who records what happened to events and clients."""

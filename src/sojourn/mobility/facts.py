@@ -114,6 +114,8 @@ class SubscriberGone(NamedTuple):
     client: int
     epoch: int
     cause: int = NO_CAUSE
+    lost: int = 0
+    """How many of the events stored for it, the oldest, it did not mean to miss: it was given up."""
 
 
 class Consumed(NamedTuple):

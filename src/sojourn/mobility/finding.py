@@ -48,7 +48,7 @@ from collections.abc import Mapping
 
 from sojourn.mobility.epochs import EPOCH_END, EpochClock
 from sojourn.mobility.finding_letters import Letters
-from sojourn.mobility.finding_messages import EVERYBODY, FIND, FOUND, Find, Found, Give, Result
+from sojourn.mobility.finding_messages import EVERYBODY, FIND, FOUND, Discard, Find, Found, Give, Result
 from sojourn.mobility.trails import Heir, Pair, Search, Trail
 
 __all__ = ["EVERYBODY", "FIND", "FOUND", "Find", "Finder", "Found", "Give", "Result"]
@@ -88,8 +88,8 @@ class Finder:
         self._letters = Letters(number)
         self.results: list[Result] = []
         self.gives: list[Give] = []
-        self.discards: list[tuple[int, int, bytes]] = []
-        """Sessions that came for clients which have later ones: the client, who had it, and the session."""
+        self.discards: list[Discard] = []
+        """Sessions that came for clients which have later ones."""
 
     @property
     def sends(self) -> list[Find | Found]:
@@ -117,8 +117,13 @@ class Finder:
             self._ask_all(client, trail, search, now)
         self._review(client, trail, now)
 
+    def begin_anew(self, client: int, epoch: int, now: float) -> None:
+        """The client asked for a new session here, whatever there is elsewhere (clean start)."""
+        self.claim(client, epoch, now)
+        self._trails[client].anew = epoch
+
     def claim(self, client: int, epoch: int, now: float) -> None:
-        """The client has a new session here, whatever there is elsewhere: that is to end (clean start)."""
+        """The client has its session here, whatever there is elsewhere: that is to end."""
         trail = self._begin(client, epoch, now)
         trail.settle(epoch)
         trail.claimed = epoch
@@ -334,6 +339,7 @@ class Finder:
         elif message.holds:
             epoch = own_epoch if own_epoch > message.held_epoch else self.next_epoch(client, now)
             self.claim(client, epoch, now)
+            self._trails[client].given_up = epoch
         elif rival[1] in self._others and rival[1] != message.sender:
             self._letters.find(client, rival[1], own_epoch)
 
@@ -351,7 +357,7 @@ class Finder:
         trail.repaid(message.sender)
         search = self._searches.get(client)
         if message.epoch <= trail.settled:
-            self.discards.append((client, message.holder, state))
+            self.discards.append(Discard(client, message.holder, state, trail.ending(message.epoch)))
             self._review(client, trail, now)
             return
         trail.learn((message.epoch, self.number))
@@ -431,6 +437,8 @@ class Finder:
         for broker in sorted(missing - search.asked):  # whatever there is, ends when it is in reach again
             self._letters.find(client, broker, epoch)
         trail.settle(epoch)
+        if missing:
+            trail.given_up = epoch
         self.results.append(Result(client, search.ticket, epoch, given_up=missing))
 
     def _supersede(self, client: int, search: Search) -> None:

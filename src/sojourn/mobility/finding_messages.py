@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import ClassVar, NamedTuple
 
 EVERYBODY = -1
@@ -65,6 +66,29 @@ class Cleared:
     client: int
     epoch: int
     """Of the session's last connection there."""
+    lost: int | None = None
+    """How many of the stored events, the oldest, nobody wanted to lose: the session was given up."""
+
+
+class Ending(Enum):
+    """How a session ended that comes when its client has another one."""
+
+    REPEATED = auto()
+    """It did not: it came before, from a broker that has forgotten to have given it."""
+    WANTED = auto()
+    """The client asked for a new one."""
+    GIVEN_UP = auto()
+    """The client was given a new one, since this one was out of reach for too long."""
+
+
+class Discard(NamedTuple):
+    """A session that came for a client which has a later one."""
+
+    client: int
+    holder: int
+    """The broker that had it, and still has what is stored for the client."""
+    state: bytes
+    ending: Ending
 
 
 class Result(NamedTuple):

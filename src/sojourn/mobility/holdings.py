@@ -140,6 +140,10 @@ class Holding:
         """Whether the subscriber is or was connected here in this epoch."""
         return self.state in STAYS
 
+    def stored(self) -> list[Publish]:
+        """What the subscriber has not consumed, as far as it is here."""
+        return in_order([*self.forwarded, *self.queue], self.marks)
+
     def note_marks(self, marks: Marks) -> None:
         """The client has consumed at least this."""
         own = self.marks

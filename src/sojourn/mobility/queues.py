@@ -24,6 +24,8 @@ from sojourn.routing.effects import Dropped, Effects
 from sojourn.routing.messages import Publish
 
 FULL = "queue full"
+GIVEN_UP = "session given up"
+"""Why what was stored for a session is lost that was out of reach for too long."""
 PARTY_FULL = "queue full of the address"
 """The parties of live brokers are addresses: such drops have the name that `mqtt/room.py` gives them."""
 

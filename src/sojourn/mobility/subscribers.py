@@ -201,6 +201,11 @@ class Subscribers:
         """In how many queues the last event was put, for whoever charges for it."""
         return self._deliveries.stored
 
+    def stored_for(self, client: int, epoch: int) -> list[Publish]:
+        """What is stored here for the stay of a subscriber that a connection began or resumed."""
+        stay = self._shelf.stay_of(client, epoch)
+        return stay.stored() if stay is not None else []
+
     def counts(self) -> dict[str, int]:
         """How many holdings there are in each state."""
         found = dict.fromkeys((state.name.lower() for state in State if state is not State.ABSENT), 0)

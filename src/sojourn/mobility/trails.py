@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sojourn.mobility.finding_messages import Found
+from sojourn.mobility.finding_messages import Ending, Found
 
 Pair = tuple[int, int]
 """A connection of a client: its epoch and its broker."""
@@ -59,7 +59,7 @@ class Search:
 class Trail:
     """What is remembered of a client."""
 
-    __slots__ = ("claimed", "debts", "excuses", "latest", "settled", "touched_s")
+    __slots__ = ("anew", "claimed", "debts", "excuses", "given_up", "latest", "settled", "touched_s")
 
     def __init__(self) -> None:
         self.latest: Pair = (0, 0)
@@ -68,6 +68,10 @@ class Trail:
         """The epoch of the last connection here that had a session; none is taken for it any more."""
         self.claimed = 0
         """The epoch under which every other session was last told to end; earlier answers are out of date."""
+        self.anew = 0
+        """The epoch of the last connection here that asked for a new session: any other has ended."""
+        self.given_up = 0
+        """The epoch of the last one here that was given a new session unasked: any other was given up."""
         self.debts: dict[int, Debt] = {}
         """By broker: the last question that it has not answered. It may answer with the session."""
         self.excuses: dict[int, frozenset[int]] = {}
@@ -83,6 +87,13 @@ class Trail:
         self.settled = max(self.settled, epoch)
         self.debts.clear()
         self.excuses.clear()
+
+    def ending(self, epoch: int) -> Ending:
+        """How a session ended that comes as the answer to a question of that epoch, too late."""
+        following = [one for one in (self.anew, self.given_up) if one >= epoch]
+        if not following:
+            return Ending.REPEATED
+        return Ending.WANTED if min(following) == self.anew else Ending.GIVEN_UP
 
     def ask(self, broker: int, epoch: int, now: float) -> None:
         """A question goes to a broker; what it said before no longer counts."""

@@ -14,7 +14,7 @@ from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.memory import NOBODY, Memory
-from sojourn.mobility.queues import Queues
+from sojourn.mobility.queues import GIVEN_UP, Queues
 from sojourn.mobility.requests import Requests
 from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.transfers import Transfers
@@ -188,6 +188,7 @@ class Visits:
         stay = self._shelf.stay_of(fact.client, fact.epoch)
         if stay is None or stay.state is State.LEAVING:
             return
+        self._queues.drop(stay.client, stay.stored()[: max(0, fact.lost)], GIVEN_UP)
         self._end_stay(stay)
         for broker in sorted(stay.holders):
             self._requests.delete(stay, broker, undoing(fact.cause), for_good=True)

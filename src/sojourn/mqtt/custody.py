@@ -11,6 +11,7 @@ here it is done to the session. Wills that become due are published before a cal
     custody.redirect(client_id, reference, now)                 it is to go to another server
     custody.export_session(client_id, now), then end_session    another broker has its client now
     custody.adopt(state, now)                                   another broker gave its session away
+    custody.discard(state, now)                                 the same, and its client has a later one
 """
 
 from __future__ import annotations
@@ -109,6 +110,11 @@ class Custody:
         session = self.handshake.adopt(state, now)
         self._settle(now)
         return session
+
+    def discard(self, state: SessionState, now: float) -> None:
+        """End a session that another broker gave away, and that nobody goes on with: its will is due."""
+        self.handshake.discard(state, now)
+        self._settle(now)
 
     def end_session(self, client_id: str, now: float) -> None:
         """End a session: its client started anew elsewhere, or another broker has it (`export_session`).

@@ -219,7 +219,7 @@ class Handshake:
             if not session.ended and (packet.clean_start or is_over(session, now)):
                 self.end(session, now)
             if not session.ended:
-                self._discard(state, now)
+                self.discard(state, now)
                 return session, True
         if len(shared.sessions) >= shared.limits.sessions_max:
             return None, False
@@ -229,13 +229,13 @@ class Handshake:
             fill_session(session, state, self.subscriber, now)
             shared.address_uses.kept(session)
             return session, True
-        self._discard(state, now)
+        self.discard(state, now)
         return session, False
 
     def adopt(self, state: SessionState, now: float) -> Session | None:
         """Make a session of plain data, without a connection; None if the client has another here."""
         if state.client_id in self.shared.sessions:
-            self._discard(state, now)
+            self.discard(state, now)
             return None
         session = self.shared.sessions[state.client_id] = Session(state.client_id, now)
         fill_session(session, state, self.subscriber, now)
@@ -252,7 +252,7 @@ class Handshake:
         self.remind(session)
         return session
 
-    def _discard(self, state: SessionState | None, now: float) -> None:
+    def discard(self, state: SessionState | None, now: float) -> None:
         """End a session that came from another broker and is not gone on with: its will is due."""
         if state is not None and state.will is not None:
             self._publish(message_of(state.will.message, now), state.address)

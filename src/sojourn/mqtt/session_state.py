@@ -103,6 +103,8 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     """The connection under which it was last at the broker that gave it; 0 where nobody counts."""
     address: str | None = None
     """Where its client came from last."""
+    stored: int = 0
+    """How many events the broker that gave it had stored for it."""
 
 
 def message_state(message: Message, now: float) -> MessageState:

@@ -45,7 +45,7 @@ class Dropped(NamedTuple):
     client: int
     publication: Publish
     reason: str
-    """`queue full`, `timeout` or `came too late`."""
+    """`queue full`, `timeout`, `came too late` or `session given up`."""
     by_copy: bool = False
     """Whether a copy had no room: the broker that controls it says itself what the client misses."""
 

@@ -41,6 +41,7 @@ from sojourn.live.page.status import (
     stored,
     unconfirmed,
 )
+from sojourn.live.seldom import Seldom
 
 EVERY_S = 1.0
 SYSTEM_EVERY = 10
@@ -84,6 +85,7 @@ class Observer:
         self._moves: deque[Move] = deque(maxlen=HANDOFFS_MAX)
         self._trails: deque[Move] = deque(maxlen=TRAILS_KEPT)
         """Hand-offs to this broker with clients' whole names, the oldest first."""
+        self._seldom = Seldom(_log)
         self.enquirer = Enquirer(node, self.trail)
         self._looks = 0
         self._before = (self.started_s, *self._counts())
@@ -221,6 +223,11 @@ class Observer:
         )
         self.lost_with[f"forgotten by {neighbour}"] += frames
         self.node.trace_loss(neighbour, frames, "forgotten", now)
+
+    def gave_up(self, client: str, events: int, _now: float) -> None:
+        """A session of a client that was out of reach for too long has ended, and events with it."""
+        sentence = "A session of %s was out of reach for so long that it was given up, and with it %d events"
+        self._seldom.warning("given up", sentence, client, events, client=client, events=events)
 
     def trail(self, client: str) -> list[Move]:
         """The hand-offs of a client to this broker in the last hour, as far as they are remembered."""
