@@ -117,6 +117,15 @@ class Network:
         sender, receiver = link
         self.feed(receiver, facts.Received(self.links[link].popleft(), sender))
 
+    def go_on_withdrawing(self, broker: int) -> bool:
+        """Let a broker do a part of what is left to do for subscriptions that leave; say if there was any."""
+        router = self.brokers[broker].router
+        if not router.leaving:
+            return False
+        router.go_on_withdrawing()
+        self.forward(broker)
+        return True
+
     def settle(self, pick: Callable[[int], int] = lambda _count: 0) -> None:
         """Let messages through, chosen among the links by `pick`, until none is left."""
         for _ in range(100_000):

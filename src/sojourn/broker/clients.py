@@ -47,6 +47,10 @@ UNTOLD = "neighbour had not said what it wants"
 """Why an event was not sent to a neighbour that may have wanted it: too much waited for it already."""
 
 
+WITHDRAWN_AT_ONCE = 1_000
+"""How many subscriptions are looked at together when one that covered them is withdrawn."""
+
+
 class Clients:
     """The clients with sessions at one broker, and the core that routes for them and follows them."""
 
@@ -65,6 +69,7 @@ class Clients:
             scheme=scheme_of(settings),
             flooding=settings.routing.mode == "flooding",
         )
+        self.broker.router.withdraw_in_parts(WITHDRAWN_AT_ONCE)
         self._route = self.broker.receivers[Kind.PUBLISH]
         self._consumed = self.broker.subscribers.consumed
         self.follows = self.broker.subscribers.scheme.follows

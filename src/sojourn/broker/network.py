@@ -219,6 +219,7 @@ class Network:
             self.confirming.next_moment(),
             self.pressure.next_moment(),
             self.forgetting.next_moment(self),
+            0.0 if self.clients.broker.router.leaving else None,
             self.retained_look_s if self.core.state.retained.lacks else None,
         ]
         return min((moment for moment in moments if moment is not None), default=None)
@@ -233,8 +234,17 @@ class Network:
         clients.report(now)
         self.confirming.time_passed(now)
         self.forgetting.time_passed(self, now)
+        self._go_on_withdrawing(now)
         self._ask_for_retained(now)
         return fired
+
+    def _go_on_withdrawing(self, now: float) -> None:
+        """Do a part of what is left to do for subscriptions that covered many others, and are gone."""
+        broker = self.clients.broker
+        if broker.router.leaving:
+            broker.router.go_on_withdrawing()
+            self.clients.interests_changed = True
+            self.clients.carry_out(broker.effects, now)
 
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""

@@ -105,6 +105,7 @@ class Reconciling:
         bit = links.neighbours.bit(number)
         router = self._clients.broker.router
         self.resets[peer] += 1
+        self._finish_withdrawing(bit, now)
         self.stale_ads[number] = {ad for ad, sources in router.ads.items() if sources & bit}
         self.stale_subs[number] = {sub for sub, sources in router.subs.items() if sources & bit}
         self.stale_links[number] = {link for link in links.far_down if links.is_behind(number, link[0])}
@@ -128,6 +129,14 @@ class Reconciling:
         for body in left:
             if kind_of(body) not in (*_TOLD_ANEW, SETTLED):
                 links.channels[peer].put(body)
+
+    def _finish_withdrawing(self, bit: int, now: float) -> None:
+        """Be done with what is leaving, or a neighbour would not be told anew what that covers."""
+        router = self._clients.broker.router
+        if bit in router.leaving:
+            while bit in router.leaving:
+                router.go_on_withdrawing()
+            self._clients.carry_out(self._clients.broker.effects, now)
 
     def _tell_holdings(self, bit: int, now: float) -> None:
         """Tell a neighbour what every broker is to have: retained values, and who is banned."""

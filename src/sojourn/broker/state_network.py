@@ -343,8 +343,8 @@ NETWORK = (
     _router(FloodingRouter),
     Part(
         Covering,
-        fields("", held=Witnesses()),
-        wired="_above _covers _dependents _out",
+        fields("", held=Witnesses(), leaving=Witnesses()),
+        wired="_above _covers _dependents _out part_max",
         finish=Covering.find_dependents,
     ),
     Part(

@@ -198,6 +198,7 @@ SHAPES: dict[str, Any] = {
     "Pressure.frames": dict[str, list[tuple[int, int, bytes]]],
     "Pressure._spoken_of": list[tuple[int, str, float]],
     "Covering.held": list[tuple[Big, dict[int, int]]],
+    "Covering.leaving": list[tuple[Big, dict[int, int]]],
 }
 """By class and field: the plain form of what may be there."""
 for _router in ("Router", "FloodingRouter"):

@@ -26,6 +26,8 @@ def references(broker: Broker) -> References:
     clients = {*broker.stays, *broker.enrolled, *subscribers.main, *subscribers.older, *subscribers.past}
     advertisements = {*router.ads, *router.local_ads}
     subscriptions = {*router.subs, *router.local_subs}
+    for leaving in router.leaving.values():
+        subscriptions.update(leaving)
     for holders in (*router.local_ads.values(), *router.local_subs.values()):
         clients.update(holders)
     for stay in broker.stays.values():

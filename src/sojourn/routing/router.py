@@ -156,6 +156,8 @@ class Router:
         related: list[int] = []
         for sub in self._candidates(ad):
             if subs.get(sub, 0) & ~bit and not self._wanted_otherwise(sub, ad, bit):
+                if self._sub_covering.stays(sub, bit):
+                    continue
                 if self._sub_above[sub] is None:
                     self._sends.append((bit, Subscribe(sub, cause)))
                 else:
@@ -202,6 +204,8 @@ class Router:
             self.turned.append(sub)
         wanted = self._wanted(sub)
         mask = targets(before | bit, wanted) & ~targets(before, wanted)
+        if mask and self._sub_covering.leaving:
+            mask &= ~self._sub_covering.stays(sub, mask)
         if mask:
             if self._sub_above[sub] is not None:
                 mask = self._sub_covering.enter(sub, mask)
@@ -281,6 +285,22 @@ class Router:
         sent = self._ad_covering.enter_all(list(self.ads), bit)
         self._sends += [(bit, Advertise(ad, cause)) for ad in sent]
 
+    def withdraw_in_parts(self, part_max: int) -> None:
+        """Look at no more than so many subscriptions at once when one that covered them leaves."""
+        self._sub_covering.part_max = part_max
+
+    @property
+    def leaving(self) -> dict[int, dict[int, int]]:
+        """By a neighbour's bit: subscriptions that are to be withdrawn (`go_on_withdrawing`)."""
+        return self._sub_covering.leaving
+
+    def go_on_withdrawing(self) -> None:
+        """Send a part of what a subscription that leaves had covered; after the last part, withdraw it."""
+        bit, sub, cause, sent = self._sub_covering.go_on_leaving()
+        self._sends += [(bit, Subscribe(other, cause)) for other in sent]
+        if sub not in self.leaving.get(bit, ()):
+            self._sends.append((bit, Unsubscribe(sub, cause)))
+
     # Table 3 as the paper writes it ----------------------------------------------------------------
 
     def out_ads(self) -> list[tuple[int, int, bool]]:
@@ -330,7 +350,7 @@ class Router:
 
     def _withdraw(self, message: Unsubscribe, mask: int) -> None:
         if self._sub_covering.held:
-            mask, uncovered = self._sub_covering.leave(message.interest, mask)
+            mask, uncovered = self._sub_covering.leave(message.interest, mask, message.cause)
             self._sends += [(to, Subscribe(other, message.cause)) for to, other in uncovered]
         if mask:
             self._sends.append((mask, message))
