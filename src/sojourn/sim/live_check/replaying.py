@@ -176,7 +176,7 @@ class RecordedWorld(World):
                 publishers="",
                 power_safe=(False,) * count,
                 reports=False,
-        output_bytes=OUTPUT_BYTES[-1],
+                output_bytes=OUTPUT_BYTES[-1],
                 personas=(),
                 offsets_s=tuple(_offset_s(recorded) for recorded, _ in all_recorded),
                 steps=[],
