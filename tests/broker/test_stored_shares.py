@@ -84,3 +84,31 @@ def test_a_session_that_moves_takes_its_part_along() -> None:
     hall.settle()
     assert hall.desks[1].core.state.sessions["greedy0"].address == "greedy"
     assert stored(hall.desks[1])["greedy"] == before - stored(hall.desks[0])["greedy"] > 0
+
+
+def test_a_member_whose_address_has_no_room_declines() -> None:
+    """What it is picked for goes to a member of another address."""
+    limits = Limits(queue_bytes_max=50_000, queue_bytes_address_max=3_500, queue_bytes_max_all=100_000)
+    hall = Hall(msgspec.structs.replace(line(2), limits=limits))
+    for broker, name in ((0, "full"), (1, "other")):
+        reader = hall.visit(broker, name, lasts_s=1_000, address="greedy" if broker == 0 else "modest")
+        hall.settle()
+        reader.subscribe("$share/workers/jobs")
+        reader.lose()
+    # What waits for the first one takes the room of its address.
+    hog = hall.visit(0, "hog", lasts_s=1_000, address="greedy")
+    hall.settle()
+    hog.subscribe("hog")
+    hog.lose()
+    writer = hall.visit(1, "writer")
+    writer.publish("hog", bytes(2_000))
+    sent = [b"%d" % number + EVENT for number in range(4)]
+    for payload in sent:
+        writer.publish("jobs", payload)
+        hall.settle()
+    got = []
+    for broker, name in ((0, "full"), (1, "other")):
+        got.append(hall.visit(broker, name, lasts_s=1_000).got)
+        hall.settle()
+    assert hall.desks[0].network.clients.drops[PARTY_FULL] > 0
+    assert sorted(got[0] + got[1]) == sent

@@ -19,7 +19,7 @@ from sojourn.broker.roamers import Roamer
 from sojourn.broker.wire import Carried, Settled
 from sojourn.mobility import facts
 from sojourn.mobility.giving import TOO_LATE
-from sojourn.mobility.queues import FULL
+from sojourn.mobility.queues import FULL, PARTY_FULL
 from sojourn.mqtt.content import ContentError, interest_of
 from sojourn.mqtt.delivery import TOO_LARGE
 from sojourn.mqtt.members import address_of, addressee, here_at
@@ -125,7 +125,7 @@ class Membership:
     def dropped(self, drop: Dropped) -> None:
         """Note an event that a session does not get; of sessions elsewhere their brokers tell."""
         event = drop.publication
-        if drop.reason in (FULL, TOO_LATE) and drop.client in self._clients.roamers:
+        if drop.reason in (FULL, PARTY_FULL, TOO_LATE) and drop.client in self._clients.roamers:
             assert isinstance(event, Carried), "live brokers carry MQTT messages"
             self._report(event.message, declines=True)
 
