@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from sojourn.broker.wire import Carried, Wire, WireError
@@ -66,7 +67,7 @@ def event(number: int) -> Carried:
         properties=Properties(1, "application/json", "answers", b"\x01", (("road", "A2"),)),
         policy=parse_policy("rank > 3"),
     )
-    message.source, message.sequence = "car@B1", number
+    message.source, message.sequence, message.party = "car@B1", number, "192.0.2.7"
     return Carried(message)
 
 
@@ -127,12 +128,21 @@ def test_an_event_keeps_everything_on_its_way() -> None:
         True,
     )
     assert message.properties == sent.message.properties
-    assert message.publisher == "car"
+    assert (message.publisher, message.party) == ("car", "192.0.2.7")
     assert message.expires_s == 1_040.0
     assert str(message.policy) == str(sent.message.policy)
     forward = messages.Forward(**EPOCH, publications=(event(1), event(2)))
     wire._names.client_number("phone")
     assert [one.event.sequence for one in wire.decode(wire.encode(forward, 0.0), 0.0).publications] == [1, 2]
+
+
+def test_events_of_brokers_that_know_no_parties_are_on_nobodys_account() -> None:
+    """Journals hold such frames too."""
+    wire = Wire(Names(), 3)
+    fields = msgspec.msgpack.decode(wire.encode(event(3), 30.0))
+    assert fields.pop() == "192.0.2.7"
+    got = wire.decode(msgspec.msgpack.encode(fields), 1_000.0)
+    assert (got.message.topic, got.message.party) == ("cars/3", "")
 
 
 @pytest.mark.parametrize("seed", range(4))
