@@ -175,3 +175,28 @@ def test_the_will_of_a_session_that_ended_out_of_reach_is_published(is_clean: bo
     hall.settle()
     hall.wait(300.0)
     assert mourner.got == [b"gone"]
+
+
+def test_two_sessions_that_a_client_had_at_once_become_one() -> None:
+    """Nothing stays behind of the one that its client is told to be gone, not even what it wanted."""
+    hall = Hall(line(2, give_up_s=5.0))
+    reader = hall.visit(0, "reader", lasts_s=300)
+    hall.settle()
+    reader.subscribe("old/#")
+    hall.settle()
+    hall.unlink("B2")
+    hall.wait(12.0)
+    again = hall.visit(1, "reader", lasts_s=300)
+    hall.wait(1.0)
+    assert not again.inbox.pop().session_present
+    again.ask("new/#")
+    hall.relink()
+    hall.wait(10.0)
+    assert reader.is_over
+    assert not again.is_over
+    first, second = (desk.network.clients.broker.subscribers for desk in hall.desks)
+    assert (first.older, second.older) == ({}, {})
+    wanted = [desk.network.links.interests for desk in hall.desks]
+    subs = [desk.network.clients.broker.router.subs for desk in hall.desks]
+    for interests, held in zip(wanted, subs, strict=True):
+        assert not [number for number in held if "old/#" in str(interests.subs[number])]

@@ -24,15 +24,13 @@ from sojourn.broker.effects import COPY_FULL, REPEATED, Note
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership, is_spared
 from sojourn.broker.roamers import Handoff, Roamer, Timers
-from sojourn.broker.settings import Settings
+from sojourn.broker.settings import Settings, scheme_of
 from sojourn.broker.sharing import Shares
 from sojourn.broker.wire import Carried, Retain
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
-from sojourn.mobility.keeping import COPY_TIMEOUTS
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.queues import FULL, GIVEN_UP
-from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.core import Core
@@ -461,7 +459,11 @@ class Clients:
         self._note("handed_off", Handoff(client, origin, roamer.since, now, how, one.complete))
 
     def _close(self, client: int, epoch: int, now: float) -> None:
-        """The client is with another broker; its session went there or will not be asked for."""
+        """The client is with another broker, in a session that has nothing to do with the one here.
+
+        Nobody will ask for what is stored for this one. Otherwise it had been given to the other broker, and
+        would not be here any more.
+        """
         roamer = self.roamers.get(client)
         if roamer is not None and roamer.epoch == epoch:
             self.giving.add(client)
@@ -469,23 +471,8 @@ class Clients:
             self.report(now)
             self.giving.discard(client)
             self.roamers.pop(client, None)
-
-
-def scheme_of(settings: Settings) -> Scheme:
-    """How a broker with these settings serves subscribers that move."""
-    mobility = settings.mobility
-    return Scheme.named(
-        mobility.subscribers,
-        timeout_s=mobility.timeout_s,
-        # As an active copy that is an orphan; a client that stays for longer costs one more message.
-        passive_s=COPY_TIMEOUTS * mobility.timeout_s,
-        patience_s=mobility.give_up_s,
-        queue_bytes_max=settings.limits.queue_bytes_max_all,
-        queue_bytes_each_max=settings.limits.queue_bytes_max,
-        queue_bytes_party_max=settings.limits.queue_bytes_address_max,
-        queue_events_max=settings.limits.queue_messages_max,
-        event_bytes=1024,
-    )
+            stored = self.broker.subscribers.stored_for(client, epoch)
+            self.tell(facts.SubscriberGone(client, epoch, lost=len(stored)), now)
 
 
 def _goes_on(change: Change, following: Change | None) -> bool:
