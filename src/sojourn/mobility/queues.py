@@ -121,8 +121,12 @@ class Queues:
             if account is not None:
                 account.add(publication, size, copies)
             account, copies = holding.account, 1
-        if account is not None:
+        if account is None:
+            return True
+        if account.is_shared:
             account.add(publication, size, copies)
+        else:  # nearly all are one subscriber's
+            account.bytes += size
         return True
 
     def within_shares(self, holdings: list[Holding], publication: Publish) -> list[Holding]:
