@@ -8,7 +8,7 @@ from mqtt5 import SubscribePacket, TopicFilter
 from sojourn.broker import facts, network
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.mqtt import timekeeping
-from tests.broker.test_turns import PING, Alone
+from tests.broker.alone import PING, Alone
 
 MANY = 12
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mqtt5
 import pytest
 from mqtt5 import (
-    ConnAckPacket,
     ConnectPacket,
     DisconnectPacket,
     PublishPacket,
@@ -21,100 +18,12 @@ from mqtt5 import (
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
-from sojourn.broker.settings import Settings
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.room import ADDRESS_FULL
+from tests.broker.alone import PING, PINGRESP, Alone, events, patterns
 from tests.live.hall import Hall, line
 from tests.mqtt import old_words as old
 from tests.mqtt.address_uses import uses, uses_by_hand
-
-PING = b"\xc0\x00"
-PINGRESP = b"\xd0\x00"
-
-
-class Alone:
-    """A broker without neighbours, its clients, and what each was written."""
-
-    def __init__(self, limits: Limits | None = None, *, traces: bool = False) -> None:
-        settings = Settings(name="B1", brokers=("B1",), limits=limits or Limits(), traces=traces)
-        self.now = 1_000.0
-        self.entries: list[bytes] = []
-        self.settings = settings
-        self.broker = LiveBroker.revived(settings, "life", self.now, None, [])
-        self.came: dict[int, bytes] = {}
-        self.closed: set[int] = set()
-        self.held: set[int] = set()
-        self.opened = 0
-
-    def tell(self, fact: facts.Fact) -> None:
-        """Tell the broker something, and let in who knocks."""
-        self.broker.handle(fact, self.now)
-        self.admit()
-
-    def admit(self) -> None:
-        """Let in who knocks."""
-        while self.broker.knocks:
-            self.broker.handle(facts.ClientAdmitted(self.broker.knocks.pop(0).number), self.now)
-
-    def turn(self) -> None:
-        """End a turn."""
-        self.admit()
-        turn = self.broker.turn(self.now)
-        self.entries += turn.entries
-        for number, data in turn.writes:
-            self.came[number] = self.came.get(number, b"") + data
-        self.closed |= {*turn.closes}
-        self.held |= {*turn.holds}
-        self.held -= {*turn.releases}
-
-    def settle(self) -> int:
-        """End turns until nothing waits; return how many that took."""
-        for count in range(1, 10_000):
-            self.turn()
-            if not self.broker.has_work:
-                return count
-        raise AssertionError("there is no end of work")
-
-    def client(self, name: str, address: str = "here", **options: Any) -> int:
-        """Let a client in; return its connection."""
-        self.opened += 1
-        number = self.opened
-        self.tell(facts.ClientOpened(number, address, f"fresh-{number}"))
-        self.send(number, ConnectPacket(name, **options))
-        self.settle()
-        assert isinstance(self.packets(number)[0], ConnAckPacket)
-        return number
-
-    def send(self, number: int, *packets: Any) -> None:
-        """Let a client send packets, or bytes, at once."""
-        data = b"".join(one if isinstance(one, bytes) else one.write() for one in packets)
-        self.tell(facts.ClientSent(number, data))
-
-    def packets(self, number: int) -> list[mqtt5.Packet]:
-        """Take what a client was written."""
-        data, found = self.came.pop(number, b""), []
-        while data:
-            packet, length = mqtt5.read(memoryview(data))
-            found.append(packet)
-            data = data[length:]
-        return found
-
-    def again(self) -> LiveBroker:
-        """The broker that its journal leads to."""
-        return LiveBroker.revived(self.settings, "next", self.now, None, self.entries)
-
-
-def events(count: int, topic: str = "t") -> bytes:
-    """Events of QoS 0, one after the other."""
-    return PublishPacket(topic, b"x").write() * count
-
-
-def patterns(count: int) -> SubscribePacket:
-    """A SUBSCRIBE with many patterns."""
-    wanted = [
-        TopicFilter(f"d/{number % 10}/{number}/+", max_qos=QoS.AT_LEAST_ONCE) for number in range(count)
-    ]
-    return SubscribePacket(7, wanted)
 
 
 @pytest.mark.parametrize("traces", [False, True])
@@ -309,103 +218,6 @@ def test_what_an_address_was_refused_is_refused_again_when_a_journal_is_told() -
     }
     assert hall.broker.core.state.counters.dropped[ADDRESS_FULL] > 8
     agree()
-
-
-def unfinished(size: int) -> bytes:
-    """A packet without its last byte."""
-    return PublishPacket("big", bytes(size)).write()[:-1]
-
-
-def test_unfinished_packets_of_some_do_not_keep_others_from_sending() -> None:
-    """The largest gives way when all of them are too much, not whoever comes last."""
-    hall = Alone(Limits(input_bytes_max_all=100_000))
-    greedy = [hall.client(f"greedy-{number}") for number in range(12)]
-    for number in greedy:
-        hall.send(number, unfinished(9_000))
-    modest = hall.client("modest", "elsewhere")
-    packet = PublishPacket("small", bytes(4_000)).write()
-    for _ in range(10):
-        hall.send(modest, packet[:2_000])
-        hall.send(modest, packet[2_000:])
-    hall.settle()
-    assert hall.broker.core.state.counters.received == 10
-    assert modest not in hall.closed
-    assert hall.closed, "somebody gave way"
-    ended = min(hall.closed)
-    (told,) = hall.packets(ended)
-    assert isinstance(told, DisconnectPacket)
-    assert int(told.reason_code) == 0x97
-    assert hall.broker.core.state.counters.refused["quota_exceeded"] == len(hall.closed)
-
-
-def test_unfinished_packets_of_one_address_have_a_limit_of_their_own() -> None:
-    """Who shares an address with nobody greedy keeps what it began."""
-    hall = Alone(Limits(input_bytes_address_max=20_000))
-    modest = hall.client("modest", "elsewhere")
-    hall.send(modest, unfinished(15_000))
-    greedy = [hall.client(f"greedy-{number}") for number in range(5)]
-    for number in greedy:
-        hall.send(number, unfinished(8_000))
-    hall.settle()
-    assert len(hall.closed) == 3
-    assert modest not in hall.closed
-    state = hall.broker.core.state
-    for number in hall.closed:
-        hall.tell(facts.ClientLost(number))
-    assert state.input.by_address.keys() == {"here", "elsewhere"}
-    assert state.input.bytes == sum(state.input.by_address.values())
-
-
-def test_an_unfinished_packet_ends_with_its_time() -> None:
-    """Also when its client goes on sending a little now and then; its journal knows of that."""
-    hall = Alone(Limits(packet_timeout_s=10))
-    slow = hall.client("slow", keep_alive=60, session_expiry_interval=600)
-    hall.send(slow, unfinished(1_000)[:-50])
-    for _ in range(12):
-        hall.now += 1.0
-        hall.send(slow, b"x")
-        moment = hall.broker.next_moment()
-        if moment is not None and moment <= hall.now:
-            hall.tell(facts.TimePassed())
-        hall.settle()
-    (told,) = hall.packets(slow)
-    assert isinstance(told, DisconnectPacket)
-    assert int(told.reason_code) == 0x97
-    again = hall.again()
-    assert again.core.state.sessions["slow"].expires_s == hall.broker.core.state.sessions["slow"].expires_s
-
-
-def test_packets_that_come_whole_in_time_are_served_however_long_their_client_stays() -> None:
-    """The time limit is that of one packet."""
-    hall = Alone(Limits(packet_timeout_s=10))
-    steady = hall.client("steady", keep_alive=60)
-    packet = PublishPacket("t", bytes(100)).write()
-    for _ in range(30):
-        hall.send(steady, packet[:50])
-        hall.now += 4.0
-        hall.tell(facts.TimePassed())
-        hall.send(steady, packet[50:])
-        hall.settle()
-    assert steady not in hall.closed
-    assert hall.broker.core.state.counters.received == 30
-
-
-def test_who_publishes_more_often_than_allowed_is_told_and_ended() -> None:
-    """Twice a second's worth at once is allowed, after a rest again, and no more."""
-    hall = Alone(Limits(publishes_per_s_max=10))
-    steady, greedy = hall.client("steady"), hall.client("greedy")
-    for _ in range(5):
-        hall.send(steady, events(20))
-        hall.settle()
-        hall.now += 2.0
-    assert steady not in hall.closed
-    hall.send(greedy, events(100))
-    hall.settle()
-    assert hall.closed == {greedy}
-    (told,) = hall.packets(greedy)
-    assert isinstance(told, DisconnectPacket)
-    assert int(told.reason_code) == 0x96
-    assert hall.broker.core.state.counters.refused["message_rate_too_high"] == 1
 
 
 def test_clients_of_mqtt_3_1_1_are_read_in_turn_too() -> None:
