@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +39,45 @@ def test_a_child_writes_what_there_was_when_it_began(tmp_path: Path) -> None:
     state[0] = b"after"
     assert outcome(aside) == ""
     assert (tmp_path / "file.new").read_bytes() == b"before"
+
+
+ORPHAN = """
+import os, sys, time
+from pathlib import Path
+from sojourn.live.store.aside import Aside
+
+broker, folder = os.getpid(), Path(sys.argv[1])
+
+def make():
+    (folder / "child").write_text(str(os.getpid()))
+    while os.getppid() == broker:
+        time.sleep(0.01)
+    return bytes(1_000)
+
+Aside(folder / "file.new", make)
+while not (folder / "child").exists():
+    time.sleep(0.01)
+os._exit(0)
+"""
+
+
+def has_ended(process: int) -> bool:
+    """Whether a process is over, also where nobody asks how it ended."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"
+
+
+def test_a_child_ends_soon_after_its_broker(tmp_path: Path) -> None:
+    """Otherwise it went on to fill a disk that a broker which is killed again and again has no room on."""
+    subprocess.run([sys.executable, "-c", ORPHAN, str(tmp_path)], check=True, timeout=PATIENCE_S)
+    child, until = int((tmp_path / "child").read_text()), time.monotonic() + PATIENCE_S
+    while not has_ended(child):
+        assert time.monotonic() < until, "the child does not end"
+        time.sleep(0.01)
+    assert (tmp_path / "file.new").read_bytes() == b""
 
 
 def test_a_child_holds_none_of_its_parents_files(tmp_path: Path) -> None:

@@ -94,14 +94,37 @@ def test_neighbours_say_how_much_a_broker_has_forgotten_that_lost_the_end_of_its
     hall.relink()
     hall.settle()
     told = {
-        name: [note.what[:2] for note in hall.by_name[name].notes if note.kind == "forgot_frames"]
+        name: [note.what[:2] for note in hall.by_name[name].notes if note.kind == "forgot_events"]
         for name in ("B1", "B2", "B3")
     }
     assert told["B2"] == [], "whoever forgot does not know it"
     for name in ("B1", "B3"):
-        ((peer, frames),) = told[name]
-        assert peer == "B2"
-        assert 4 <= frames <= 8, "events, and few frames besides them"
+        assert told[name] == [("B2", 4)]
+    assert_all_links_are_up(hall)
+
+
+@pytest.mark.parametrize("published", [0, 3])
+def test_frames_without_events_that_a_neighbour_forgot_are_no_events(published: int) -> None:
+    """A client moves over a broker that then forgets; what it took along counts, and no other frame does."""
+    hall = Hall(line(3))
+    subscribed(hall, 0, "reader").lose()
+    hall.settle()
+    writer = visitor(hall, 0, "writer")
+    hall.settle()
+    middle = hall.desks[1]
+    before = len(middle.store.written)
+    for number in range(published):
+        writer.publish("news", b"%d" % number)
+    for place in (2, 0, 2):
+        reader = hall.visit(place, "reader", lasts_s=100)
+        hall.settle()
+        reader.lose()
+        hall.settle()
+    assert len(middle.store.written) > before + 10
+    hall.restart("B2", forgets=len(middle.store.written) - before)
+    hall.settle()
+    told = [note.what[1] for desk in hall.desks for note in desk.notes if note.kind == "forgot_events"]
+    assert told == [published] * 2 if published else not told
     assert_all_links_are_up(hall)
 
 
@@ -136,7 +159,7 @@ def test_a_store_that_is_gone_is_not_told_as_forgotten_frames_too() -> None:
     restart_empty(hall, "B2")
     kinds = [note.kind for desk in hall.desks for note in desk.notes]
     assert "forgot" in kinds
-    assert "forgot_frames" not in kinds
+    assert "forgot_events" not in kinds
 
 
 def test_brokers_of_other_networks_do_not_link() -> None:

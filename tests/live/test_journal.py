@@ -357,3 +357,14 @@ def test_the_generation_before_makes_room_when_the_disk_is_full(tmp_path: Path) 
     journal.close()
     assert not list((tmp_path / "b1").glob("old-*"))
     assert everything(tmp_path) == (b"state 4", [b"5", b"6"])
+
+
+def test_snapshots_that_were_not_finished_go_at_the_next_start(tmp_path: Path) -> None:
+    """A broker that is killed again and again in the middle of one does not fill its disk with them."""
+    journal = opened(tmp_path)
+    turn(journal, b"fact")
+    journal.close()
+    unfinished = tmp_path / "b1" / "snapshot.2.4711.new"
+    unfinished.write_bytes(bytes(1_000))
+    assert everything(tmp_path) == (None, [b"fact"])
+    assert not unfinished.exists()

@@ -19,7 +19,7 @@ from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import BrokerConfig, Config, TraceConfig
 from sojourn.live.page.metrics import BrokerMetrics
-from sojourn.live.page.status import held
+from sojourn.live.page.status import Report, held
 from tests.live.building import an_address_folder, building, url
 from tests.live.hall import Hall, line
 from tests.live.test_large_events import Silent
@@ -242,25 +242,27 @@ def test_a_loss_is_counted_once_though_another_broker_was_down_as_well(tmp_path:
     assert sum(lost.get("event lost with the store of B5", 0) for lost in found) == 3
 
 
-def test_frames_that_a_neighbour_forgot_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """In the log, in what is shown as lost, in the metrics and in the trace."""
+def test_events_that_a_neighbour_forgot_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In the log, in reports, in the metrics and in the trace; not as missed, for most were passed on."""
     trace = TraceConfig(folder=str(tmp_path), run="test")
     config = msgspec.structs.replace(building(), trace=trace)
 
-    async def scenario() -> tuple[dict[str, int], str]:
+    async def scenario() -> tuple[Report, str]:
         server = Server(config, "B1")
         await server.start()
         assert server.node is not None
         assert server.observer is not None
-        server.node._witness(Note("forgot_frames", ("B2", 7, server.node.now())))
-        found, metrics = server.observer.lost(), BrokerMetrics(server.observer).text().decode()
+        server.node._witness(Note("forgot_events", ("B2", 7, server.node.now())))
+        server.observer.look()
+        found, metrics = server.observer.last, BrokerMetrics(server.observer).text().decode()
         await server.stop()
         return found, metrics
 
     with caplog.at_level(logging.WARNING):
         found, metrics = asyncio.run(scenario())
-    assert found == {"forgotten by B2": 7}
-    assert "B2 has forgotten the last that it had made safe, and with it up to 7 events" in caplog.text
-    assert 'sojourn_dropped_total{reason="forgotten by B2"} 7.0' in metrics
+    assert found.forgotten == 7
+    assert not found.dropped
+    assert "B2 has forgotten the last that it had made safe: 7 events that it had" in caplog.text
+    assert 'sojourn_forgotten_events_total{broker="B2"} 7.0' in metrics
     lost = [row for row in rows(tmp_path, "drops") if row["reason"] == "forgotten"]
     assert [(row["broker"], row["source"], row["sequence"]) for row in lost] == [("B1", "B2", 7)]

@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from sojourn.broker.frame_events import EVENT, events_in
 from sojourn.broker.hello import (
     BIRTHS_MAX,
     HELLO_BYTES_MAX,
@@ -101,8 +102,11 @@ class Channel:
         "_out",
         "_pending",
         "_sent",
+        "_sent_events",
         "_streams",
         "_taken",
+        "_taken_events",
+        "birth_events",
         "births",
         "broker",
         "life",
@@ -139,6 +143,8 @@ class Channel:
         """How many streams were begun before this one."""
         self.births: list[tuple[str, int]] = [(life, 0)]
         """The lives in which the stream was sent, and its last number when each began."""
+        self.birth_events = [0]
+        """For each of these: how many events the stream had carried by then."""
         self.peer_life = ""
         self.peer_stream = ""
         self.queued = 0
@@ -152,6 +158,8 @@ class Channel:
         """How many frames of `_out` this connection carries already."""
         self._pending = Position()
         """The position of the last frame that was queued."""
+        self._sent_events = self._taken_events = 0
+        """How many events the numbered frames of either stream have carried."""
         self._taken = Position()
         self._arrived = Position()
         """The last frame that this connection brought; what was not taken in comes again on the next one."""
@@ -200,6 +208,7 @@ class Channel:
             self._pending = Position(self._pending.number, self._pending.rank + 1)
         else:
             self._pending = Position(self._pending.number + 1)
+            self._sent_events += 1 if body[1:2] == EVENT else events_in(body)
         data = _HEAD.pack(len(body), _FRAME, *self._pending) + body
         self._out.append(_Waiting(self._pending, data))
         self.queued += len(data)
@@ -222,6 +231,9 @@ class Channel:
             epoch,
             self.network,
             memory,
+            self._sent_events - sum(events_in(body) for _, body in self._numbered()),
+            self._taken_events,
+            self.birth_events[-BIRTHS_MAX:],
         )
         body = msgspec.json.encode(self._greeting)
         return _HEAD.pack(len(body), _HELLO, 0, 0) + body
@@ -265,12 +277,14 @@ class Channel:
         self._pending = Position(self._pending.number)
         if life != self.births[-1][0]:
             self.births = [*self.births[-BIRTHS_MAX:], (life, self._pending.number)]
+            self.birth_events = [*self.birth_events[-BIRTHS_MAX:], self._sent_events]
 
     def greeted(self, life: str, stream: str) -> None:
         """The other side goes on with a stream, perhaps in another life, or begins its first one."""
         if stream != self.peer_stream:
             self.peer_stream = stream
             self._taken = self._arrived = self._acknowledged_to = Position()
+            self._taken_events = 0
         if life != self.peer_life:
             # Its volatile frames start anew; the numbered ones go on, for they are in its journal.
             self.peer_life = life
@@ -283,17 +297,22 @@ class Channel:
         Those are all that it has not acknowledged, but for the ones up to the number `taken`.
         """
         self.closed()
-        waiting = ((frame.position, frame.data) for frame in self._out)
-        left = [data[_HEAD.size :] for (number, rank), data in waiting if not rank and number > taken]
+        left = [body for number, body in self._numbered() if number > taken]
         self._out.clear()
         self.queued = 0
         self._pending = self._taken = self._arrived = self._acknowledged_to = Position()
-        self._noted_to = 0
+        self._noted_to = self._sent_events = self._taken_events = 0
         self.peer_stream = self.peer_life = ""
         self._streams += 1
         self.stream = f"{self.life}.{self._streams}"
         self.births = [(self.life, 0)]
+        self.birth_events = [0]
         return left
+
+    def _numbered(self) -> list[tuple[int, bytes]]:
+        """The numbered frames that were not acknowledged."""
+        waiting = ((frame.position, frame.data) for frame in self._out)
+        return [(number, data[_HEAD.size :]) for (number, rank), data in waiting if not rank]
 
     # In --------------------------------------------------------------------------------------------------
 
@@ -342,9 +361,11 @@ class Channel:
             )
         return True
 
-    def took(self, position: Position) -> None:
+    def took(self, position: Position, body: bytes = b"") -> None:
         """A frame that arrived was taken in, and all before it: it is acknowledged with the next write."""
         self._taken = position
+        if not position.rank:
+            self._taken_events += 1 if body[1:2] == EVENT else events_in(body)
 
     @property
     def is_connected(self) -> bool:
@@ -372,7 +393,7 @@ class Channel:
 
     @property
     def forgotten(self) -> int:
-        """How many frames the other side has forgotten, as the two hellos say."""
+        """How many events the other side has forgotten, as the two hellos say."""
         assert self._greeting is not None, "a hello is only read on a connection that began with ours"
         assert self._hello is not None, "the other side has said hello"
         return forgotten(self._greeting, self._hello)
@@ -393,6 +414,7 @@ class Channel:
             self._on_acknowledged(Position(hello.number, hello.rank if hello.seen_life == self.life else 0))
         if hello.seen_life == self.life:
             self.births = [birth for birth in self.births if birth[0] == self.life]
+            self.birth_events = self.birth_events[-len(self.births) :]
 
     def _on_hello(self, body: bytes) -> None:
         if self._hello is not None:

@@ -50,6 +50,12 @@ class Hello(msgspec.Struct, frozen=True):
     """Which brokers and links there are (`Settings.network`): who reads another file is no neighbour."""
     memory: str = ""
     """What the broker's memory is called: another name after its store was deleted."""
+    kept_events: int = 0
+    """How many events the frames up to `kept` carried."""
+    taken_events: int = 0
+    """How many events the frames up to `number` carried."""
+    birth_events: list[int] = []
+    """For each of the births: how many events the frames carried that were sent before."""
 
 
 def is_broken(sender: Hello, receiver: Hello) -> bool:
@@ -74,20 +80,25 @@ def may_have_lost(own: Hello, other: Hello) -> bool:
 
 
 def forgotten(own: Hello, other: Hello) -> int:
-    """How many frames the other side has forgotten, of those it had acknowledged and those it had sent.
+    """How many events the other side has forgotten, of those it had acknowledged and those it had sent.
 
     The end of its store is gone. Of a stream that one side does not know any more nothing can be said: most
     often both have begun anew, and a connection broke before either had heard so of the other.
     """
-    received = own.kept - other.number if other.seen_stream == own.stream else 0
-    sent = 0
+    found = 0
+    if other.seen_stream == own.stream and other.number < own.kept:
+        found += max(0, own.kept_events - other.taken_events)
     if own.seen_stream == other.stream and other.births:
-        if own.seen_life in (life for life, _ in other.births):
-            known = shared_until(other, own)
+        lives = [life for life, _ in other.births]
+        if own.seen_life in lives:
+            later = other.births[lives.index(own.seen_life) + 1 :]
         else:  # that life is forgotten as a whole, so one of the later ones began with what was left
-            known = min(number for _, number in other.births[1:] or other.births)
-        sent = own.number - known
-    return max(0, received) + max(0, sent)
+            later = other.births[1:] or other.births
+        life, known = min(later, key=lambda birth: birth[1], default=("", own.number))
+        if known < own.number:
+            events = dict(zip(reversed(lives), reversed(other.birth_events), strict=False))
+            found += max(0, own.taken_events - events.get(life, own.taken_events))
+    return found
 
 
 def shared_until(sender: Hello, receiver: Hello) -> int:
@@ -115,7 +126,9 @@ def read_hello(body: bytes, who: str) -> Hello:
         hello.memory,
         *(life for life, _ in hello.births),
     )
-    numbers = (hello.kept, hello.number, hello.rank, hello.epoch, *(number for _, number in hello.births))
+    births = (*(number for _, number in hello.births), *hello.birth_events)
+    events = (hello.kept_events, hello.taken_events)
+    numbers = (hello.kept, hello.number, hello.rank, hello.epoch, *events, *births)
     if max(map(len, names)) > NAME_MAX or not 0 <= min(numbers) <= max(numbers) < NUMBERS_END:
         raise ChannelError(f"{who} sent a hello with names or numbers that no broker has.")
     return hello

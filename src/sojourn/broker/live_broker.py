@@ -376,7 +376,7 @@ class LiveBroker:
                 clients.arrived(event, network.links.bits[peer], now)
             else:
                 network.receive(message, peer, now)
-        network.links.channels[peer].took(position)
+        network.links.channels[peer].took(position, body)
         if not position.rank or (event is not None and event in clients.broker.subscribers.store):
             self._note(facts.FrameTaken(peer, position.number, position.rank, body), now)
         if effects.published or effects.settled or effects.changes:

@@ -64,7 +64,7 @@ class Meetings:
             self._on_met(facts.PeerMet(peer, hello.memory), now)
         if channel.has_forgotten:
             if has_memory and channel.forgotten:  # a store that is lost as a whole is counted as such
-                note = Note("forgot_frames", (peer, channel.forgotten, now))
+                note = Note("forgot_events", (peer, channel.forgotten, now))
                 self._network.clients.notes.append(note)
             self._reset(peer, now)
             return False

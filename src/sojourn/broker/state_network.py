@@ -317,7 +317,7 @@ NETWORK = (
         Channel,
         fields(
             "life stream _streams open peer_life peer_stream queued refused _in_flight _noted_to _sent "
-            "_buffer",
+            "_buffer _sent_events _taken_events birth_events",
             births=Rows(lambda life, number: (life, number)),
             _out=Rows(
                 lambda number, rank, data: _Waiting(Position(number, rank), data),

@@ -149,6 +149,7 @@ SHAPES: dict[str, Any] = {
     "Links.far_down": list[tuple[int, int, float]],
     "Names._names": dict[int, str],
     "Channel.births": Annotated[list[tuple[str, int]], msgspec.Meta(min_length=1)],
+    "Channel.birth_events": Annotated[list[int], msgspec.Meta(min_length=1)],
     "Channel._out": list[tuple[int, int, bytes]],
     "Channel._pending": Pair | None,
     "Channel._taken": Pair | None,

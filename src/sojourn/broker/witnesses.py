@@ -23,8 +23,8 @@ class Watcher(Protocol):
     def forgot(self, neighbour: str, now: float, /) -> None:
         """A neighbour has come back without its store."""
 
-    def forgot_frames(self, neighbour: str, frames: int, now: float, /) -> None:
-        """A neighbour has come back without the end of its store: so many frames are not in it any more."""
+    def forgot_events(self, neighbour: str, events: int, now: float, /) -> None:
+        """A neighbour has come back without the end of its store: so many events are not in it any more."""
 
     def gave_up(self, client: str, events: int, now: float, /) -> None:
         """So many events for a client were lost with a session of its that was out of reach for too long."""

@@ -343,6 +343,7 @@ def mended(report: Report) -> dict[str, int]:
         "links told all anew": sum(link.resets for link in report.links.values()),
         "events sent again by a neighbour": report.repeated,
         "SUBACKs not confirmed by all": report.unconfirmed,
+        "events that a neighbour forgot": report.forgotten,
     }
     return {what: count for what, count in counts.items() if count}
 

@@ -352,7 +352,7 @@ class Node:
     def _witness(self, note: Note) -> None:
         """Tell who watches, and the trace, what they want to know."""
         kind, what = note
-        if kind in ("heard", "handed_off", "forgot", "forgot_frames", "gave_up"):
+        if kind in ("heard", "handed_off", "forgot", "forgot_events", "gave_up"):
             if self.watcher is not None:
                 getattr(self.watcher, kind)(*what)
         elif kind == "skipped":

@@ -136,6 +136,14 @@ class BrokerMetrics(Collector):
             "Events that did not fit a copy of a session; the session's own broker counts what is dropped.",
             not_copied(node),
         )
+        forgotten = CounterMetricFamily(
+            "sojourn_forgotten_events",
+            "Events that a neighbour forgot with the end of its store; what it had passed on is not lost.",
+            labels=["broker"],
+        )
+        for neighbour, count in self._observer.forgotten.items():
+            forgotten.add_metric([neighbour], count)
+        yield forgotten
         yield CounterMetricFamily(
             "sojourn_unconfirmed", "SUBACKs given before every broker in reach confirmed.", unconfirmed(node)
         )

@@ -71,7 +71,9 @@ class Observer:
         """Hand-offs by origin, by how they went, and whether nothing was missing."""
         self.incomplete = 0
         self.lost_with: Counter[str] = Counter()
-        """What was lost with the stores of brokers, or forgotten by neighbours, by reason."""
+        """What was lost with the stores of brokers, by reason."""
+        self.forgotten: Counter[str] = Counter()
+        """By neighbour: the events that it forgot with the end of its store."""
         self.started_s = node.now()
         self._names = frozenset(broker.name for broker in node.config.brokers)
         self._file = LedgerFile(node.place.store)
@@ -213,16 +215,20 @@ class Observer:
         beside = () if lost_number is None else links.overlay.neighbours[lost_number]
         return number not in beside, number
 
-    def forgot_frames(self, neighbour: str, frames: int, now: float) -> None:
-        """A neighbour has its store, but not all of it: it has forgotten frames that it had or had sent."""
+    def forgot_events(self, neighbour: str, events: int, now: float) -> None:
+        """A neighbour has its store, but not all of it: it has forgotten events that it had or had sent.
+
+        It had passed on most of them, so that is no count of what subscribers did not get.
+        """
         _log.warning(
-            "%s has forgotten the last that it had made safe, and with it up to %d events",
+            "%s has forgotten the last that it had made safe: %d events that it had been sent or had sent. "
+            "Those that waited there are lost; what it had passed on is not",
             neighbour,
-            frames,
-            extra={"forgetful": neighbour, "events": frames},
+            events,
+            extra={"forgetful": neighbour, "events": events},
         )
-        self.lost_with[f"forgotten by {neighbour}"] += frames
-        self.node.trace_loss(neighbour, frames, "forgotten", now)
+        self.forgotten[neighbour] += events
+        self.node.trace_loss(neighbour, events, "forgotten", now)
 
     def gave_up(self, client: str, events: int, _now: float) -> None:
         """A session of a client that was out of reach for too long has ended, and events with it."""
@@ -302,6 +308,7 @@ class Observer:
             links=link_states(node),
             repeated=repeated(node),
             unconfirmed=unconfirmed(node),
+            forgotten=self.forgotten.total(),
             store=store_state(node),
             store_bytes=file_bytes(node.place.store),
             refusing=state.refusing,

@@ -106,6 +106,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Events that a neighbour which had forgotten it sent a second time; they were let go."""
     unconfirmed: int = 0
     """SUBACKs that were given although not every broker in reach had confirmed the subscription."""
+    forgotten: int = 0
+    """Events that neighbours forgot with the end of their stores, most of which they had passed on."""
     memory: str = ""
     """What the broker's memory is called: another name after its store was deleted."""
     held: int = 0

@@ -5,9 +5,10 @@ of all its memory at that moment, which costs it milliseconds: the child writes 
 then, and the broker notes what comes next in its journal as ever (`Journal.mark`, `Journal.adopt`). While it
 writes, the child may take as much memory again as the broker has.
 
-The child touches nothing but a new file of its own, so it does no harm whenever it or its broker ends. It
-gives up its copies of all open files at once: connections that the broker closes are closed, and a store or
-an address that the broker lets go is free. Whether the file is whole is for the exit code to say.
+The child touches nothing but a new file of its own, so it does no harm whenever it or its broker ends; it
+ends soon after its broker, whose next life removes what it left. It gives up its copies of all open files at
+once: connections that the broker closes are closed, and a store or an address that the broker lets go is
+free. Whether the file is whole is for the exit code to say.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class Aside:
     def __init__(self, path: Path, make: Callable[[], bytes]) -> None:
         """Begin to write what `make` returns, called in the child; an `OSError` says that there is none."""
         self.path = path
+        broker = os.getpid()
         self._child: int | None = os.fork()
         if not self._child:
-            _write_and_end(path, make)
+            _write_and_end(path, make, broker)
 
     def outcome(self) -> str | None:
         """Why there is no file; nothing at all if there is one, and None while the child is at it."""
@@ -73,7 +75,7 @@ class Aside:
             self.path.unlink(missing_ok=True)
 
 
-def _write_and_end(path: Path, make: Callable[[], bytes]) -> NoReturn:
+def _write_and_end(path: Path, make: Callable[[], bytes], broker: int) -> NoReturn:
     """Be the child: whatever happens here ends here, without a word to the broker's clients or its log."""
     code = FAILED
     try:
@@ -83,7 +85,7 @@ def _write_and_end(path: Path, make: Callable[[], bytes]) -> NoReturn:
             signal.signal(one, signal.SIG_DFL)
         _let_go_of_files()
         os.nice(NICER)
-        write_file(path, make())
+        write_file(path, make(), goes_on=lambda: os.getppid() == broker)
         code = 0
     except OSError as error:
         code = error.errno if error.errno and error.errno < FAILED else FAILED

@@ -7,9 +7,11 @@ clients sent one another.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -23,6 +25,9 @@ FORMAT_VERSION = 1
 """Grows when another release could not read the folder."""
 SQLITE_MAGIC = b"SQLite format 3\0"
 """What the stores of releases before folders began with."""
+
+CHUNK_BYTES = 4 << 20
+"""How much of a file is written between two looks whether it is still wanted."""
 
 _SET_ASIDE = ("old-journal.", "old-snapshot.", "damaged-snapshot.")
 """How files begin that no start reads (`generations.py`)."""
@@ -163,6 +168,12 @@ class StoreFolder:
             or ((found := _NUMBERED.match(one.name)) is not None and int(found[2]) != first)
         ]
 
+    def clear_unfinished(self) -> None:
+        """Remove snapshots that an earlier life did not finish; this one has the store to itself."""
+        for one in self.path.glob("*.new"):
+            with contextlib.suppress(OSError):
+                one.unlink(missing_ok=True)
+
     def clear_leftovers(self, first: int) -> None:
         """Remove them."""
         for one in self.leftovers(first):
@@ -189,11 +200,14 @@ class StoreFolder:
             os.close(file)
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a new file and make it safe."""
+def write_file(path: Path, data: bytes, goes_on: Callable[[], bool] = lambda: True) -> None:
+    """Write a new file and make it safe; give up with an `OSError` when it is of no use any more."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        write_all(file, data, 0)
+        for at in range(0, len(data), CHUNK_BYTES):
+            if not goes_on():
+                raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+            write_all(file, data[at : at + CHUNK_BYTES], at)
         os.fsync(file)
     finally:
         os.close(file)

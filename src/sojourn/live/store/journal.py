@@ -117,6 +117,7 @@ class Journal:
         try:
             journal = cls(folder, _sound_first(folder), power_safe=power_safe)
             journal._begin()
+            folder.clear_unfinished()
         except OSError as error:
             folder.close()
             raise JournalError(f"The store {path} cannot be opened: {error.strerror}.") from None

@@ -23,6 +23,7 @@ _LEFT_OUT = {
     "routes",
     "_complained",
     "births",
+    "birth_events",
     "retained",
     "table",
     "known",

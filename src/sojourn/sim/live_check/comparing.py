@@ -28,10 +28,10 @@ comes back may have some frames again that its neighbour has; which was the last
 _UNSURE = {"holding": ("marks", "ceiling", "behind"), "session": ("last_unsure",)}
 """Of a holding: how far its client has come, events of QoS 0 included. Of a session: the publisher's own
 number of its last event of QoS 0 (`mqtt/publishing.py` says what follows from that)."""
-_COMPARED = {"_acknowledged_to": 0, "_arrived": 0, "_taken": 0, "births": -1}
+_COMPARED = {"_acknowledged_to": 0, "_arrived": 0, "_taken": 0, "births": -1, "birth_events": -1}
 """Of a channel: a number that is noted, and a rank of volatile frames that is not; and the number at which
-the present life began, but not the lives before it that a hello of the neighbour, which is not noted, made
-needless to tell of."""
+the present life began, and of events by then, but not the lives before it that a hello of the neighbour,
+which is not noted, made needless to tell of."""
 
 
 def differences(one: LiveBroker, other: LiveBroker) -> list[str]:
