@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from sojourn.broker.records import segment_head
+from sojourn.live.store.examining import examine, taken
 from sojourn.live.store.journal import Journal, JournalError
 from tests.running import running
 
@@ -368,3 +369,30 @@ def test_snapshots_that_were_not_finished_go_at_the_next_start(tmp_path: Path) -
     unfinished.write_bytes(bytes(1_000))
     assert everything(tmp_path) == (None, [b"fact"])
     assert not unfinished.exists()
+
+
+def test_a_journal_that_is_gone_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The broker starts with nothing, says so, and whoever looks at its store is told the same before."""
+    opened(tmp_path).close()
+    (tmp_path / "b1" / "journal.1").unlink()
+    folder = taken(tmp_path / "b1")
+    (problem,) = examine(folder).problems
+    folder.close()
+    assert not problem.is_fatal
+    assert "begins with nothing" in problem.what
+    assert not caplog.records
+    assert everything(tmp_path) == (None, [])
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "has no journal any more" in caplog.text
+
+
+def test_a_folder_where_a_journal_should_be_is_said_in_a_sentence(tmp_path: Path) -> None:
+    """And not as a traceback."""
+    opened(tmp_path).close()
+    journal = tmp_path / "b1" / "journal.1"
+    journal.unlink()
+    journal.mkdir()
+    folder = taken(tmp_path / "b1")
+    with pytest.raises(JournalError, match=r"cannot be read: Is a directory \(.*journal.1\)"):
+        examine(folder)
+    folder.close()

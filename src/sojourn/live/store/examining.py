@@ -127,8 +127,13 @@ def examine(folder: StoreFolder) -> Examination:
     except FolderError as error:
         found.problems.append(Problem(file="about", what=str(error)))
     found.leftovers = [one.name for one in folder.leftovers(first)]
-    _examine_segment(folder, found)
-    _examine_snapshot(folder, found)
+    try:
+        _examine_segment(folder, found)
+        _examine_snapshot(folder, found)
+    except OSError as error:
+        raise JournalError(
+            f"The store {folder.path} cannot be read: {error.strerror} ({error.filename})."
+        ) from None
     return found
 
 
@@ -167,7 +172,9 @@ def _note_bad_snapshot(folder: StoreFolder, found: Examination, what: str) -> No
 def _examine_segment(folder: StoreFolder, found: Examination) -> None:
     path = folder.segment(found.first_batch)
     if not path.exists():
-        found.problems.append(Problem(file=path.name, what="the journal is missing"))
+        is_all = found.first_batch == 1 and not folder.snapshot(1).exists()
+        what = "the journal is missing" + (": a broker begins with nothing" if is_all else "")
+        found.problems.append(Problem(file=path.name, what=what, is_fatal=not is_all))
         return
     data = path.read_bytes()
     found.journal_bytes = len(data)

@@ -54,6 +54,8 @@ class StoreFolder:
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
         self._lock = lock
+        self.is_new = False
+        """Whether nothing was there when it was taken."""
 
     @classmethod
     def taken(cls, path: Path, broker: str) -> StoreFolder:
@@ -69,6 +71,7 @@ class StoreFolder:
                     "of its own."
                 )
             folder = cls.locked(path)
+            folder.is_new = is_new
             if is_new:
                 folder.make(broker)
         except OSError as error:

@@ -137,6 +137,10 @@ class Journal:
         if not segment.exists():
             if self._first != 1 or snapshot.exists():
                 raise self._damaged(f"journal.{self._first} is missing")
+            if not folder.is_new:
+                _log.warning(
+                    "The store %s has no journal any more: its broker begins with nothing.", self._path
+                )
             write_file(segment, segment_head(1))
             folder.sync()
         reader = SegmentReader(segment.read_bytes(), self._first)
