@@ -24,7 +24,8 @@ from sojourn.broker.effects import COPY_FULL, REPEATED, Note
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership, is_spared
 from sojourn.broker.roamers import Handoff, Roamer, Timers
-from sojourn.broker.settings import Settings, scheme_of
+from sojourn.broker.scheme import scheme_of
+from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import Shares
 from sojourn.broker.wire import Carried, Retain
 from sojourn.mobility import facts

@@ -11,8 +11,6 @@ from typing import Literal
 
 import msgspec
 
-from sojourn.mobility.keeping import COPY_TIMEOUTS
-from sojourn.mobility.schemes import Scheme
 from sojourn.mqtt.limits import Limits
 
 
@@ -96,20 +94,3 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def routes(self) -> bool:
         """Whether subscribers are known one by one: to route to them, or to account for what each got."""
         return bool(self.neighbours) or self.traces
-
-
-def scheme_of(settings: Settings) -> Scheme:
-    """How a broker with these settings serves subscribers that move."""
-    mobility = settings.mobility
-    return Scheme.named(
-        mobility.subscribers,
-        timeout_s=mobility.timeout_s,
-        # As an active copy that is an orphan; a client that stays for longer costs one more message.
-        passive_s=COPY_TIMEOUTS * mobility.timeout_s,
-        patience_s=mobility.give_up_s,
-        queue_bytes_max=settings.limits.queue_bytes_max_all,
-        queue_bytes_each_max=settings.limits.queue_bytes_max,
-        queue_bytes_party_max=settings.limits.queue_bytes_address_max,
-        queue_events_max=settings.limits.queue_messages_max,
-        event_bytes=1024,
-    )

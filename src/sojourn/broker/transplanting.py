@@ -15,7 +15,8 @@ from sojourn.broker.effects import NOT_MISSED
 from sojourn.broker.network import Network
 from sojourn.broker.requeueing import requeue
 from sojourn.broker.roamers import Roamer
-from sojourn.broker.settings import Settings, scheme_of
+from sojourn.broker.scheme import scheme_of
+from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import NETWORK_LEFT
 from sojourn.broker.wire import Carried
 from sojourn.mobility import facts

@@ -1,0 +1,27 @@
+"""What a broker's settings mean to the mobility core.
+
+It stands apart from the settings, which whoever only starts brokers reads without any of the cores.
+"""
+
+from __future__ import annotations
+
+from sojourn.broker.settings import Settings
+from sojourn.mobility.keeping import COPY_TIMEOUTS
+from sojourn.mobility.schemes import Scheme
+
+
+def scheme_of(settings: Settings) -> Scheme:
+    """How a broker with these settings serves subscribers that move."""
+    mobility = settings.mobility
+    return Scheme.named(
+        mobility.subscribers,
+        timeout_s=mobility.timeout_s,
+        # As an active copy that is an orphan; a client that stays for longer costs one more message.
+        passive_s=COPY_TIMEOUTS * mobility.timeout_s,
+        patience_s=mobility.give_up_s,
+        queue_bytes_max=settings.limits.queue_bytes_max_all,
+        queue_bytes_each_max=settings.limits.queue_bytes_max,
+        queue_bytes_party_max=settings.limits.queue_bytes_address_max,
+        queue_events_max=settings.limits.queue_messages_max,
+        event_bytes=1024,
+    )
