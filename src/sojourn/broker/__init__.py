@@ -13,14 +13,14 @@
 | `endings.py` | what is lost with a session that ends, since its client has another |
 | `sharing.py`, `membership.py` | shared subscriptions: who picks a member, and what members say |
 | `channel.py`, `wire.py`, `frame_events.py` | a link that loses and repeats nothing; messages as bytes |
-| `proof.py`, `logins.py`, `addresses.py` | neighbours prove who they are; clients log in, and what an address may |
+| `proof.py`, `logins.py`, `addresses.py` | who neighbours and clients are; what an address may take |
 | `questions.py`, `answering.py` | what a page asks brokers, and their answers |
 | `pressure.py`, `slices.py` | what waits when a link is full; whose turn it is |
 | `roamers.py`, `names.py`, `forgetting.py` | clients and interests: what is known, what is forgotten |
 | `confirming.py`, `quenching.py` | what SUBACK promises; publishers are told what is wanted |
 | `records.py`, `reviving.py` | the bytes of a journal; a broker that is told its journal again |
 | `snapshot.py`, `state_*.py` | a broker as bytes and back |
-| `transplanting.py`, `requeueing.py` | a broker in another network than before, and what was queued for neighbours |
+| `transplanting.py`, `requeueing.py` | a broker in another network; what was queued for neighbours |
 | `witnesses.py` | who may watch |
 
 Not here: sockets, files, clocks, passwords (`live/`).
