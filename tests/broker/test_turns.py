@@ -370,3 +370,26 @@ def test_what_a_client_is_sent_again_comes_before_what_is_new() -> None:
     events = [one for one in hall.packets(again) if isinstance(one, PublishPacket)]
     assert [int(one.payload[:1]) for one in events] == [1, 2, 3, 4, 5, 6]
     assert [one.duplicate for one in events] == [True] * 5 + [False]
+
+
+def test_a_ping_has_nothing_sent_that_waits() -> None:
+    """It is not told again: a broker that comes back would not know that it had sent more than was noted."""
+    hall = Alone(Limits(output_bytes_max=1_000))
+    reader = hall.client("reader", session_expiry_interval=600)
+    hall.send(reader, SubscribePacket(1, [TopicFilter("t", max_qos=QoS.AT_LEAST_ONCE)]))
+    hall.settle()
+    hall.tell(facts.ClientLost(reader))
+    writer = hall.client("writer")
+    for number in range(1, 8):
+        hall.send(writer, PublishPacket("t", bytes(600), qos=QoS.AT_LEAST_ONCE, packet_id=number))
+    hall.settle()
+    again = reader + 2
+    hall.tell(facts.ClientOpened(again, "here", "fresh"))
+    hall.send(again, ConnectPacket("reader", clean_start=False, session_expiry_interval=600))
+    hall.send(again, PING)
+    turn = hall.broker.turn(hall.now)
+    live = hall.broker.core.state.sessions["reader"]
+    entries = [*hall.entries, *turn.entries]
+    told = LiveBroker.revived(hall.settings, "next", hall.now, None, entries).core.state.sessions["reader"]
+    assert 0 < len(live.inflight) < 7
+    assert (len(told.inflight), len(told.queue)) == (len(live.inflight), len(live.queue))

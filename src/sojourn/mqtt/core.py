@@ -65,6 +65,8 @@ PLAIN_PUBACK = PUBACK << 4
 PLAIN_PUBLISH = 0x30
 """The first byte of a PUBLISH of QoS 0 that is not retained."""
 SUBSCRIBES = (SUBSCRIBE, UNSUBSCRIBE)
+ANSWERS = (0x4, 0x5, 0x7)
+"""The kinds of packets by which a client answers events: PUBACK, PUBREC, PUBCOMP."""
 FORGETTABLE = (PLAIN_PUBLISH, 0xC0)  # QoS 0 and not retained, and PINGREQ: nobody is promised anything
 
 
@@ -178,7 +180,9 @@ class Core:
                 broken = error  # whether it was wrong then too, what was kept next says
             except VersionError as error:
                 self.handshake.refuse_version(connection, old=error.old)
-        if connection is not None and connection.state is not Phase.CLOSED and connection.session is not None:
+        is_answered = any(packet and packet[0] >> 4 in ANSWERS for _, packet in packets)
+        if is_answered and connection is not None and connection.state is not Phase.CLOSED:
+            assert connection.session is not None, "only who was let in answers events"
             self._go_on(connection.session, now)
         self._settle(now)
 
@@ -349,7 +353,8 @@ class Core:
         """Take complete packets; what is left over waits for more, or for its turn if `most` were taken.
 
         Answers make room for what waits for the client. That is sent next if it `goes_on`: once for all that
-        came together, and not at all if the client left in the end.
+        came together, and not at all if the client left in the end. Nothing else has it sent, such as a ping,
+        which is not told again.
         """
         end, left = len(data), most
         packet_bytes_max = self.state.limits.packet_bytes_max
@@ -357,7 +362,7 @@ class Core:
         publish_plain = self.publisher.publish_plain
         on_puback = self.acknowledger.puback
         kept, routes = self.kept, self.effects.collects
-        needed = 2
+        needed, is_answered = 2, False
         while end - at >= 2 and left > 0:
             first, length, body = data[at], data[at + 1], at + 2
             if length >= 0x80 and end - at > 2 and data[at + 2] < 0x80:
@@ -397,15 +402,17 @@ class Core:
                     self._on_publish(connection, session, data[at:stop], now)
             elif first == PLAIN_PUBACK and length == 2:
                 on_puback(connection, session, data[body] << 8 | data[body + 1])
+                is_answered = True
             else:
                 self.dispatch.other(connection, session, data[at:stop], now)
                 if connection.state is Phase.CLOSED:
                     return
+                is_answered = is_answered or kind in ANSWERS
                 left -= SUBSCRIBE_COST if kind in SUBSCRIBES else OTHER_COST
             at = stop
             left -= 1
         self.gate.unsliced -= most - left
-        if goes_on and session is not None and (session.queue or session.unsent):
+        if is_answered and goes_on and session is not None and (session.queue or session.unsent):
             self._go_on(session, now)
         if at < end and connection.state is not Phase.CLOSED:
             if left <= 0:
