@@ -4,10 +4,10 @@
     python deploy/prepare.py network --brokers roof=10.0.0.1 cellar=10.0.0.2
 
 Every broker reads the same configuration; each host needs the certificate and key of its own broker only. The
-private key of the authority, `authority.key`, belongs on no host: keep it for the next certificate. Brokers
-listen on all addresses of their host or container, ask every client for a name and password, and encrypt what
-they say to one another. What is there already is left as it is, so that this can be run again with one more
-broker.
+private key of the authority belongs on no host, so it is beside the folder, in `FOLDER-authority.key`; keep
+it for the next certificate. Brokers listen on all addresses of their host or container, ask every client for
+a name and password, and encrypt what they say to one another. What is there already is left as it is, so that
+this can be run again with one more broker.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from sojourn.live.brokers.admission import hash_password
 from sojourn.live.links.secret import write_secret
 
 YEARS = 2
+SERVICES = ("sojourn-clients",)
+"""What clients may call any broker: the Service of the Kubernetes manifest."""
 HEAD = """\
 # Made by deploy/prepare.py; every broker reads this file. `sojourn init` writes one that explains more keys.
 links = [{links}]
@@ -80,12 +82,15 @@ def main() -> None:
         "--control", default="/run/sojourn", help="the folder where operators speak to brokers"
     )
     asked = parser.parse_args()
-    hosts = dict(one.partition("=")[::2] for one in asked.brokers)
-    hosts = {name: host or name for name, host in hosts.items()}
+    pairs = [(name, host or name) for name, _, host in (one.partition("=") for one in asked.brokers)]
+    hosts = dict(pairs)
+    if len(hosts) < len(pairs):
+        twice = next(name for name in hosts if [one for one, _ in pairs].count(name) > 1)
+        parser.error(f"the broker {twice!r} is named twice; name each once, with its host after an =")
     os.umask(0o077)
     (asked.folder / "certificates").mkdir(parents=True, exist_ok=True)
     write_secret(asked.folder / "network.secret")
-    certify(asked.folder / "certificates", hosts)
+    certify(asked.folder / "certificates", beside(asked.folder), hosts)
     file = asked.folder / "network.toml"
     if file.exists():
         print(f"prepare: {file} is there and stays; add new brokers and links to it by hand", file=sys.stderr)
@@ -107,27 +112,35 @@ def configuration(hosts: dict[str, str], password: str, stores: str, control: st
     return text
 
 
-def certify(folder: Path, hosts: dict[str, str]) -> None:
+def beside(folder: Path) -> Path:
+    """Where the key of the authority is: not in the folder, which goes to every host."""
+    folder = folder.resolve()
+    return folder.with_name(f"{folder.name}-authority.key")
+
+
+def certify(folder: Path, authority_file: Path, hosts: dict[str, str]) -> None:
     """Make an authority, and a certificate of it for each broker that has none."""
-    authority_key, authority = _authority(folder)
+    authority_key, authority = _authority(folder, authority_file)
     for name, host in hosts.items():
         if (folder / f"{name}.pem").exists():
             continue
         key = ec.generate_private_key(ec.SECP256R1())
-        alternatives: list[x509.GeneralName] = [x509.DNSName(name), x509.DNSName("localhost")]
-        alternatives.append(_host(host))
+        own = dict.fromkeys((name, host, "localhost", "127.0.0.1", *SERVICES))
+        alternatives = [_host(one) for one in own]
         certificate = (
             _begun(name, authority.subject, key.public_key())
             .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .sign(authority_key, hashes.SHA256())
         )
-        _write(folder / name, key, certificate)
+        _write(folder / f"{name}.key", folder / f"{name}.pem", key, certificate)
 
 
-def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    if (folder / "authority.key").exists():
-        key = serialization.load_pem_private_key((folder / "authority.key").read_bytes(), None)
+def _authority(folder: Path, file: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    if (folder / "authority.key").exists():  # where an earlier release wrote it
+        (folder / "authority.key").rename(file)
+    if file.exists():
+        key = serialization.load_pem_private_key(file.read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey), "this program made the key"
         return key, x509.load_pem_x509_certificate((folder / "authority.pem").read_bytes())
     key = ec.generate_private_key(ec.SECP256R1())
@@ -137,7 +150,7 @@ def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certifica
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
-    _write(folder / "authority", key, certificate)
+    _write(file, folder / "authority.pem", key, certificate)
     return key, certificate
 
 
@@ -161,13 +174,15 @@ def _host(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _write(path: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
-    path.with_name(f"{path.name}.key").write_bytes(
+def _write(
+    key_file: Path, file: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate
+) -> None:
+    key_file.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
     )
-    path.with_name(f"{path.name}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
 if __name__ == "__main__":

@@ -210,8 +210,9 @@ def test_the_kubernetes_manifest_fits_the_schema() -> None:
 def test_manifests_agree_with_the_configuration(tmp_path: Path) -> None:
     """Ports and folders that containers open and mount are those that brokers use."""
     names = [f"sojourn-{number}=sojourn-{number}.sojourn" for number in range(3)]
-    prepared(tmp_path, "--brokers", *names)
-    file = tmp_path / "network.toml"
+    folder = tmp_path / "network"
+    prepared(folder, "--brokers", *names)
+    file = folder / "network.toml"
     config, raw = load_config(file), tomllib.loads(file.read_text())
     ports = {
         int(raw["brokers"][0][key].rpartition(":")[2]) for key in ("listen", "listen_tls", "peers", "metrics")
@@ -225,10 +226,33 @@ def test_manifests_agree_with_the_configuration(tmp_path: Path) -> None:
     opened = re.search(r"^EXPOSE (.*)$", (DEPLOY / "Containerfile").read_text(), re.MULTILINE)
     assert opened is not None
     assert ports < set(map(int, opened[1].split()))
-    assert (tmp_path / "certificates" / "authority.key").stat().st_mode & 0o077 == 0
-    again = prepared(tmp_path, "--brokers", *names, "sojourn-3")
+    again = prepared(folder, "--brokers", *names, "sojourn-3")
     assert again == "", "what is there stays"
-    assert (tmp_path / "certificates" / "sojourn-3.pem").exists()
+    assert (folder / "certificates" / "sojourn-3.pem").exists()
+
+
+def test_the_key_of_the_authority_goes_to_no_host(tmp_path: Path) -> None:
+    """It is beside the folder that does, for its owner alone, and no container mounts more than it needs."""
+    folder = tmp_path / "network"
+    prepared(folder)
+    assert (tmp_path / "network-authority.key").stat().st_mode & 0o077 == 0
+    assert not [one for one in folder.rglob("*.key") if one.stem not in NAMES]
+    services: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    for name, service in services.items():
+        mounted = [one.partition(":")[0] for one in service["volumes"]]
+        assert [one for one in mounted if one.endswith(".key")] == [f"./network/certificates/{name}.key"]
+        assert all((folder.parent / one).is_file() for one in mounted if one != "./stores")
+
+
+def test_a_broker_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    """As by a shell that spells out `b{1,2}=host{1,2}`: otherwise the last host would be everybody's."""
+    command = [sys.executable, str(DEPLOY / "prepare.py"), str(tmp_path / "network"), "--brokers"]
+    done = subprocess.run(
+        [*command, "b1=host1", "b1=host2"], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 2
+    assert "the broker 'b1' is named twice" in done.stderr
+    assert not (tmp_path / "network").exists()
 
 
 def test_the_compose_file_publishes_on_loopback_only() -> None:
