@@ -2,7 +2,7 @@
 // keys while it has the focus, read the values of one moment.
 import { bytes, byId, clock, count, drawn, element, millis } from "./words.js";
 
-const LEFT = 46, RIGHT = 8, TOP = 8, BOTTOM = 20;
+const LEFT = 66, RIGHT = 8, TOP = 8, BOTTOM = 20;
 const CHARTS = [
   { id: "rate", columns: [[1, "published"], [2, "delivered"]], unit: function (value) { return count(value) + " /s"; } },
   { id: "move", columns: [[3, "hand-offs"]], unit: function (value) { return count(value) + " /s"; } },
