@@ -181,9 +181,10 @@ class Core:
             except VersionError as error:
                 self.handshake.refuse_version(connection, old=error.old)
         is_answered = any(packet and packet[0] >> 4 in ANSWERS for _, packet in packets)
-        if is_answered and connection is not None and connection.state is not Phase.CLOSED:
-            assert connection.session is not None, "only who was let in answers events"
-            self._go_on(connection.session, now)
+        if connection is not None and connection.state is not Phase.CLOSED and is_answered:
+            session = connection.session
+            if session is not None:
+                self._go_on(session, now)
         self._settle(now)
 
     def take_kept(self, stored: Sequence[int] = ()) -> list[tuple[int, bytes]]:
