@@ -52,6 +52,26 @@ def test_without_spark_the_audit_says_what_to_install() -> None:
     assert done.stdout == "sojourn.audit needs Spark: pip install 'sojourn[spark]'\n", done.stderr
 
 
+STAR = """
+import sys
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("numpy", "pyspark"):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Refusing())
+from sojourn import *
+print(Client.__name__, Filter.parse("a = 1"), "audit" in globals(), "audit" in dir(__import__("sojourn")))
+"""
+
+
+def test_everything_that_is_there_can_be_imported_at_once_without_spark() -> None:
+    """`import *` brings what the base installation has; what needs an extra says so when asked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", STAR], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "Client a = 1 False True\n", done.stderr
+
+
 INDEX = """
 import sys
 class Refusing:

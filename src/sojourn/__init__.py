@@ -14,6 +14,7 @@ What programs use, each loaded when it is asked for, and nothing of the rest wit
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AuditOptions",
-    "AuditReport",
     "Client",
     "ClientError",
     "Event",
@@ -43,10 +42,21 @@ __all__ = [
     "SojournError",
     "UnreachableError",
     "__version__",
-    "audit",
     "covers",
     "intersects",
 ]
+
+
+def _can_audit() -> bool:
+    """Whether the libraries of the extra `[spark]` that an audit needs are there; none of them is loaded."""
+    try:
+        return all(find_spec(name) for name in ("numba", "numpy", "pandas", "pyarrow", "pyspark"))
+    except ImportError:
+        return False
+
+
+if TYPE_CHECKING or _can_audit():  # `from sojourn import *` asks for every name here, and must not fail
+    __all__ += ["AuditOptions", "AuditReport", "audit"]
 
 _HOMES = {
     "AuditOptions": "sojourn.pipeline.audit_job",
@@ -84,4 +94,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What there is, for interpreters that complete names."""
-    return __all__
+    return [*_HOMES, "__version__"]
