@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import mqtt5
 import pytest
 
 from sojourn import Client, ClientError, UnreachableError
@@ -64,6 +65,42 @@ def test_a_client_without_a_connection_says_so_when_its_patience_ends(broker: Br
                 await asyncio.wait_for(call, LONG_S)
         await client.move_to(url(broker))
         await client.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 4 * LONG_S))
+
+
+class Silent(asyncio.Protocol):
+    """A broker that answers CONNECT, and then nothing."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP
+        """Begin."""
+        self.transport, self.greeted = transport, False
+
+    def data_received(self, _data: bytes) -> None:
+        """Answer once."""
+        if not self.greeted:
+            self.greeted = True
+            self.transport.write(mqtt5.ConnAckPacket(reason_code=mqtt5.ConnAckReasonCode.SUCCESS).write())
+
+
+def test_what_waits_when_a_move_fails_is_told_when_patience_ends() -> None:
+    """A publish and a subscription that had no answer yet, and a reader, wait no longer than later calls."""
+
+    async def scenario() -> None:
+        server = await asyncio.get_running_loop().create_server(Silent, "127.0.0.1", 0)
+        client = Client(f"mqtt://127.0.0.1:{server.sockets[0].getsockname()[1]}", patience_s=0.2)
+        await client.connect()
+        calls = (client.publish("x"), client.subscribe(topic="x"), client.next())
+        waiting = [asyncio.ensure_future(call) for call in calls]
+        await asyncio.sleep(0.05)
+        with pytest.raises(UnreachableError):
+            await client.move_to(NOWHERE)
+        await client.advertise("topic = 'x'")  # is told to the next broker
+        for told in await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), LONG_S):
+            assert isinstance(told, UnreachableError)
+            assert f"no connection for 0.2 s, last tried at {NOWHERE}" in str(told)
+        await client.close()
+        server.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 4 * LONG_S))
 

@@ -27,23 +27,19 @@ import ssl
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
 import mqtt5
 
 from sojourn.interest import Advertisement
-from sojourn.live.client.answers import Answers
 from sojourn.live.client.link import (
-    ANSWER_S,
     NO,
     Address,
     ClientError,
     Connection,
     Link,
     RefusedError,
-    UnreachableError,
 )
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
@@ -56,7 +52,7 @@ from sojourn.live.client.packets import (
 )
 from sojourn.live.client.patience import LONGEST_PAUSE_S, Patience, jittered, longer
 from sojourn.live.client.quench import Quench
-from sojourn.live.client.reading import Reading
+from sojourn.live.client.standing import Standing
 from sojourn.live.client.subscriptions import Subscriptions, Wish
 from sojourn.mqtt import conventions
 
@@ -69,7 +65,7 @@ ELSEWHERE = (mqtt5.ConnAckReasonCode.USE_ANOTHER_SERVER, mqtt5.ConnAckReasonCode
 MakePacket = Callable[[UserProperties], mqtt5.PublishPacket]
 
 
-class Client(Reading):
+class Client(Standing):
     """A publisher and subscriber that moves; here in `python -m asyncio`, with two linked brokers.
 
     >>> from sojourn import Client
@@ -101,18 +97,17 @@ class Client(Reading):
         attributes: Mapping[str, Any] | None = None,
         quench: bool = False,
     ) -> None:
-        super().__init__(inbox)
-        self.client_id = client_id or f"sojourn-{uuid.uuid4().hex[:12]}"
-        self.address = Address.parse(url)
+        super().__init__(
+            client_id or f"sojourn-{uuid.uuid4().hex[:12]}",
+            Address.parse(url),
+            inbox=inbox,
+            patience_s=patience_s,
+        )
         self.broker = ""
         """The name of the broker it is connected to, if that is one of Sojourn's."""
         self._session_expiry_s, self._keep_alive_s = session_expiry_s, keep_alive_s
-        self._patience_s = patience_s
         self._username, self._password, self._tls = username, password, tls
         self._attributes = attribute_properties(attributes or {})
-        self._link: Link | None = None
-        self._connected = asyncio.Event()
-        self._answers = Answers()
         self._subscriptions = Subscriptions()
         self._advertisements: list[str] = []
         self._outbox = Outbox()
@@ -123,7 +118,6 @@ class Client(Reading):
         self._keeper: asyncio.Task[None] | None = None
         self._packet_bytes_max = PACKET_BYTES_MAX
         self._pause_s = 0.0
-        self._closing = False
 
     # Connecting and moving -----------------------------------------------------------------------------
 
@@ -139,16 +133,12 @@ class Client(Reading):
                 await self._begin()
                 await self._connect(self._patience_s if patient else 0.0)
 
-    @property
-    def connected(self) -> bool:
-        """Whether there is a connection at present."""
-        return self._link is not None
-
     async def move_to(self, url: str) -> None:
         """Leave this broker for another; what was not settled here is settled there.
 
         Where nobody is at the other address that is an `UnreachableError`, and the client is then without a
-        connection: `move_to` elsewhere, or back. Of several moves at once each waits for the one before it.
+        connection: `move_to` elsewhere, or back. Other calls wait for that until `patience_s` has passed, and
+        then say so. Of several moves at once each waits for the one before it.
         """
         address = Address.parse(url)
         async with self._moving:
@@ -159,6 +149,7 @@ class Client(Reading):
 
     async def _begin(self) -> None:
         """Be as a client that has no connection yet, and none under way."""
+        self._regain_patience()
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.cancel()
@@ -178,6 +169,7 @@ class Client(Reading):
     async def close(self) -> None:
         """Disconnect; the session stays at the broker until it expires."""
         self._closing = True
+        self._regain_patience()
         if self._keeper is not None:
             self._keeper.cancel()
             self._keeper = None
@@ -205,14 +197,16 @@ class Client(Reading):
 
     async def _connect(self, patience_s: float) -> None:
         patience = Patience(patience_s)
-        while True:
-            try:
-                await self._connect_once()
-            except RefusedError as error:
-                if not may_pass(error.code) or not await patience.lasts():
-                    raise
-            else:
-                return
+        try:
+            while not self.connected:
+                try:
+                    await self._connect_once()
+                except RefusedError as error:
+                    if not may_pass(error.code) or not await patience.lasts():
+                        raise
+        except BaseException:  # a call that is cancelled leaves the client without a connection too
+            self._begin_to_lose_patience()
+            raise
 
     async def _connect_once(self) -> None:
         for _ in range(REDIRECTIONS_MAX):
@@ -294,9 +288,7 @@ class Client(Reading):
             except (OSError, ClientError, TimeoutError) as error:
                 if time.monotonic() > until or (isinstance(error, RefusedError) and not may_pass(error.code)):
                     self._keeper = None
-                    self._failure = error
-                    self._inbox.close()
-                    self._fail(error)
+                    self._give_up(error)
                     return
             else:
                 self._keeper = None
@@ -452,48 +444,5 @@ class Client(Reading):
         if packet.reason_code == mqtt5.DisconnectReasonCode.SESSION_TAKEN_OVER and link is self._link:
             # Somebody else uses this id: to fight over it would go on for ever.
             self._closing = True
-            self._failure = ClientError(f"Another connection took over the client id {self.client_id!r}.")
-            self._inbox.close()
-            self._fail(self._failure)
+            self._give_up(ClientError(f"Another connection took over the client id {self.client_id!r}."))
         link.close(packet.reason_str or packet.reason_code.name.replace("_", " ").lower())
-
-    async def _online(self, patience_s: float) -> None:
-        """Wait for a connection, or say why there is none."""
-        self._check_begun()
-        try:
-            async with asyncio.timeout(patience_s):
-                while self._failure is None and not self._closing and not self._connected.is_set():
-                    await self._connected.wait()
-        except TimeoutError:
-            raise UnreachableError(
-                f"{self.client_id!r} has had no connection for {self._patience_s:g} s, last tried at "
-                f"{self.address}; `await client.move_to(url)` makes one elsewhere, or there again."
-            ) from None
-        if self._failure is not None:
-            raise self._failure
-        if self._closing:
-            raise ClientError("The client is closed; `await client.connect()` opens it again.")
-
-    async def _ask(self, packet: Any, kind: str) -> Any:
-        """Send a packet and wait for its answer, again on the next connection if this one breaks."""
-        until = time.monotonic() + self._patience_s
-        while True:
-            await self._online(max(0.0, until - time.monotonic()))
-            answer = self._expect(kind, packet.packet_id)
-            if self._link is not None:
-                self._link.send(packet)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(ANSWER_S):
-                    return await answer
-            self._answers.drop(kind, packet.packet_id)
-            if time.monotonic() > until:
-                raise ClientError(f"{self.address} did not answer within {self._patience_s:.0f} s.")
-
-    def _expect(self, kind: str, packet_id: int) -> asyncio.Future[Any]:
-        if self._failure is not None:
-            raise self._failure
-        return self._answers.expect(kind, packet_id)
-
-    def _fail(self, error: Exception) -> None:
-        self._answers.fail(error)
-        self._connected.set()  # whoever waits for a connection learns that there will be none
