@@ -13,6 +13,8 @@ from typing import NamedTuple
 SCOPES = ("client", "user", "address")
 BANS_MAX = 10_000
 """Orders that are remembered; of more, the oldest that ended a ban are forgotten, or no more are taken."""
+FORGOTTEN_AT_ONCE = 100
+"""Ended bans that are forgotten together, so that not every order at the limit looks through all."""
 WHOM_MAX = 1_024
 """Characters of what is banned."""
 
@@ -43,7 +45,8 @@ class Bans:
     def __init__(self) -> None:
         self.known: dict[str, list[int | bool]] = {}
         """By scope and whom: the number of the last order, and whether it was a ban."""
-        self._networks: list[_Network] = []
+        self._networks: dict[str, _Network] = {}
+        """The addresses that are banned, by how they were written."""
 
     def __iter__(self) -> Iterator[Order]:
         for key, (stamp, banned) in self.known.items():
@@ -64,21 +67,31 @@ class Bans:
         if key in self.known and self.known[key][0] >= order.stamp:
             return False
         self.known[key] = [order.stamp, order.banned]
-        self.rebuild()
+        if order.scope == "address":
+            self._read_network(order)
         return True
 
     def _has_room(self) -> bool:
         if len(self.known) < BANS_MAX:
             return True
-        ended = [(int(stamp), key) for key, (stamp, banned) in self.known.items() if not banned]
-        if ended:
-            del self.known[min(ended)[1]]
+        ended = sorted((int(stamp), key) for key, (stamp, banned) in self.known.items() if not banned)
+        for _, key in ended[:FORGOTTEN_AT_ONCE]:
+            del self.known[key]
         return bool(ended)
 
     def rebuild(self) -> None:
         """Read the addresses that are banned."""
-        found = (network_of(order.whom) for order in self if order.scope == "address" and order.banned)
-        self._networks = [network for network in found if network is not None]
+        self._networks.clear()
+        for order in self:
+            if order.scope == "address":
+                self._read_network(order)
+
+    def _read_network(self, order: Order) -> None:
+        network = network_of(order.whom) if order.banned else None
+        if network is None:
+            self._networks.pop(order.whom, None)
+        else:
+            self._networks[order.whom] = network
 
     def concerns(self, client_id: str, names: tuple[str | None, ...], address: str) -> bool:
         """Whether a client is banned, by its identifier, one of its user names or its address."""
@@ -94,4 +107,9 @@ class Bans:
         except ValueError:
             return False
         mapped = getattr(found, "ipv4_mapped", None)
-        return any(one in network for one in (found, mapped) if one is not None for network in self._networks)
+        return any(
+            one in network
+            for one in (found, mapped)
+            if one is not None
+            for network in self._networks.values()
+        )
