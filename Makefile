@@ -23,7 +23,7 @@ check: setup  ## ruff, mypy --strict, import directions, wheel and source archiv
 	$(BIN)/python -m pytest tests/test_imports.py tests/test_package.py
 
 test: setup  ## the test suite
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
