@@ -20,6 +20,10 @@ FILLED = (
 )
 """Every table of the view has something in it."""
 NUMBER = "Number(document.getElementById('{}').textContent.replace(/[^0-9.]/g, ''))"
+FIND = (
+    "(() => {{ const find = document.getElementById('find'); find.elements.q.value = '{}';"
+    "find.requestSubmit(); }})()"
+)
 
 
 def _browser() -> Any:
@@ -134,10 +138,7 @@ def test_a_client_is_found_and_followed(tab: Any, world: Moving) -> None:
     """Typing a part of a name lists who fits; one of them is followed from broker to broker."""
     tab.resize(1400, 900)
     go(tab, "#/")
-    tab.value(
-        "(() => { const find = document.getElementById('find'); find.elements.q.value = 'PHONE-00';"
-        "find.requestSubmit(); })()"
-    )
+    tab.value(FIND.format("PHONE-00"))
     tab.wait_for("document.querySelectorAll('#clients-table a.client').length === 10")
     names = tab.value("[...document.querySelectorAll('#clients-table a.client')].map(a => a.textContent)")
     assert names == [f"phone-00{number}" for number in range(10)]
@@ -151,6 +152,16 @@ def test_a_client_is_found_and_followed(tab: Any, world: Moving) -> None:
     tab.wait_for(f"document.querySelectorAll('#client-trail .hop').length > {before}")
     tab.value("location.hash = '#/'")
     tab.wait_for("document.querySelectorAll('#dots .followed').length === 1")
+    assert tab.complaints() == []
+
+
+def test_a_whole_name_leads_to_its_client(tab: Any, world: Moving) -> None:
+    """There is no list of one to choose from."""
+    go(tab, "#/")
+    tab.value(FIND.format("phone-005"))
+    tab.wait_for("location.hash.startsWith('#/clients')")
+    assert tab.value("location.hash") == "#/clients/phone-005"
+    tab.wait_for("document.getElementById('client-name').textContent === 'phone-005'")
     assert tab.complaints() == []
 
 
@@ -239,7 +250,7 @@ def test_hostile_names_are_text(tab: Any, world: Moving) -> None:
 
 
 def test_a_broker_that_falls_silent_is_shown(tab: Any, world: Moving) -> None:
-    """A broker that stops is marked, its link is down, and the others go on."""
+    """A broker that stops is marked, its link is down in every view, and the others go on."""
     go(tab, "#/")
     world.stop_broker(3)
     tab.wait_for("document.querySelectorAll('#links .link.down').length === 1")
@@ -247,6 +258,11 @@ def test_a_broker_that_falls_silent_is_shown(tab: Any, world: Moving) -> None:
     assert "1 broker not heard of" in tab.value("document.getElementById('title').textContent")
     assert "silent" in tab.value("document.querySelectorAll('#brokers tbody tr')[3].textContent")
     assert tab.value("document.querySelectorAll('#nodes .node.up').length") == 5
+    go(tab, "#/links")
+    tab.wait_for(
+        "[...document.querySelectorAll('#links-table .state')].some(s => /^down for /.test(s.textContent))"
+    )
+    assert "not known" not in tab.value("document.getElementById('links-table').textContent")
     assert tab.complaints() == []
 
 

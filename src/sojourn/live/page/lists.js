@@ -1,6 +1,6 @@
 // Lists that the broker makes when asked: clients, filters and topics, in pages; and links, which the stream brings.
 // A list that is looked at is asked for again every few seconds.
-import { DOWN_S } from "./map.js";
+import { standingOfLink } from "./map.js";
 import { age, ask, byId, bytes, clientLink, clock, count, element, fill, link, many, missingText, named, row, shown, write } from "./words.js";
 
 const AGAIN_MS = 5000;
@@ -108,19 +108,16 @@ export function showLinks(state) {
   const columns = ["link", "state", "use", "waiting there", "waiting back", "not sent", "told anew"];
   const queue = function (end) { return end ? bytes(end.queue_bytes) + " in " + many(end.queue_frames, "frame") : null; };
   fill(byId("links-table"), state.links.map(function (one) {
-    const there = reports.get(one[0]) && reports.get(one[0]).links[one[1]];
-    const back = reports.get(one[1]) && reports.get(one[1]).links[one[0]];
-    const ends = [there, back].filter(Boolean);
+    const told = standingOfLink(one, reports), ends = told.ends;
     const name = element("span");
     name.append(named(one[0], "strong"), " – ", named(one[1], "strong"));
-    const downFor = Math.max(0, ...ends.map(function (end) { return end.down_s || 0; }));
     const upSince = Math.max(0, ...ends.map(function (end) { return end.since_s || 0; }));
     let standing = badge(upSince ? "up for " + age(state.at_s - upSince) : "up", "up");
-    if (!one[2]) { standing = badge("spare", "spare"); } else if (ends.length < 2) { standing = badge("not known", "silent"); } else if (!ends.every(function (end) { return end.up; })) {
-      standing = badge("down for " + age(downFor), downFor > DOWN_S ? "silent" : "away");
-    }
+    if (!one[2]) { standing = badge("spare", "spare"); } else if (told.isDown) {
+      standing = badge("down for " + age(told.downFor), told.isAmiss ? "silent" : "away");
+    } else if (!told.isUp) { standing = badge("not known", "silent"); }
     const sum = function (field) { return ends.reduce(function (all, end) { return all + (end[field] || 0); }, 0); };
-    return row(columns, [name, standing, one[2] ? "in the tree" : "not in the tree", queue(there), queue(back),
+    return row(columns, [name, standing, one[2] ? "in the tree" : "not in the tree", queue(told.there), queue(told.back),
       one[2] ? count(sum("refused")) : null, one[2] ? count(sum("resets")) : null]);
   }), "No links: this broker is alone.");
 }

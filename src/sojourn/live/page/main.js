@@ -6,7 +6,7 @@ import { makeLists, nameBrokers, showLinks } from "./lists.js";
 import { follow } from "./map.js";
 import { Overview } from "./overview.js";
 import { Tester } from "./tester.js";
-import { at, byId, clientAddress, clock, many, shown, total, write } from "./words.js";
+import { ask, at, byId, clientAddress, clock, many, shown, total, write } from "./words.js";
 
 const STALLED_MS = 4000;
 const SCHEMES = { proactive: "pro-active hand-off", reactive: "reactive hand-off", durable: "durable subscriptions" };
@@ -46,12 +46,15 @@ function turn() {
   if (last) { show(last); }
 }
 window.addEventListener("hashchange", function () { turn(); window.scrollTo(0, 0); });
-byId("find").addEventListener("submit", function (event) {
+// A name in full leads straight to its client, a part of one to the list of all that have it.
+byId("find").addEventListener("submit", async function (event) {
   event.preventDefault();
-  const needle = byId("find").elements.q.value.trim();
-  location.hash = needle ? "#/clients?q=" + encodeURIComponent(needle) : "#/clients";
+  const needle = byId("find").elements.q.value.trim(), from = location.hash;
+  let isClient = false;
+  try { isClient = needle !== "" && (await ask("client", { id: needle })).sessions.length > 0; } catch (_) { /* the list says why */ }
+  if (location.hash !== from) { return; } // the reader has gone elsewhere meanwhile
+  location.hash = isClient ? clientAddress(needle) : needle ? "#/clients?q=" + encodeURIComponent(needle) : "#/clients";
 });
-// A name in full leads straight to its client.
 byId("clients-form").addEventListener("keydown", function (event) {
   if (event.key !== "Enter" || event.target.name !== "q") { return; }
   const needle = event.target.value.trim();

@@ -117,6 +117,17 @@ export function showMap(state) {
   picture = drawing;
 }
 
+// What the brokers at its ends tell of a link. It is down if either says so, whether the other is heard or not.
+export function standingOfLink(link, reports) {
+  const one = reports.get(link[0]), other = reports.get(link[1]);
+  const there = one && one.links[link[1]], back = other && other.links[link[0]];
+  const ends = [there, back].filter(Boolean);
+  const isUp = ends.length === 2 && ends.every(function (end) { return end.up; });
+  const isDown = ends.some(function (end) { return !end.up; });
+  const downFor = Math.max(0, ...ends.map(function (end) { return end.down_s || 0; }));
+  const isAmiss = !isUp && (downFor > DOWN_S || ends.length < 2);
+  return { there: there, back: back, ends: ends, isUp: isUp, isDown: isDown, isAmiss: isAmiss, downFor: downFor };
+}
 function showLink(link, at, reports) {
   const key = link[0] + " " + link[1];
   let group = lines.get(key);
@@ -126,17 +137,13 @@ function showLink(link, at, reports) {
     drawn("text", { class: "queue" }, group);
     lines.set(key, group);
   }
-  const one = reports.get(link[0]), other = reports.get(link[1]);
-  const ends = [one && one.links[link[1]], other && other.links[link[0]]];
-  const isUp = one && other && ends.every(function (end) { return end && end.up; });
+  const told = standingOfLink(link, reports), isUp = told.isUp, isAmiss = told.isAmiss, downFor = told.downFor;
   const from = at.get(link[0]), to = at.get(link[1]);
   const line = group.firstChild, text = group.lastChild;
-  const downFor = Math.max(0, ...ends.map(function (end) { return end ? end.down_s || 0 : 0; }));
-  const isAmiss = !isUp && (downFor > DOWN_S || !one || !other);
   line.setAttribute("class", "link " + (!link[2] ? "spare" : isUp ? "up" : isAmiss ? "down" : "coming"));
   line.setAttribute("x1", from[0]); line.setAttribute("y1", from[1]);
   line.setAttribute("x2", to[0]); line.setAttribute("y2", to[1]);
-  const queued = ends.reduce(function (sum, end) { return sum + (end ? end.queue_bytes : 0); }, 0);
+  const queued = told.ends.reduce(function (sum, end) { return sum + end.queue_bytes; }, 0);
   const words = [];
   if (link[2] && isAmiss && downFor) { words.push("down for " + age(downFor)); }
   if (queued > 65536 || (link[2] && isAmiss && queued)) { words.push(bytes(queued) + " waiting"); }
