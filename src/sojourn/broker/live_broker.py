@@ -55,9 +55,9 @@ class LiveBroker:
     """One broker: sessions, routing, moving clients and links."""
 
     def __init__(self, settings: Settings, life: str, *, remembers: bool = False) -> None:
-        self.settings = settings
-        self.life = life
-        self.remembers = remembers
+        self.settings = self.settings_before = settings
+        """What it is told now, and was told in its last life."""
+        self.life, self.remembers = life, remembers
         self.core = Core(
             settings.name,
             settings.limits,
@@ -194,6 +194,7 @@ class LiveBroker:
     ) -> LiveBroker:
         """Return the broker that a store leaves, begun a new life with these settings and `rights`."""
         broker = remembered(cls, settings, life, snapshot, entries)
+        broker.settings_before = broker.settings
         now = max(now, broker.now_s)  # time does not go back over a restart, whatever the clock says
         for fact in list(rights(broker.core.state.sessions.values())):
             broker.handle(fact, now)  # first, since wills of clients that are gone are published next

@@ -13,6 +13,9 @@ import msgspec
 
 from sojourn.mqtt.limits import Limits
 
+DRAWN_MAX = 200
+"""Characters of a network in words."""
+
 
 class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What happens when clients move."""
@@ -65,6 +68,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         links = sorted(sorted(link) for link in self.links)
         whole = msgspec.json.encode((self.brokers, links, self.routing.mode))
         return hashlib.sha256(whole).hexdigest()[:32]
+
+    @property
+    def drawn(self) -> str:
+        """The brokers of the network and their links, in a few words."""
+        links = sorted("-".join(sorted(link)) for link in self.links)
+        words = f"{', '.join(self.brokers)}; links {', '.join(links)}" if links else ", ".join(self.brokers)
+        return words if len(words) <= DRAWN_MAX else f"{words[:DRAWN_MAX]}…"
 
     @property
     def session_expiry_max_s(self) -> float | None:

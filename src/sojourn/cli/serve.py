@@ -13,6 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from sojourn.cli.brought_along import brought_along
 from sojourn.cli.logs import LogFormat, set_up_logs
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
@@ -86,6 +87,8 @@ def serve(  # noqa: PLR0913 - each is an option of the command
         if log is LogFormat.JSON:
             where = {"broker": name, "address": found.clients, "page": found.page}
             _log.info("%s listens on mqtt://%s", name, found.clients, extra=where)
+            for text in brought_along([found]):
+                _log.warning("%s", text)
             return
         for text in sentences(found):
             console.print(f"sojourn: {text}", soft_wrap=True, markup=False)
@@ -103,7 +106,7 @@ def sentences(found: Listening) -> list[str]:
         said.append(f"its page is http://{found.page}/")
     if found.metrics is not None:
         said.append(f"its metrics are at http://{found.metrics}/metrics")
-    return said
+    return said + brought_along([found])
 
 
 def placed(config: Config, addresses: Path | None) -> Config:

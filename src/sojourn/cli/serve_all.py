@@ -19,12 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec.structs import replace
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.cli.brought_along import brought_along
 from sojourn.cli.logs import LogFormat
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
@@ -106,6 +106,8 @@ class Keeper:
         self._has_announced = True
         for name, one in self.watched.items():
             self._announce(name, one)
+        for text in brought_along(one.where for one in self.watched.values() if one.where is not None):
+            self._say(text)
 
     def _announce(self, name: str, one: Watched) -> None:
         """Say where a broker listens, if it came back elsewhere."""
@@ -113,7 +115,7 @@ class Keeper:
         if where is None or where == one.where:
             return
         before, one.where = one.where, where
-        if before is None or replace(before, pid=where.pid) != where:
+        if before is None or before.place != where.place:
             for text in sentences(where):
                 self._say(text)
 

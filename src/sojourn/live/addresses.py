@@ -35,6 +35,15 @@ _log = logging.getLogger("sojourn.addresses")
 _seldom = Seldom(_log)
 
 
+class ComeFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker brought along from another network."""
+
+    network: str
+    """Its brokers and links, in words."""
+    sessions: int
+    retained: int
+
+
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
     """Where one broker listens; what it does not serve is None."""
 
@@ -50,6 +59,13 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str | None = None
     without_page: str | None = None
     """Why there is no page although the configuration wants one."""
+    came_from: ComeFrom | None = None
+    """The other network that it was part of in its last life, if so."""
+
+    @property
+    def place(self) -> Listening:
+        """Where that is, whichever life of the broker says so."""
+        return msgspec.structs.replace(self, pid=0, came_from=None)
 
 
 class AddressBook(Protocol):

@@ -17,7 +17,7 @@ import uvloop
 from msgspec.structs import replace
 
 from sojourn.errors import SojournError
-from sojourn.live.addresses import AddressBook, Listening, bind, book_of, true_address, why_not
+from sojourn.live.addresses import AddressBook, ComeFrom, Listening, bind, book_of, true_address, why_not
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.control import Control
 from sojourn.live.brokers.entrance import TlsDoor
@@ -100,6 +100,7 @@ class Server:
             ws=_text(ws),
             wss=_text(wss),
             peers=_text(peers),
+            came_from=_came_from(node),
         )
         await self._show(node, before)
         if self.config.network.control is not None:
@@ -235,6 +236,14 @@ def reference_for(config: Config, name: str, book: AddressBook) -> str | None:
         return broker.advertised or broker.listen
     said = book.find(broker.name)
     return None if said is None else _text(true_address(wanted, said.clients, broker.name))
+
+
+def _came_from(node: Node) -> ComeFrom | None:
+    """What a broker brought along from a network of other brokers or links; None if nothing, or from none."""
+    before, settings, state = node.broker.settings_before, node.broker.settings, node.core.state
+    if before.drawn == settings.drawn or not (state.sessions or state.retained.count):
+        return None
+    return ComeFrom(network=before.drawn, sessions=len(state.sessions), retained=state.retained.count)
 
 
 def _text(address: Address | None) -> str | None:
