@@ -396,7 +396,8 @@ def test_a_port_in_use_is_said_in_one_sentence(tmp_path: Path) -> None:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert ended.returncode == 2
         last = ended.stderr.splitlines()[-1]
-        assert f"B1 cannot listen on 127.0.0.1:{port}: another process has that port" in last
+        assert f"(B1: another process has 127.0.0.1:{port}): stop what is there first" in last
+        assert not (tmp_path / "logs").exists(), "no broker was started, and no log begun anew"
         path.write_text(f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\npage = "127.0.0.1:{port}"\n')
         with running(command, stderr=subprocess.PIPE) as fleet:
             assert fleet.stderr is not None

@@ -29,6 +29,7 @@ from sojourn.cli.logs import LogFormat
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
 from sojourn.live.brokers.fleet import START_S, Fleet, FleetError, last_line
+from sojourn.live.brokers.occupied import occupied
 from sojourn.live.config import Config
 from sojourn.live.page.status import Report
 
@@ -45,6 +46,8 @@ HASTE_S = 0.1
 SILENT_S = 2.0
 """How long there is nothing to say about waiting for brokers and links."""
 SAY_EVERY_S = 10.0
+REASONS_MAX = 2
+"""Of so many brokers it is said why they cannot start."""
 
 
 class ServeAllError(SojournError):
@@ -175,6 +178,7 @@ class Keeper:
 
 def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose: bool) -> None:
     """Run all brokers of a configuration until SIGINT or SIGTERM."""
+    check_free(path, config)
     console = Console(stderr=True, highlight=False)
 
     def say(text: str) -> None:
@@ -213,6 +217,22 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
         fleet.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def check_free(path: Path, config: Config) -> None:
+    """Say at once that all brokers run already, before their logs are begun anew.
+
+    Where only some are in the way the others serve, and those that cannot start are named as they fail.
+    """
+    found = [(broker.name, occupied(broker)) for broker in config.brokers]
+    if all(why is not None for _, why in found):
+        reasons = "; ".join(f"{name}: {why}" for name, why in found[:REASONS_MAX])
+        more = f"; and {len(found) - REASONS_MAX} more" if len(found) > REASONS_MAX else ""
+        brokers = "the broker runs" if len(found) == 1 else "all brokers run"
+        raise FleetError(
+            f"It seems that {brokers} already ({reasons}{more}): stop what is there first, or give {path} "
+            "other stores and ports."
+        )
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
