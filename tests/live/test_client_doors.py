@@ -135,6 +135,37 @@ def test_what_is_no_websocket_is_told_in_one_sentence(folder: Path) -> None:
     beside_a_broker(folder, scenario)
 
 
+def test_the_wrong_door_is_told_with_what_is_likely(folder: Path) -> None:
+    """TLS where there is none, none where there is TLS, and both with WebSockets or without."""
+    context = trusting(folder / "authority.pem")
+    cases = (
+        ("mqtts", "mqtt", "does not answer in TLS, so that is likely a port without it: use mqtt:// there"),
+        ("wss", "ws", "does not answer in TLS, so that is likely a port without it: use ws:// there"),
+        ("mqtt", "mqtts", r"without an answer; is that a port for TLS \(mqtts://\)"),
+        ("mqtt", "ws", r"without an answer; is that a port for TLS .* or for WebSockets \(ws://\)"),
+        ("ws", "wss", r"opens no WebSocket .*; is that a port for TLS \(wss://\)"),
+        ("mqtts", "wss", r"without an answer; is that a port for WebSockets \(wss://\)"),
+    )
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.close()
+
+    async def scenario(urls: dict[str, str]) -> None:
+        for scheme, door, sentence in cases:
+            url = urls[door].replace(f"{door}://", f"{scheme}://")
+            with pytest.raises(ClientError, match=sentence):
+                await Client(url, tls=context).connect()
+        server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+        with pytest.raises(UnreachableError, match="closed the connection while TLS was begun; is that"):
+            await Client(f"mqtts://127.0.0.1:{server.sockets[0].getsockname()[1]}").connect()
+        server.close()
+        with pytest.raises(SojournError, match=r"or the port that has TLS\.$"):
+            await asyncio.to_thread(pub, urls["mqtt"].replace("mqtt://", "mqtts://"), "t", "")
+
+    beside_a_broker(folder, scenario)
+
+
 @pytest.mark.parametrize(
     ("url", "address", "text"),
     [

@@ -14,7 +14,7 @@ import typer
 
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
-from sojourn.live.client.link import Address, UnreachableError
+from sojourn.live.client.link import Address, StrangeAnswerError, UnreachableError
 from sojourn.live.client.trust import reason_in, trusting
 
 UrlArgument = Annotated[
@@ -84,6 +84,8 @@ async def connected(client: Client) -> AsyncIterator[Client]:
     """Connect, and disconnect at the end; say in a sentence what stands in the way."""
     try:
         await client.connect()
+    except StrangeAnswerError as error:
+        raise ShellError(str(error)) from None
     except UnreachableError as error:
         raise ShellError(f"{error} `sojourn serve` starts a broker.") from None
     except ssl.SSLCertVerificationError as error:

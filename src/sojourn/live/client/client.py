@@ -40,6 +40,7 @@ from sojourn.live.client.link import (
     Connection,
     Link,
     RefusedError,
+    unanswered,
 )
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import (
@@ -265,7 +266,7 @@ class Client(Standing):
     def _on_lost(self, link: Link, why: str) -> None:
         if link is not self._link:
             if self._link is None:
-                self._answers.refuse("connect", ClientError(f"{self.address} closed the connection: {why}."))
+                self._answers.refuse("connect", unanswered(self.address, why))
             return
         self._link = None
         self._connected.clear()

@@ -35,6 +35,19 @@ NO = 0x80
 """Reason codes from here on mean no. The codec's enumerations do not compare with numbers: use `int`."""
 
 
+HUNG_UP = "the broker closed the connection"
+NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG")
+"""What OpenSSL says of an answer that is none of TLS."""
+PLAIN = {"mqtts": "mqtt", "wss": "ws"}
+LIKELY = {
+    "mqtt": "is that a port for TLS (mqtts://) or for WebSockets (ws://)?",
+    "mqtts": "is that a port for WebSockets (wss://), or is a certificate of the client asked for there?",
+    "ws": "is that a port for TLS (wss://) or without WebSockets (mqtt://)?",
+    "wss": "is that a port without WebSockets (mqtts://), or is a certificate of the client asked for there?",
+}
+"""By scheme: why somebody may hang up who has said nothing."""
+
+
 class RefusedError(ClientError):
     """A broker answered with a reason code that means no."""
 
@@ -45,6 +58,10 @@ class RefusedError(ClientError):
 
 class UnreachableError(ClientError, ConnectionError):
     """There is nobody at a broker's address, or nobody who answers."""
+
+
+class StrangeAnswerError(UnreachableError):
+    """Somebody is at a broker's address and speaks otherwise than it says, such as without TLS."""
 
 
 class Address(NamedTuple):
@@ -101,6 +118,30 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.place}{self.path if self.web else ''}"
+
+
+def not_open(address: Address, error: OSError) -> OSError:
+    """Say why there is no connection; what is wrong with a certificate stays as it is."""
+    if isinstance(error, ssl.SSLError):
+        if error.reason not in NO_TLS:
+            return error
+        return StrangeAnswerError(
+            f"{address} does not answer in TLS, so that is likely a port without it: use "
+            f"{PLAIN[address.scheme]}:// there, or the port that has TLS."
+        )
+    if address.tls and isinstance(error, ConnectionError) and error.errno is None:
+        return StrangeAnswerError(
+            f"{address} closed the connection while TLS was begun; is that a port with TLS, and not one for "
+            f"{PLAIN[address.scheme]}://?"
+        )
+    return UnreachableError(f"{address} cannot be reached ({reason_of(error)}).")
+
+
+def unanswered(address: Address, why: str) -> ClientError:
+    """Say what became of a connection that ended before its broker had answered, and why that may be."""
+    if why == HUNG_UP:
+        return ClientError(f"{address} closed the connection without an answer; {LIKELY[address.scheme]}")
+    return ClientError(f"{address} closed the connection: {why}.")
 
 
 def reason_of(error: OSError) -> str:
@@ -172,10 +213,10 @@ class Link(asyncio.Protocol):
                 await link.stands()
         except TimeoutError:
             raise UnreachableError(f"{address} cannot be reached (no answer in {OPEN_S:g} s).") from None
-        except (ssl.SSLError, UnreachableError):
+        except UnreachableError:
             raise
         except OSError as error:
-            raise UnreachableError(f"{address} cannot be reached ({reason_of(error)}).") from None
+            raise not_open(address, error) from None
         if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
             # The port of a broker that is down was given to this very connection: it has reached itself.
             transport.abort()
@@ -259,7 +300,7 @@ class Link(asyncio.Protocol):
             self._pinger.cancel()
         self._transport = None
         self._writable.set()
-        self._lost = self._lost or (str(exc) if exc else "the broker closed the connection")
+        self._lost = self._lost or (str(exc) if exc else HUNG_UP)
         self._on_lost(self, self._lost)
 
     def pause_writing(self) -> None:

@@ -28,7 +28,7 @@ from wsproto.events import (
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import ProtocolError
 
-from sojourn.live.client.link import Address, Link, UnreachableError
+from sojourn.live.client.link import HUNG_UP, LIKELY, Address, Link, StrangeAnswerError
 
 SUBPROTOCOL = "mqtt"
 REFUSAL_BYTES_MAX = 500
@@ -115,8 +115,9 @@ class WebLink(Link):
 
     def _refuse(self, why: str) -> None:
         if not self._agreed.done():
+            likely = f"; {LIKELY[self._address.scheme]}" if why == HUNG_UP else "."
             self._agreed.set_exception(
-                UnreachableError(f"{self._address} opens no WebSocket for MQTT ({why}).")
+                StrangeAnswerError(f"{self._address} opens no WebSocket for MQTT ({why}){likely}")
             )
             self._agreed.exception()  # nobody may be waiting any more
 
