@@ -92,10 +92,11 @@ def test_from_a_grid_to_files(tmp_path: Path) -> None:
     )
     assert (outcome.distinct_runs, outcome.failed, outcome.seeds) == (4, 1, 2)
     assert outcome.table.points("e", "s", "none", "seconds") == {1.0: 2.5, 2.0: 3.0}
-    assert base.tally(outcome).startswith(f"Of {len(IDS)} claims {len(IDS)} hold")
+    assert base.tally(outcome).startswith(f"Of {len(IDS)} claims {len(IDS)} hold and none differs. ")
     assert "4 simulated runs, 1 failed. Bars are 95% Student-t intervals over seeds." in base.tally(outcome)
     alone = base.tally(outcome._replace(seeds=1))
     assert "95%" not in alone, "one seed has no interval"
+    assert "With one layout a point" in base.tally(outcome._replace(seeds=1), over="layouts")
     assert base.summary(outcome, lambda _: "Found it.").startswith("Found it. Of ")
     assert base.summary(outcome, _no_finding).startswith("Of "), "what was not measured is not said"
     assert [path.name for path in base.write_results(outcome, tmp_path / "out")] == [

@@ -156,7 +156,7 @@ def test_results_are_written(tmp_path: Path) -> None:
     assert all(trace.x for _, chart in charts for trace in chart.data)
     summary = presentation.summary(outcome)
     assert summary.startswith("With 20 publishers on the move")
-    assert f"{outcome.distinct_runs} simulated runs, 0 failed." in summary
+    assert f"{outcome.distinct_runs} simulated runs, none failed." in summary
     assert presentation.facts(outcome)
 
 

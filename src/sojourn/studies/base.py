@@ -29,6 +29,7 @@ import pandas as pd
 from sojourn.errors import SojournError
 from sojourn.studies.claims import Claim, Verdict, claims_of, judge, write_verdicts
 from sojourn.studies.runner import Row, RunSpec
+from sojourn.studies.wording import many, one, verdicts_in_words
 
 KEYS = ["experiment", "series", "computations", "axis", "x"]
 """The labels of a run that say which point of which line it belongs to."""
@@ -201,16 +202,12 @@ def summary(
 
 def tally(outcome: Outcome[ScaleT, TableT], runs: str = "simulated runs", over: str = "seeds") -> str:
     """What holds, what was run, and what the bars are if there are any."""
-    counts = {
-        name: sum(verdict.verdict == name for verdict in outcome.verdicts)
-        for name in ("holds", "differs", "not yet")
-    }
     differing = [verdict.id for verdict in outcome.verdicts if verdict.verdict == "differs"]
-    said = f"{counts['holds']} hold, {counts['differs']} differ"
-    said += f" ({', '.join(differing)})" if differing else ""
+    holds = sum(verdict.verdict == "holds" for verdict in outcome.verdicts)
+    judged = verdicts_in_words(holds, differing, len(outcome.verdicts) - holds - len(differing))
     several = f"Bars are 95% Student-t intervals over {over}."
-    alone = "With one seed a point nothing can be said about intervals, so there are none."
+    alone = f"With one {one(over)} a point nothing can be said about intervals, so there are none."
     return (
-        f"Of {len(outcome.verdicts)} claims {said} and {counts['not yet']} are not judged yet. "
-        f"{outcome.distinct_runs} {runs}, {outcome.failed} failed. {several if outcome.seeds > 1 else alone}"
+        f"{judged} {many(outcome.distinct_runs, runs)}, {outcome.failed or 'none'} failed. "
+        f"{several if outcome.seeds > 1 else alone}"
     )

@@ -26,6 +26,7 @@ from sojourn.studies.manet import runs as manet_runs
 from sojourn.studies.manet import study as manet_study
 from sojourn.studies.publisher_mobility import figures, measures, parameters, presentation, study
 from sojourn.studies.runner import Simulate
+from sojourn.studies.wording import numbered
 
 
 class Study(NamedTuple):
@@ -58,7 +59,7 @@ STUDIES = {
         title=presentation.TITLE,
         scale_named=parameters.scale_named,
         what_is_run=lambda scale, seeds: (
-            f"seeds 1 to {seeds or scale.seeds}, {scale.warmup_s:g} s warm-up, "
+            f"{numbered('seeds', seeds or scale.seeds)}, {scale.warmup_s:g} s warm-up, "
             f"{scale.duration_s:g} s measured"
         ),
         simulate=measures.simulate,
@@ -74,7 +75,7 @@ STUDIES = {
         title=handoff_presentation.TITLE,
         scale_named=handoff_parameters.scale_named,
         what_is_run=lambda scale, seeds: (
-            f"seeds 1 to {seeds or scale.seeds}, {scale.warmup_s:g} s warm-up, "
+            f"{numbered('seeds', seeds or scale.seeds)}, {scale.warmup_s:g} s warm-up, "
             f"{scale.duration_s:g} s measured"
         ),
         simulate=handoff_measures.simulate,
@@ -90,7 +91,8 @@ STUDIES = {
         title=adhoc_presentation.TITLE,
         scale_named=adhoc_parameters.scale_named,
         what_is_run=lambda scale, seeds: (
-            f"layouts 1 to {seeds or scale.seeds} a point, {adhoc_parameters.ORDERS} orders of turns each"
+            f"{numbered('layouts', seeds or scale.seeds)} a point, {adhoc_parameters.ORDERS} orders of turns "
+            "each"
         ),
         simulate=adhoc_runs.simulate,
         run=adhoc_study.run,
@@ -105,7 +107,7 @@ STUDIES = {
         title=architectures_presentation.TITLE,
         scale_named=architectures_parameters.scale_named,
         what_is_run=lambda scale, seeds: (
-            f"seeds 1 to {seeds or scale.seeds} a point, {scale.heals} histories of partitions"
+            f"{numbered('seeds', seeds or scale.seeds)} a point, {scale.heals} histories of partitions"
         ),
         simulate=architectures_runs.simulate,
         run=architectures_study.run,
@@ -120,7 +122,9 @@ STUDIES = {
         name=manet_study.NAME,
         title=manet_presentation.TITLE,
         scale_named=manet_parameters.scale_named,
-        what_is_run=lambda scale, seeds: f"seeds 1 to {seeds or scale.seeds}, {scale.duration_s:g} s a run",
+        what_is_run=lambda scale, seeds: (
+            f"{numbered('seeds', seeds or scale.seeds)}, {scale.duration_s:g} s a run"
+        ),
         simulate=manet_runs.simulate,
         run=manet_study.run,
         charts=manet_presentation.charts,

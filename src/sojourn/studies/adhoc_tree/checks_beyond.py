@@ -7,6 +7,7 @@ from sojourn.studies.adhoc_tree.table import Array, Points, Table
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.means import flat
 from sojourn.studies.statistics import crossing, straight_line
+from sojourn.studies.wording import more
 
 BASE = "R=80 l=25"
 
@@ -48,15 +49,15 @@ def fig10(claim: Claim, table: Table) -> Verdict:
         holds=None if disagreed else max(means.values()) <= 0.08 and max(worst.values()) <= 0.15,
         measured=measured,
         evidence=(
-            f"Nine nodes at range 180: SP-COMBO is {max(means.values()):.1%} above the optimum on average at "
-            f"the worst l and {max(worst.values()):.1%} in the worst system (mean over orders of turns). "
+            f"Nine nodes at range 180: on average trees of SP-COMBO cost {more(max(means.values()))} than the "
+            f"optimum over all l, and {more(max(worst.values()))} in all systems (mean over orders of turns). "
             f"Solver and enumeration disagree in {disagreed} of {compared} systems (largest difference "
             f"{apart:.1g}), {small_proved} proved. Thirty nodes: optimality proved for "
             f"{proved} of {solved} systems; at range 80 and l = 25 SP-COMBO is {combo.mean():.1%} above on "
             f"average, median {quantiles[0]:.1%}, nine in ten below {quantiles[1]:.1%}, worst "
             f"{quantiles[2]:.1%} (of all configurations {thirty[far]['combo'].max():.1%}, at {far}); cooled "
             f"shopping {thirty[BASE]['cool'].mean():.2%} on average, worst "
-            f"{thirty[BASE]['cool'].max():.1%}.{_sixty(table)} At 300 nodes SP-COMBO stands at "
+            f"{thirty[BASE]['cool'].max():.2%}.{_sixty(table)} At 300 nodes SP-COMBO stands at "
             f"{_over_best(large, 'combo'):.1%} and cooled shopping at {_over_best(large, 'cool'):.1%} above "
             f"the best tree known, which is {_best(large).mean():.2f} times a lower bound; that bound is "
             "loose, and looser the larger the system."

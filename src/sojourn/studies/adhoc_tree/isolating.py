@@ -14,6 +14,7 @@ from sojourn.studies.adhoc_tree.table import Array, Points, Table
 from sojourn.studies.claims import Number
 from sojourn.studies.means import flat
 from sojourn.studies.statistics import crossing, figure, rank_correlation, recorded_crossing, straight_line
+from sojourn.studies.wording import many
 
 Isolated = tuple[dict[str, Number], str]
 NOTHING: Isolated = ({}, "")
@@ -50,10 +51,10 @@ def densities(table: Table) -> Isolated:
     }, (
         f" Even the proved optimum would leave SP-NHOP at {1 + optimal:.3f} here, so no better shopping "
         "makes "
-        f"the difference; the system does. On the {alike.sum()} layouts with the paper's 5.2 and 21.3 "
-        f"neighbours, which seem to be those of a single layout, the ratio is {same:.3f}. With interests of "
-        f"mean length {length:g} it is {all_wide:.3f} on all layouts, and on those {wide:.3f} and "
-        f"{wide_free:.3f} with r = 0, beside the paper's 1.30 and 1.23."
+        f"the difference; the system does. On the {many(int(alike.sum()), 'layouts')} with the paper's 5.2 "
+        f"and 21.3 neighbours, which seem to be those of a single layout, the ratio is {same:.3f}. With "
+        f"interests of mean length {length:g} it is {all_wide:.3f} on all layouts, and on those {wide:.3f} "
+        f"and {wide_free:.3f} with r = 0, beside the paper's 1.30 and 1.23."
     )
 
 

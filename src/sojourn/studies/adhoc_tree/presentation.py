@@ -8,6 +8,7 @@ from sojourn.studies.adhoc_tree import checks_beyond, figures, parameters, pictu
 from sojourn.studies.adhoc_tree.figures import Figure
 from sojourn.studies.adhoc_tree.study import Outcome
 from sojourn.studies.adhoc_tree.table import Table
+from sojourn.studies.wording import more, numbered, span
 
 TITLE = "Which tree to build without infrastructure (paper 002)"
 
@@ -51,17 +52,15 @@ def summary(outcome: Outcome) -> str:
 def finding(table: Table) -> str:
     """SP-COMBO's trees beside those of the simpler metrics, and beside the best possible ones."""
     ratios = {name: table.ratio_line("fig8", "", name).values() for name in ("random", "nhop", "ovhd")}
-    said = {name: f"{min(found):.2f} to {max(found):.2f}" for name, found in ratios.items()}
+    said = {name: span(found) for name, found in ratios.items()}
     text = (
         f"Beside trees built by SP-COMBO, counting hops alone costs {said['nhop']} times as much, overhead "
         f"alone {said['ovhd']} times and parents at random {said['random']} times, by how wide interests are."
     )
     xs = table.xs("fig10")
     if xs:
-        excess = [100 * float(table.list_of("excess", "fig10", "", x).mean()) for x in xs]
-        text += (
-            f" In systems of nine nodes they lie {max(excess):.1f}% above the optimum on average, at worst."
-        )
+        excess = max(float(table.list_of("excess", "fig10", "", x).mean()) for x in xs)
+        text += f" In systems of nine nodes SP-COMBO's cost {more(excess)} than the best possible ones, on average."
     return text
 
 
@@ -71,7 +70,10 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
     return [
         (
             "scale",
-            f"{scale.name}: layouts 1 to {outcome.seeds} a point, {parameters.ORDERS} orders of turns each",
+            (
+                f"{scale.name}: {numbered('layouts', outcome.seeds)} a point, {parameters.ORDERS} orders of "
+                "turns each"
+            ),
         ),
         (
             "layout",

@@ -13,6 +13,7 @@ from sojourn.studies.architectures.quenching import break_even, ratios
 from sojourn.studies.architectures.table import Table
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.means import flat, rises
+from sojourn.studies.wording import span
 
 TABLE_1 = {
     ("none", "ordered"): False,
@@ -99,9 +100,9 @@ def quench_tradeoff(claim: Claim, table: Table) -> Verdict:
         measured=measured,
         evidence=f"With {calm[-1][0]:.0%} of events unwanted and no churn quenching sends {calm[-1][1]:.2f} "
         f"times the bytes; with {busy[0][0]:.0%} unwanted and {churns[-1]:g} subscription changes for each "
-        f"event of a source, {busy[0][1]:.2f} times. It costs a source {min(work.values()):.1f} to "
-        f"{max(work.values()):.1f} comparisons an event, for {parameters.QUENCH_SUBSCRIPTIONS} subscriptions "
-        f"merged into {min(alternatives.values()):.0f} to {max(alternatives.values()):.0f} alternatives. "
+        f"event of a source, {busy[0][1]:.2f} times. It costs a source {span(work.values(), '.1f')} "
+        f"comparisons an event, for {parameters.QUENCH_SUBSCRIPTIONS} subscriptions "
+        f"merged into {span(alternatives.values(), '.0f')} alternatives. "
         f"It breaks even at an unwanted share of {text}"
         + (f" and never at {', '.join(never)}" if never else "")
         + " changes for each event.",
@@ -178,7 +179,7 @@ def scaling(claim: Claim, table: Table) -> Verdict:
         holds=all(0.9 <= value <= 1.1 for value in share.values()) and rises(traffic) and lost == 0,
         measured=measured,
         evidence=f"Under broadcast a broker compares an event with {compared[most]:.1f} subscriptions at "
-        f"{most:g} brokers and {central:.0f} at one, {min(share.values()):.2f} to {max(share.values()):.2f} "
+        f"{most:g} brokers and {central:.0f} at one, {span(share.values())} "
         f"times 1/M, while every event still takes M - 1 hops. Multicast takes {traffic[narrow]:.2f} of "
         f"broadcast's hops with narrow subscriptions ({narrow:g} of 1000 values) and {traffic[broad]:.2f} "
         f"with wide ones ({broad:g}); for that each broker knows {entries[most]:.0f} subscriptions "

@@ -11,6 +11,7 @@ from sojourn.studies.architectures.figures import Figure
 from sojourn.studies.architectures.quenching import break_even, ratios
 from sojourn.studies.architectures.study import Outcome
 from sojourn.studies.architectures.table import Table
+from sojourn.studies.wording import numbered
 
 TITLE = "Central, quenched, broadcast, multicast, replicated (paper 003)"
 
@@ -98,7 +99,13 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
     """The constants of the study and how long it took."""
     scale = outcome.scale
     return [
-        ("scale", f"{scale.name}: seeds 1 to {outcome.seeds} a point, {scale.heals} histories of partitions"),
+        (
+            "scale",
+            (
+                f"{scale.name}: {numbered('seeds', outcome.seeds)} a point, {scale.heals} histories of "
+                "partitions"
+            ),
+        ),
         ("the paper's numbers", "none: paper 003 argues without measuring, so every constant here is ours"),
         (
             "events and subscriptions",

@@ -9,6 +9,7 @@ from sojourn.studies.handoff.paper import MOBILITIES, POPULATIONS, SCHEMES
 from sojourn.studies.handoff.parameters import FIT_COLUMN, RARE_CONNECT_S
 from sojourn.studies.handoff.table import BROKERS
 from sojourn.studies.means import Points, Table, flat
+from sojourn.studies.wording import span
 
 Measured = dict[str, Number]
 
@@ -67,7 +68,7 @@ def table2(claim: Claim, table: Table) -> Verdict:
         evidence=f"Pro-active > reactive > durable in {6 - len(wrong)} of 6 comparisons"
         + (f" (not at {', '.join(wrong)})" if wrong else "")
         + f". NBR/RND for pro-active is {best} at 10, 100 and 200 subscribers; for the others "
-        f"{min(others):.2f} to {max(others):.2f}. The median error of the fifteen predicted cells is "
+        f"{span(others)}. The median error of the fifteen predicted cells is "
         f"{median:.0%}, the largest {errors[worst]:+.0%} ({' '.join(map(str, worst))}); the fitted column "
         f"is met within {max(abs(error) for error in fitted.values()):.1%}."
         + _why_table2(table, ours, wrong_once if wrong else None, gains=gains),

@@ -8,6 +8,7 @@ from sojourn.studies.handoff.figures import Figure
 from sojourn.studies.handoff.paper import SCHEMES
 from sojourn.studies.handoff.study import Outcome
 from sojourn.studies.means import Table
+from sojourn.studies.wording import numbered
 
 TITLE = "Subscribers that roam: durable, reactive and pro-active hand-off (paper 001)"
 
@@ -87,7 +88,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
     """The constants of the study, what the paper leaves open, and how long it took."""
     scale = outcome.scale
     return [
-        ("scale", f"{scale.name}: seeds 1 to {outcome.seeds}"),
+        ("scale", f"{scale.name}: {numbered('seeds', outcome.seeds)}"),
         (
             "time",
             f"{scale.warmup_s:g} s of warm-up discarded, then {scale.duration_s:g} s measured, then drained",

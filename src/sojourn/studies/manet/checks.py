@@ -15,6 +15,7 @@ from sojourn.studies.manet.parameters import NEAREST, OURS_CHANGES, SCENARIOS, S
 from sojourn.studies.manet.table import Points, Table
 from sojourn.studies.manet.walks import lines, named, otherwise
 from sojourn.studies.means import first, flat, last, ratios
+from sojourn.studies.wording import span
 
 AODV = tuple(name for name in SIX if not SCHEMES[name].geographic)
 GPSR = tuple(name for name in SIX if SCHEMES[name].geographic)
@@ -76,7 +77,7 @@ def void(claim: Claim, table: Table) -> Verdict:
         for bare in NO_MAP:
             share = ratios(delivery[bare], delivery[f"{bare}-map"])
             measured |= flat(f"{scenario}, {bare} over {bare}-map", share)
-            parts.append(f"{min(share.values()):.2f} to {max(share.values()):.2f} ({scenario}, {bare})")
+            parts.append(f"{span(share.values())} ({scenario}, {bare})")
         near = {name: table.share(scenario, name, DUE[:1], DUE) for name in ("b-gpsr", "b-gpsr-map")}
         measured |= {f"{scenario}, {name}, due with somebody near": value for name, value in near.items()}
         with_somebody, with_nobody = (

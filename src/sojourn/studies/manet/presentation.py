@@ -11,6 +11,7 @@ from sojourn.studies.manet.figures import Figure
 from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, OURS, SCENARIOS
 from sojourn.studies.manet.study import Outcome
 from sojourn.studies.manet.table import Table
+from sojourn.studies.wording import numbered
 
 TITLE = "Publish/subscribe without infrastructure at speed (paper 004)"
 
@@ -71,7 +72,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
     """The constants of the study, what the paper leaves open, and how long it took."""
     scale, manet = outcome.scale, Manet()
     return [
-        ("scale", f"{scale.name}: seeds 1 to {outcome.seeds}, {scale.duration_s:g} s a run"),
+        ("scale", f"{scale.name}: {numbered('seeds', outcome.seeds)}, {scale.duration_s:g} s a run"),
         ("Table 1", "60 nodes; freeway 2 topics, 1 publisher, 9 subscribers, 512 bytes; city 6, 2, 5, 1,024"),
         ("speed", f"the fastest a vehicle goes; the slowest is {manet.slowest_share:g} of it (ours)"),
         (

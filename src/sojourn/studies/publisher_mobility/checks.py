@@ -6,6 +6,7 @@ A check takes the table of means and its claim and returns a verdict; it holds t
 
 import math
 
+from sojourn.studies import wording
 from sojourn.studies.claims import Claim, Verdict, judge
 from sojourn.studies.means import Points, Table, first, flat, last, ratio, ratios
 from sojourn.studies.publisher_mobility.grid import FOUR
@@ -255,8 +256,7 @@ def combination(claim: Claim, table: Table) -> Verdict:
 
 def span(points: Points) -> str:
     """The range of a line's values, for a sentence."""
-    low, high = min(points.values()), max(points.values())
-    return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+    return wording.span(points.values())
 
 
 def seconds(points: Points) -> Points:

@@ -8,6 +8,7 @@ from sojourn.studies.publisher_mobility import parameters
 from sojourn.studies.publisher_mobility.figures import FIGURES, Figure, draw
 from sojourn.studies.publisher_mobility.grid import FOUR
 from sojourn.studies.publisher_mobility.study import Outcome
+from sojourn.studies.wording import numbered
 
 REBUILDING = (
     "from the new broker's first act for a move until the move's last advertisement or subscription is "
@@ -47,7 +48,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
     """The constants of the study and how long it took."""
     scale = outcome.scale
     return [
-        ("scale", f"{scale.name}: seeds 1 to {outcome.seeds}"),
+        ("scale", f"{scale.name}: {numbered('seeds', outcome.seeds)}"),
         (
             "time",
             f"{scale.warmup_s:g} s of warm-up discarded, then {scale.duration_s:g} s measured, then drained",
