@@ -60,7 +60,9 @@ def finding(table: Table) -> str:
     xs = table.xs("fig10")
     if xs:
         excess = max(float(table.list_of("excess", "fig10", "", x).mean()) for x in xs)
-        text += f" In systems of nine nodes SP-COMBO's cost {more(excess)} than the best possible ones, on average."
+        text += (
+            f" In systems of nine nodes SP-COMBO's cost {more(excess)} than the best possible, on average."
+        )
     return text
 
 
