@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.live.interop.pahos import Network, Place
 from tests.live.raw_client import Raw
-from tests.live.test_interop import Network, Place
 from tests.live.web_client import port_in, web_broker
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,1 @@
+"""What people try first with a new broker, by paho."""
