@@ -210,14 +210,14 @@ def test_coming_and_going_leaves_no_reminders_behind() -> None:
 
 
 def test_a_packet_full_of_subscriptions_is_answered_one_by_one() -> None:
-    """A hundred thousand topic filters are answered each, and take no room beyond the limit."""
+    """As many topic filters as a packet may have are answered each, and take no room beyond the limit."""
     world = World(Limits(subscriptions_max=50, filters_max=10))
     client = world.client()
     client.connect("greedy")
-    wanted = [TopicFilter(f"{number}") for number in range(100_000)]
+    wanted = [TopicFilter(f"{number}") for number in range(10_000)]
     client.send(SubscribePacket(1, wanted, user_properties=[("filter", "x = 1")]))
     codes = [int(code) for code in client.next(mqtt5.SubAckPacket).reason_codes]
-    assert codes == [2] * 10 + [0x97] * 99_990
+    assert codes == [2] * 10 + [0x97] * 9_990
     session = world.core.state.sessions["greedy"]
     assert (len(session.subscriptions), session.filters) == (10, 10)
     client.send(mqtt5.UnsubscribePacket(1, [f"{number}" for number in range(5)]))

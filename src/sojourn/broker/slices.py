@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sojourn.mqtt.core import Core
+from sojourn.mqtt.cutting import let_go
 
 FRAMES_A_SLICE = 8
 
@@ -51,6 +52,7 @@ class Slices:
             self._leaving.discard(number)
             return False
         self._leaving.add(number)
+        let_go(connection)
         return True
 
     def left(self) -> list[int]:

@@ -160,7 +160,7 @@ SESSIONS = (
             state=Choice(Phase),
             session=REF,
         ),
-        rebuilt="output said address_use",
+        rebuilt="output said address_use is_gone",
     ),
 )
 

@@ -43,6 +43,7 @@ class Connection:
         "fresh_id",
         "have",
         "is_bridge",
+        "is_gone",
         "is_old",
         "keep_alive_s",
         "needed",
@@ -86,6 +87,8 @@ class Connection:
         """Whether the client speaks MQTT 3.1.1 (`mqtt3.py`)."""
         self.is_bridge = False
         """Whether it does, and is another broker."""
+        self.is_gone = False
+        """Whether it was lost, and is read to the end of what had come."""
         self.state = State.NEW
         self.session: Session | None = None
         self.connect: bytes | None = None

@@ -59,6 +59,7 @@ from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
 from sojourn.mqtt.timekeeping import Timekeeper
+from sojourn.mqtt.weighing import OPENING_BYTES, SMALLEST_BYTES, weigh
 
 PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
@@ -358,8 +359,11 @@ class Core:
         which is not told again.
         """
         end, left = len(data), most
-        packet_bytes_max = self.state.limits.packet_bytes_max
-        session = connection.session
+        limits, session = self.state.limits, connection.session
+        packet_bytes_max = limits.packet_bytes_max
+        light = SMALLEST_BYTES * min(limits.user_properties_max, limits.topic_filters_max)
+        if connection.state is Phase.NEW and goes_on:
+            packet_bytes_max = min(limits.connect_bytes_max, packet_bytes_max)
         publish_plain = self.publisher.publish_plain
         on_puback = self.acknowledger.puback
         kept, routes = self.kept, self.effects.collects
@@ -381,8 +385,10 @@ class Core:
                 needed = stop - at
                 break
             kind = first >> 4
+            if stop - at > light and goes_on:
+                weigh(data, at, body, stop, limits)
             if kind in SUBSCRIBES and stop - at > CUT_BYTES_MIN and most != UNLIMITED:
-                parts = cut(connection, data[at:stop], self.state.limits.subscriptions_max)
+                parts = cut(connection, data[at:stop], limits)
                 if parts is not None:
                     data = parts + data[stop:]
                     at, end = 0, len(data)
@@ -390,14 +396,19 @@ class Core:
             if session is None and connection.state is not Phase.NEW:
                 needed = 0
                 break  # it waits to be admitted, or it was refused
+            opening = self.dispatch.read_first(data[at:stop]) if session is None else None
             if kept is not None and (first not in FORGETTABLE or (routes and first == PLAIN_PUBLISH)):
                 if first == PLAIN_PUBLISH:
                     self._unsure.append(len(kept))
-                packet = data[at:stop] if kind not in SECRETIVE else without_password(data[at:stop])
+                packet = data[at:stop] if opening is None else opening.kept
+                if opening is None and kind in SECRETIVE:
+                    packet = without_password(packet)
                 kept.append((self.state.sequence, packet))
             if session is None:
-                self.dispatch.first(connection, data[at:stop], now)
-                session = connection.session
+                assert opening is not None, "the first packet was read"
+                self.dispatch.first(connection, opening, now)
+                session, packet_bytes_max = connection.session, limits.packet_bytes_max
+                left -= (stop - at) // OPENING_BYTES
             elif kind == PUBLISH:
                 if not publish_plain(connection, session, data, at, body, stop, now):
                     self._on_publish(connection, session, data[at:stop], now)
@@ -472,6 +483,7 @@ class Core:
             self.kept.append((self.state.sequence, b""))
         self.state.counters.refused[error.reason.name.lower()] += 1
         if connection.session is not None:
+            self.state.note_refusal("packet", error.reason.name.lower(), error.text, connection)
             self.handshake.dismiss(connection, error.reason, error.text, now)
         elif connection.state is Phase.NEW and error.reason != Reason.PACKET_TOO_LARGE:
             self.handshake.refuse_broken(connection, error.reason, error.text)

@@ -3,7 +3,12 @@
 Each part is a packet of its own: it is read in its turn, and noted in the journal when it is taken in, so
 that what happens in between happens again in the same order. The client sent one packet and gets one answer,
 after the last part (`Connection.parts_left`). What a client may not have anyway, because it is beyond the
-number of subscriptions of one client, is answered without having been looked at.
+number of subscriptions of one client, is answered without having been looked at; of those with a filter that
+is beyond the number of filters.
+
+A part has of the user properties what its topic filters need, and no more: what else a client says would be
+kept, noted and decoded as often as there are parts. Parts of a client that has gone are let go (`let_go`): it
+was promised nothing before its answer. What it sent after them is read all the same.
 """
 
 from __future__ import annotations
@@ -11,8 +16,10 @@ from __future__ import annotations
 from mqtt5 import SubAckReasonCode, SubscribePacket, UnsubscribePacket
 
 from sojourn.mqtt.connection import Connection
-from sojourn.mqtt.conventions import FILTER
-from sojourn.mqtt.packets import decode
+from sojourn.mqtt.conventions import BUDGET, EXPIRY, FILTER, KEEP
+from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.packets import decode, remaining_length
+from sojourn.mqtt.rights import may_subscribe_to_something
 
 PART = 32
 """Topic filters of a part."""
@@ -20,18 +27,35 @@ FILTERED_PART = 2
 """The same where a filter goes along, which takes longer to compare."""
 CUT_BYTES_MIN = 128
 """Shorter packets are not looked at: they cannot have many."""
+_OWN = (FILTER, KEEP, EXPIRY, BUDGET)
+"""The user properties of a SUBSCRIBE that say something of its subscriptions."""
 
 
-def cut(connection: Connection, frame: bytes, most: int) -> bytes | None:
+def own_properties(packet: SubscribePacket) -> list[tuple[str, str]]:
+    """Return what a SUBSCRIBE says of its subscriptions, read once."""
+    return [pair for pair in packet.user_properties if pair[0] in _OWN]
+
+
+def cut(connection: Connection, frame: bytes, limits: Limits) -> bytes | None:
     """Return the parts of a packet, one after the other, or None if it is short enough."""
     packet = decode(frame)
     parts: list[bytes]
     if isinstance(packet, SubscribePacket):
         filters = packet.topic_filters
-        has_filter = any(key == FILTER for key, _ in packet.user_properties)
-        part = FILTERED_PART if has_filter else PART
+        said, most = own_properties(packet), limits.subscriptions_max
+        texts = [text for name, text in said if name == FILTER]
+        part = PART
+        if texts:
+            most = min(most, limits.filters_max)
+            # What is too long, or nobody's to have, is refused without having been compared.
+            is_read = len(texts) == 1 and len(texts[0].encode()) <= limits.filter_bytes_max
+            session = connection.session
+            if is_read and session is not None and may_subscribe_to_something(session.permissions):
+                part = FILTERED_PART
         if len(filters) <= part or not packet.packet_id:
             return None
+        if connection.is_gone:
+            return b""
         beyond = max(0, len(filters) - most)
         connection.part_codes_beyond = [int(SubAckReasonCode.QUOTA_EXCEEDED)] * beyond
         parts = [
@@ -39,7 +63,7 @@ def cut(connection: Connection, frame: bytes, most: int) -> bytes | None:
                 packet.packet_id,
                 filters[at : min(at + part, most)],
                 subscription_id=packet.subscription_id,
-                user_properties=packet.user_properties,
+                user_properties=said,
             ).write()
             for at in range(0, min(most, len(filters)), part)
         ]
@@ -47,6 +71,8 @@ def cut(connection: Connection, frame: bytes, most: int) -> bytes | None:
         patterns = packet.patterns
         if len(patterns) <= PART or not packet.packet_id:
             return None
+        if connection.is_gone:
+            return b""
         connection.part_codes_beyond = []
         parts = [
             UnsubscribePacket(packet.packet_id, patterns[at : at + PART]).write()
@@ -56,6 +82,24 @@ def cut(connection: Connection, frame: bytes, most: int) -> bytes | None:
         return None
     connection.parts_left = len(parts)
     return b"".join(parts)
+
+
+def let_go(connection: Connection) -> None:
+    """Forget the parts that wait of a connection which is gone, and those that would still be cut."""
+    connection.is_gone = True
+    if connection.parts_left and connection.pieces:
+        data, start = connection.pieces[0], connection.offset
+        at = start
+        for _ in range(connection.parts_left):
+            size = remaining_length(data, at, len(data))
+            assert size is not None, "parts wait whole"
+            length, body = size
+            at = body + length
+        connection.offset = at
+        connection.have -= at - start
+        connection.translated = max(0, connection.translated - (at - start))
+    connection.parts_left = 0
+    connection.part_codes, connection.part_codes_beyond, connection.part_reasons = [], [], []
 
 
 def gather(

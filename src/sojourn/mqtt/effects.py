@@ -56,7 +56,7 @@ class Refused(NamedTuple):
     """Something that a client asked for and did not get."""
 
     what: str
-    """Whether it wanted to connect, to subscribe or to publish."""
+    """Whether it wanted to connect, to subscribe or to publish, or sent a `packet` that nobody may."""
     why: str
     about: str
     """A topic, or a sentence."""

@@ -43,6 +43,7 @@ from sojourn.mqtt.wills import is_will_topic, read_will
 _CONNECT_CODES = {
     int(Reason.MALFORMED_PACKET): ConnectCode.MALFORMED_PACKET,
     int(Reason.PROTOCOL_ERROR): ConnectCode.PROTOCOL_ERROR,
+    int(Reason.QUOTA_EXCEEDED): ConnectCode.QUOTA_EXCEEDED,
 }
 
 

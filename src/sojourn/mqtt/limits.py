@@ -24,6 +24,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sends more is disconnected. Whether there is a limit or not, clients are served in turn."""
     packet_bytes_max: int = 2 * 1_048_576
     """The largest packet a client may send; announced to it."""
+    connect_bytes_max: int = 262_144
+    """The largest CONNECT, which comes from somebody who has proved nothing yet; who sends a larger one is
+    closed. The payload of a will has 64 KiB at the most."""
+    user_properties_max: int = 1_024
+    """User properties of one packet, and of one will; an event has at most 1,000 attributes. Who sends more
+    is disconnected. Those of a SUBSCRIBE have as many bytes as four of the longest filters."""
+    topic_filters_max: int = 10_000
+    """Topic filters of one SUBSCRIBE or UNSUBSCRIBE; who sends more is disconnected."""
     receive_max: int = 1_000
     """QoS 1 and 2 publishes that a client may have unacknowledged; announced to it."""
     inflight_max: int = 1_000

@@ -8,7 +8,7 @@ that the sender is told.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import mqtt5
 from mqtt5 import DisconnectReasonCode as Reason
@@ -45,15 +45,15 @@ _PROTOCOL_ERRORS = (
 )
 """How the codec begins to say what the standard calls a protocol error; all else is a malformed packet."""
 
-_ONE, _TWO, _FOUR, _VARIABLE, _STRING, _BINARY, _PAIR = range(7)
-_PROPERTIES = {
-    0x01: _ONE, 0x02: _FOUR, 0x03: _STRING, 0x08: _STRING, 0x09: _BINARY, 0x0B: _VARIABLE, 0x11: _FOUR,
-    0x12: _STRING, 0x13: _TWO, 0x15: _STRING, 0x16: _BINARY, 0x17: _ONE, 0x18: _FOUR, 0x19: _ONE,
-    0x1A: _STRING, 0x1C: _STRING, 0x1F: _STRING, 0x21: _TWO, 0x22: _TWO, 0x23: _TWO, 0x24: _ONE, 0x25: _ONE,
-    0x26: _PAIR, 0x27: _FOUR, 0x28: _ONE, 0x29: _ONE, 0x2A: _ONE,
+ONE, TWO, FOUR, VARIABLE, STRING, BINARY, PAIR = range(7)
+PROPERTIES = {
+    0x01: ONE, 0x02: FOUR, 0x03: STRING, 0x08: STRING, 0x09: BINARY, 0x0B: VARIABLE, 0x11: FOUR,
+    0x12: STRING, 0x13: TWO, 0x15: STRING, 0x16: BINARY, 0x17: ONE, 0x18: FOUR, 0x19: ONE,
+    0x1A: STRING, 0x1C: STRING, 0x1F: STRING, 0x21: TWO, 0x22: TWO, 0x23: TWO, 0x24: ONE, 0x25: ONE,
+    0x26: PAIR, 0x27: FOUR, 0x28: ONE, 0x29: ONE, 0x2A: ONE,
 }  # fmt: skip
 """By identifier of a property: the form of its value."""
-_FIXED_BYTES = {_ONE: 1, _TWO: 2, _FOUR: 4}
+FIXED_BYTES = {ONE: 1, TWO: 2, FOUR: 4}
 
 
 class PacketError(Exception):
@@ -111,13 +111,31 @@ def without_password(frame: bytes) -> bytes:
     """Return a CONNECT or AUTH with which everything goes as with this one, but that holds no secret."""
     if frame[0] >> 4 == AUTH:
         return _auth_without_secret(frame)
+    return read_connect(frame).without_password
+
+
+class Connect(NamedTuple):
+    """A CONNECT of version 5, decoded once; or what is wrong with it."""
+
+    packet: mqtt5.ConnectPacket | None
+    without_password: bytes
+    """A packet with which everything goes as with this one, but that holds no secret."""
+    error: PacketError | VersionError | None = None
+
+
+def read_connect(frame: bytes) -> Connect:
+    """Read a packet that says it is a CONNECT."""
     try:
         packet = decode(frame)
     except VersionError as error:
-        return _OLD if error.old else _LATER
-    except PacketError:
-        return MALFORMED_CONNECT
+        return Connect(None, _OLD if error.old else _LATER, error)
+    except PacketError as error:
+        return Connect(None, MALFORMED_CONNECT, error)
     assert isinstance(packet, mqtt5.ConnectPacket), "this is for packets that say they are a CONNECT"
+    return Connect(packet, _without_password(packet, frame))
+
+
+def _without_password(packet: mqtt5.ConnectPacket, frame: bytes) -> bytes:
     if packet.password is None and packet.authentication_data is None:
         return frame
     return mqtt5.ConnectPacket(
@@ -270,18 +288,18 @@ class _Walk:
         if end > len(self.frame):
             raise malformed("The packet's properties are longer than the packet.")
         while self.at < end:
-            form = _PROPERTIES.get(self.variable())
+            form = PROPERTIES.get(self.variable())
             if form is None:
                 raise malformed("The packet has a property that there is none of.")
-            if form in _FIXED_BYTES:
-                self.skip(_FIXED_BYTES[form])
-            elif form == _VARIABLE:
+            if form in FIXED_BYTES:
+                self.skip(FIXED_BYTES[form])
+            elif form == VARIABLE:
                 self.variable()
-            elif form == _BINARY:
+            elif form == BINARY:
                 self.skip(self.number())
             else:
                 self.string()
-                if form == _PAIR:
+                if form == PAIR:
                     self.string()
 
 

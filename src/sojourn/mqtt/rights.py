@@ -87,6 +87,11 @@ def may_subscribe(permissions: Permissions | None, levels: TopicPattern) -> bool
     return allowed is None or any(pattern.contains(levels) for pattern in allowed)
 
 
+def may_subscribe_to_something(permissions: Permissions | None) -> bool:
+    """Whether there is any topic filter that a client may subscribe to."""
+    return permissions is None or permissions.subscribe is None or bool(permissions.subscribe)
+
+
 def may_see(permissions: Permissions | None, message: Message) -> bool:
     """Whether a client may be sent a message."""
     if permissions is None:

@@ -6,6 +6,8 @@ filter included. A refused topic filter changes nothing, and the others of the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mqtt5 import SubAckReasonCode as SubCode
 from mqtt5 import SubscribePacket, TopicFilter, UnsubscribePacket
 from mqtt5 import UnsubAckReasonCode as UnsubCode
@@ -22,7 +24,7 @@ from sojourn.mqtt.content import (
     property_values,
 )
 from sojourn.mqtt.conventions import FILTER
-from sojourn.mqtt.cutting import gather
+from sojourn.mqtt.cutting import gather, own_properties
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, SubAckDue, Turn
 from sojourn.mqtt.members import SHARE, address_of, here_at
@@ -73,13 +75,13 @@ class Subscriber:
         codes: list[SubCode] = []
         reasons: list[str] = []
         greetings: list[tuple[Subscription, bool]] = []
-        most = self.shared.limits.subscriptions_max
+        most, said = self.shared.limits.subscriptions_max, own_properties(packet)
         codes_beyond = [SubCode.QUOTA_EXCEEDED] * (len(packet.topic_filters) - most)
         for wanted in packet.topic_filters[:most]:
             if wanted.no_local and wanted.pattern.startswith(SHARE):
                 raise protocol_error("A shared subscription cannot be no-local.")
             try:
-                subscription = self._read(connection, session, wanted, packet, now)
+                subscription = self._read(connection, session, wanted, packet.subscription_id, said, now)
             except _RefusedError as refusal:
                 codes.append(refusal.code)
                 if len(reasons) < REASONS_MAX:
@@ -187,7 +189,8 @@ class Subscriber:
         connection: Connection,
         session: Session,
         wanted: TopicFilter,
-        packet: SubscribePacket,
+        identifier: int | None,
+        said: Sequence[tuple[str, str]],
         now: float,
     ) -> Subscription:
         text = wanted.pattern
@@ -200,16 +203,16 @@ class Subscriber:
             levels = TopicPattern.parse(pattern)
         except TopicError as error:
             raise _RefusedError(SubCode.TOPIC_FILTER_INVALID, str(error)) from None
-        filter_text, condition = self._condition(session, packet)
+        if not may_subscribe(session.permissions, levels):  # first: nothing is read for who may not have it
+            raise _RefusedError(SubCode.NOT_AUTHORIZED, f"You may not subscribe to {text[:80]!r}.")
+        filter_text, condition = self._condition(session, said)
         try:
             if self.shared.effects.collects and not is_tellable(pattern, condition):
                 check_tellable(interest_of(pattern, condition))
-            policy = read_policy(packet.user_properties)
+            policy = read_policy(said)
         except ContentError as error:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         self._check_room(connection, session, text, condition)
-        if not may_subscribe(session.permissions, levels):
-            raise _RefusedError(SubCode.NOT_AUTHORIZED, f"You may not subscribe to {text[:80]!r}.")
         previous = session.subscriptions.get(text)
         if share and previous is not None and previous.filter == condition:
             now = previous.since_s  # the same member of its group as before
@@ -222,7 +225,7 @@ class Subscriber:
             no_local=wanted.no_local,
             retain_as_published=wanted.retain_as_published,
             retain_handling=int(wanted.retain_handling),
-            identifier=packet.subscription_id,
+            identifier=identifier,
             filter_text=filter_text,
             condition=condition,
             since_s=now,
@@ -258,8 +261,10 @@ class Subscriber:
             )
         return share, pattern
 
-    def _condition(self, session: Session, packet: SubscribePacket) -> tuple[str | None, Filter | None]:
-        texts = property_values(packet.user_properties, FILTER)
+    def _condition(
+        self, session: Session, said: Sequence[tuple[str, str]]
+    ) -> tuple[str | None, Filter | None]:
+        texts = property_values(said, FILTER)
         if len(texts) > 1:
             raise _RefusedError(
                 SubCode.IMPLEMENTATION_SPECIFIC_ERROR, "A SUBSCRIBE has one filter; join several with OR."

@@ -1,0 +1,140 @@
+"""Packets that cost more than they look like: what a broker keeps, decodes and does for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mqtt5 import ConnAckPacket, ConnectPacket, PublishPacket, QoS, SubAckPacket, SubscribePacket, TopicFilter
+
+from sojourn.broker import facts
+from sojourn.mqtt import subscribing
+from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.rights import NOTHING
+from tests.broker.alone import PING, PINGRESP, Alone
+from tests.mqtt import old_words as old
+from tests.mqtt.test_weighing import decoded
+
+__all__ = ["decoded"]
+
+OTHERS = [("x", "y" * 1_000)] * 10
+"""User properties that say nothing of a subscription."""
+FILTERED = [("filter", "a = 1"), *OTHERS]
+
+
+def wide(count: int, said: list[tuple[str, str]]) -> SubscribePacket:
+    """A SUBSCRIBE with many topic filters."""
+    return SubscribePacket(
+        7,
+        [TopicFilter(f"z/{number}", max_qos=QoS.AT_MOST_ONCE) for number in range(count)],
+        user_properties=said,
+    )
+
+
+@pytest.mark.parametrize("said", [OTHERS, FILTERED])
+def test_parts_of_a_subscribe_have_what_they_need_and_no_more(said: list[tuple[str, str]]) -> None:
+    """What a broker notes of a packet is about as long as the packet, however many parts it is cut into."""
+    hall = Alone()
+    client = hall.client("c", session_expiry_interval=600)
+    before = sum(map(len, hall.entries))
+    packet = wide(200, said)
+    hall.send(client, packet)
+    connection = hall.broker.core.state.connections[client]
+    assert sum(map(len, connection.pieces)) < len(packet.write())
+    hall.settle()
+    (answer,) = hall.packets(client)
+    assert isinstance(answer, SubAckPacket)
+    assert {int(code) for code in answer.reason_codes} == {0}
+    assert sum(map(len, hall.entries)) - before < 2 * len(packet.write())
+    again = hall.again().core.state.sessions["c"].subscriptions
+    assert [one.filter_text for one in again.values()] == [dict(said).get("filter")] * 200
+
+
+def test_topic_filters_beyond_the_number_of_filters_are_not_looked_at() -> None:
+    """One client may have so many with a filter; the rest is refused without a part of its own."""
+    hall = Alone(Limits(filters_max=10))
+    client = hall.client("c")
+    hall.send(client, wide(1_000, FILTERED))
+    assert hall.settle() < 10
+    (answer,) = hall.packets(client)
+    assert isinstance(answer, SubAckPacket)
+    assert [int(code) for code in answer.reason_codes] == [0] * 10 + [0x97] * 990
+
+
+def test_who_may_subscribe_to_nothing_has_no_filter_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its topic filters are refused before its filter is looked at, in as few parts as plain ones."""
+    hall = Alone()
+    client = hall.client("c")
+    hall.broker.core.state.sessions["c"].permissions = NOTHING
+    read: list[str] = []
+    monkeypatch.setattr(subscribing, "parse_filter", read.append)
+    hall.send(client, wide(200, FILTERED))
+    assert hall.settle() <= 200 // 32 + 2
+    assert read == []
+    (answer,) = hall.packets(client)
+    assert isinstance(answer, SubAckPacket)
+    assert {int(code) for code in answer.reason_codes} == {0x87}
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_parts_of_a_client_that_has_gone_are_let_go(is_old: bool) -> None:
+    """What it sent after its SUBSCRIBE is taken all the same, but for further ones; a restart agrees."""
+    hall = Alone(traces=True)
+    other = hall.client("other", session_expiry_interval=600)
+    hall.send(other, SubscribePacket(1, [TopicFilter("t")]))
+    hall.settle()
+    hall.packets(other)
+    if is_old:
+        number = hall.opened = hall.opened + 1
+        hall.tell(facts.ClientOpened(number, "here", "fresh"))
+        hall.send(number, old.connect("c", clean=False))
+        hall.settle()
+        long = old.subscribe(*[(f"z/{one}", 0) for one in range(1_000)], number=7)
+        event: Any = old.publish("t", b"x")
+    else:
+        number = hall.client("c", session_expiry_interval=600)
+        long, event = wide(1_000, []).write(), PublishPacket("t", b"x").write()
+    hall.send(number, long, event, long, event)
+    hall.turn()
+    taken = len(hall.broker.core.state.sessions["c"].subscriptions)
+    assert taken < 200
+    hall.tell(facts.ClientLost(number))
+    assert hall.settle() < 5
+    assert len(hall.broker.core.state.sessions["c"].subscriptions) <= taken + 32
+    assert hall.broker.core.state.counters.received == 2
+    assert number not in hall.broker.core.state.connections
+    assert len(hall.packets(other)) == 2
+    before, after = (one.core.state.sessions["c"] for one in (hall.broker, hall.again()))
+    assert before.subscriptions.keys() == after.subscriptions.keys()
+
+
+def test_a_connect_is_decoded_once_before_its_password_is_compared(decoded: list[int]) -> None:
+    """However many read it: the journal, which must not have the password, and who compares it."""
+    hall = Alone()
+    hall.tell(facts.ClientOpened(1, "here", "fresh"))
+    decoded.clear()
+    hall.broker.handle(
+        facts.ClientSent(1, ConnectPacket("c", username="u", password=b"secret").write()), hall.now
+    )
+    assert len(hall.broker.knocks) == 1
+    assert len(decoded) == 1
+    hall.turn()
+    assert not any(b"secret" in entry for entry in hall.entries)
+
+
+def test_dear_connects_are_not_taken_in_one_turn() -> None:
+    """Of many that come at once, each with much to read, some wait their turn; a ping does not wait long."""
+    hall = Alone()
+    other = hall.client("other")
+    dear = ConnectPacket("", user_properties=[("x", "y" * 60_000)] * 4).write()
+    for number in range(100, 120):
+        hall.broker.handle(facts.ClientOpened(number, "here", f"fresh-{number}"), hall.now)
+        hall.broker.handle(facts.ClientSent(number, dear), hall.now)
+    assert len(hall.broker.knocks) == 1
+    hall.send(other, PING)
+    while other not in hall.came:
+        hall.turn()
+    assert hall.came[other] == PINGRESP
+    hall.settle()
+    answers = [hall.packets(number)[0] for number in range(100, 120)]
+    assert [one.reason_code for one in answers if isinstance(one, ConnAckPacket)] == [0] * 20
