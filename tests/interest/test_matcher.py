@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import sys
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from sojourn.interest import Event, Filter
 from sojourn.interest.matcher import ONE_BY_ONE_MAX, Matcher
+from sojourn.interest.topics import TopicPattern
+from sojourn.interest.topicsets import Node
 from tests.interest.languages import filters_of, flat_events
 
 EVENTS = list(flat_events())
@@ -73,3 +76,44 @@ def test_without_its_libraries_filters_are_tried_one_by_one(
     assert matcher.match(Event({"n": 2})) == [0, 1, 2]
     assert not matcher.wants_index
     assert not matcher.use_index()
+
+
+@pytest.mark.parametrize("count", [30, 60])
+def test_a_deep_topic_is_not_followed_once_for_each_pattern(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one or through the index, many patterns of many levels are compared without their diagrams."""
+    filters = {
+        number: Filter.of_topic(TopicPattern.parse("+/" * (100 + number) + "#")) for number in range(count)
+    }
+    matcher = Matcher(filters)
+    followed: list[str] = []
+    follow = Node.follow
+
+    def counted(node: Node, level: str) -> Node:
+        followed.append(level)
+        return follow(node, level)
+
+    monkeypatch.setattr(Node, "follow", counted)
+    event = Event({"topic": "/".join(["a"] * 130)})
+    assert matcher.match(event) == [number for number in range(count) if 100 + number <= 130]
+    assert not followed
+    assert matcher.match(Event({"topic": "$" + "/".join(["a"] * 130)})) == []
+
+
+def test_patterns_mean_the_same_to_the_index_one_by_one_and_by_themselves() -> None:
+    """Every pattern and topic of a few short levels, hidden ones among them."""
+    levels = ["a", "b", "+", "$a", ""]
+    texts = ["#", *("/".join(way) for size in (1, 2, 3) for way in itertools.product(levels, repeat=size))]
+    texts += [f"{text}/#" for text in texts[1:]]
+    patterns = dict(enumerate(TopicPattern.parse(text) for text in texts if text))
+    filters = {number: Filter.of_topic(pattern) for number, pattern in patterns.items()}
+    one_by_one, indexed = Matcher(filters), Matcher(filters)
+    one_by_one.waits_for_index = True
+    assert indexed.use_index()
+    names = ["a", "b", "$a", ""]
+    topics = ["/".join(way) for size in (1, 2, 3, 4) for way in itertools.product(names, repeat=size)]
+    for topic in filter(None, topics):
+        expected = [number for number, pattern in patterns.items() if pattern.matches(topic)]
+        event = Event({"topic": topic})
+        assert one_by_one.match(event) == indexed.match(event) == expected, topic

@@ -58,6 +58,7 @@ class Clients:
         self.links = links
         self.names = links.names
         core.effects.collects = True
+        core.effects.weigh = self._weigh
         mobility = settings.mobility
         self.broker = Broker(
             links.number,
@@ -272,6 +273,12 @@ class Clients:
             store = self.broker.subscribers.store
             if publication in store or any(one in store for one in picked):
                 self.stored_unsure.append(message.sequence)
+
+    def _weigh(self, topic: str) -> int:
+        """What routing an event of a client here is going to cost (`mqtt/costs.py`)."""
+        interests, shares = self.links.interests, self.shares
+        cost = 0 if topic in interests.by_topic else interests.cost_of(topic)
+        return cost + shares.cost_of(topic) if shares.groups else cost
 
     def route(self, publications: Iterable[Carried], now: float) -> None:
         """Route events that this broker sends to members of groups."""

@@ -35,7 +35,7 @@ from sojourn.broker.quenching import Quencher
 from sojourn.broker.reviving import remembered
 from sojourn.broker.ruling import rule
 from sojourn.broker.settings import Settings
-from sojourn.broker.slices import FRAMES_A_SLICE, Slices
+from sojourn.broker.slices import DELIVERIES_A_FRAME, FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
@@ -44,9 +44,8 @@ from sojourn.errors import SojournError
 from sojourn.mqtt import system_topics
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
+from sojourn.mqtt.costs import UNSLICED_MAX
 from sojourn.mqtt.effects import Knock
-from sojourn.mqtt.gate import UNSLICED_MAX
-from sojourn.mqtt.input import next_slice
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import UNNOTED_NUMBERS_MAX
 
@@ -287,10 +286,8 @@ class LiveBroker:
             self._take_waiting_frames(now)
         connection = self.core.take_turn(now)
         if connection is not None:
-            before = self.core.state.counters.delivered
             self._on_sent(facts.ClientSent(connection.number, b""), now)
             self._report(now)
-            connection.slice = next_slice(connection.slice, self.core.state.counters.delivered - before)
         for number in self._slices.left():
             self._sequence = self.core.state.sequence
             self._on_lost(facts.ClientLost(number), now)
@@ -334,11 +331,10 @@ class LiveBroker:
                 data = b""
             left = FRAMES_A_SLICE
             for position, body in channel.arrived(data):
-                must_look = not left or pressure.frames or self.core.state.refusing is not None
+                must_look = left <= 0 or pressure.frames or self.core.state.refusing is not None
                 is_open = not must_look and links.is_open_for(peer)
                 if is_open or not pressure.hold_frame(peer, (position, body), is_turn=left > 0):
-                    left -= 1
-                    self._take_frame(peer, position, body, now)
+                    left -= self._take_frame(peer, position, body, now)
             if pressure.frames:
                 self._take_waiting_frames(now, left)
         except SojournError as error:
@@ -347,26 +343,23 @@ class LiveBroker:
     def _take_waiting_frames(self, now: float, most: int = FRAMES_A_SLICE) -> None:
         """Go on with frames that waited for room, or for their turn."""
         pressure = self._network.pressure
-        for _ in range(most):
-            found = pressure.next_frame()
-            if found is None:
-                break
+        while most > 0 and (found := pressure.next_frame()) is not None:
             waited, (position, body) = found
-            self._take_frame(waited, position, body, now)
+            most -= self._take_frame(waited, position, body, now)
         self._slices.frames_wait = pressure.has_frames
 
     def _on_acknowledged(self, fact: facts.FramesAcknowledged, _now: float) -> None:
         self._network.links.channels[fact.peer].acknowledged(fact.number)
 
-    def _take_frame(self, peer: str, position: Position, body: bytes, now: float) -> None:
-        """Take in a frame of a neighbour, and remember it.
+    def _take_frame(self, peer: str, position: Position, body: bytes, now: float) -> int:
+        """Take in a frame of a neighbour, and remember it; return how many ordinary ones it counts for.
 
         A volatile one is not remembered, unless its event is stored for somebody: what brokers hand one
         another, and number, depends on what they have stored.
         """
         network, effects = self.network, self.core.effects
         assert network is not None, "only a broker with neighbours gets frames"
-        clients, event = network.clients, None
+        clients, event, before = network.clients, None, self.core.state.counters.delivered
         try:
             message = network.links.wire.decode(body, now)
         except WireError as error:
@@ -382,6 +375,7 @@ class LiveBroker:
             self._note(facts.FrameTaken(peer, position.number, position.rank, body), now)
         if effects.published or effects.settled or effects.changes:
             clients.report(now)
+        return 1 + (self.core.state.counters.delivered - before) // DELIVERIES_A_FRAME
 
     def _on_frame(self, fact: facts.FrameTaken, now: float) -> None:
         self._take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)

@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from sojourn.interest import Advertisement, Event, Filter
 from sojourn.interest.events import TOPIC
+from sojourn.mqtt import costs
 from sojourn.mqtt.content import TEXTS_MAX, parse_advertisement, parse_filter
 from sojourn.routing.filter_interests import FilterInterests
 
@@ -99,6 +100,11 @@ class LiveInterests(FilterInterests):
         self._plain.clear()
         # While none speaks of anything but topics no event need be looked at.
         self.by_topic = {} if paths else self._plain
+
+    def cost_of(self, topic: str) -> int:
+        """What it costs to match an event on a topic that is not in `by_topic` (`mqtt/costs.py`)."""
+        trials = costs.INDEXED if self.matcher.is_indexed else len(self.subs) // costs.TRIALS
+        return trials + topic.count("/") // costs.LEVELS
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order; by its topic where that decides."""

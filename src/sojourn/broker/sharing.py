@@ -38,6 +38,7 @@ from typing import NamedTuple
 from sojourn.broker.links import Links
 from sojourn.broker.wire import Carried
 from sojourn.interest import Filter
+from sojourn.mqtt import costs
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.conventions import AGAIN
 from sojourn.mqtt.core import Core
@@ -183,7 +184,7 @@ class Shares:
             return
         kept, self.kept, self.kept_bytes = self.kept, [], 0
         for message, served in kept:
-            for group in self._wanting(message):
+            for group in self._wanting(message.topic):
                 # A group whose members all came later does not want what was before them.
                 oldest = min(member.since for member in self.groups[group].values())
                 if group.text not in served and oldest <= message.sequence:
@@ -196,20 +197,25 @@ class Shares:
 
     def pick(self, message: Message, now: float) -> Iterator[Carried]:
         """Choose a member of each group that wants an event; yield what is to be sent."""
-        groups = self._wanting(message)
+        groups = self._wanting(message.topic)
         if self._router.untold and message.qos:
             self._keep(Kept(message, tuple(group.text for group in groups)))
         for group in groups:
             yield from self._picked(message, group, (), now)
 
-    def _wanting(self, message: Message) -> list[Group]:
-        found = self._by_topic.get(message.topic)
+    def cost_of(self, topic: str) -> int:
+        """What choosing members for an event on a topic costs (`mqtt/costs.py`)."""
+        looked = 0 if topic in self._by_topic else len(self.groups) // costs.TRIALS
+        return looked + costs.PICK * len(self._wanting(topic))
+
+    def _wanting(self, topic: str) -> list[Group]:
+        found = self._by_topic.get(topic)
         if found is None:
             if len(self._by_topic) >= TOPICS_MAX:
                 self._by_topic.clear()
             # In an order that does not tell who was a member first: a broker that comes back knows none.
-            found = sorted(group for group in self.groups if pattern_matches(group.pattern, message.topic))
-            self._by_topic[message.topic] = found
+            found = sorted(group for group in self.groups if pattern_matches(group.pattern, topic))
+            self._by_topic[topic] = found
         return found
 
     def _keep(self, one: Kept) -> None:

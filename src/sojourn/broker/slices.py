@@ -1,9 +1,10 @@
 """Whose turn it is: the work of one client, or of one neighbour, is done behind that of the others.
 
 What came and was not taken in yet waits in two places: bytes of clients in a circle (`mqtt/input.py`), frames
-of neighbours in lines (`pressure.py`). A *slice* is what is taken of one of them at once: some packets of one
-client, some frames of neighbours. A driver has slices taken (`ReadyForMore`) for as long as a loop turn may
-last, and ends the turn. So how long a turn lasts is the driver's to say, but for the length of a slice.
+of neighbours in lines (`pressure.py`). A *slice* is what is taken of one of them at once: some work for one
+client (`mqtt/costs.py`), some frames of neighbours, fewer if their events go to many. A driver has slices
+taken (`ReadyForMore`) for as long as a loop turn may last, and ends the turn. So how long a turn lasts is the
+driver's to say, but for the length of a slice.
 
 Clients that wait their turn are not read from until it has come. There is another reason for that (a full
 link), and a driver is told to read again when neither holds.
@@ -17,6 +18,8 @@ from sojourn.mqtt.core import Core
 from sojourn.mqtt.cutting import let_go
 
 FRAMES_A_SLICE = 8
+DELIVERIES_A_FRAME = 256
+"""Deliveries that count for one more frame."""
 
 
 class Slices:

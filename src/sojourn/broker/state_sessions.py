@@ -153,7 +153,7 @@ SESSIONS = (
         fields(
             "number peer fresh_id connect have needed deadline_s seen_s keep_alive_s blocked direct "
             "window packet_bytes_max aliases_in aliases_out aliases_out_max problem_information numbered "
-            "parts_left part_codes part_codes_beyond part_reasons offset waits reminded slice "
+            "parts_left part_codes part_codes_beyond part_reasons offset waits reminded "
             "tokens tokens_s is_old is_bridge translated until_s",
             pieces=Pieces(),
             unreleased=SET,
@@ -226,7 +226,7 @@ CORE = (
     Part(Input, fields("bytes by_address since", ring=DEQUE)),
     Part(
         TopicTree,
-        wired="_exact _root _shares routes _route_chars by_bytes",
+        wired="_exact _root _shares routes _route_chars looked by_bytes",
         save=_save_tree,
         restore=_restore_tree,
     ),

@@ -8,8 +8,11 @@ are one range of numbers or one string.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 
 from sojourn.interest.filters import Conjunction, Filter
+from sojourn.interest.topics import ANY, HIDDEN, TopicPattern
+from sojourn.interest.topicsets import TopicSet
 from sojourn.interest.values import Scalar, ValueSet
 
 Attributes = Mapping[str, Scalar]
@@ -57,6 +60,11 @@ def _constraint_test(path: str, allowed: ValueSet) -> Test:
     ranges = allowed.numbers.ranges
     if only_scalars and not allowed.strings and not allowed.booleans and len(ranges) == 1:
         return _range_test(path, *ranges[0])
+    topics = allowed.strings
+    if only_scalars and not ranges and not allowed.booleans and isinstance(topics, TopicSet):
+        terms = topics.terms
+        if len(terms) == 1 and not terms[0].without and terms[0].pattern.prefix_at is None:
+            return _pattern_test(path, terms[0].pattern)
     text = allowed.only_value
     if only_scalars and isinstance(text, str):
         return lambda flat, _objects: flat.get(path) == text
@@ -68,6 +76,35 @@ def _constraint_test(path: str, allowed: ValueSet) -> Test:
         return allowed.objects if path in objects else allowed.missing
 
     return general
+
+
+def _pattern_test(path: str, pattern: TopicPattern) -> Test:
+    """Compare level by level, those before the first wildcard at once."""
+    least, rest = len(pattern.levels), pattern.rest
+    is_blind = pattern.levels[:1] == (ANY,) or not least  # to topics that are hidden
+    lead = pattern.levels.index(ANY) if ANY in pattern.levels else least
+    head = pattern.levels[:lead]
+    others = [(at, level) for at, level in enumerate(pattern.levels) if at > lead and level != ANY]
+
+    def meets(flat: Attributes, _objects: Collection[str]) -> bool:
+        topic = flat.get(path)
+        if topic.__class__ is not str or (is_blind and topic.startswith(HIDDEN)):
+            return False
+        levels = _levels(topic)
+        if levels[:lead] != head or len(levels) < least or (len(levels) > least and not rest):
+            return False
+        for at, level in others:  # noqa: SIM110  (the same)
+            if levels[at] != level:
+                return False
+        return True
+
+    return meets
+
+
+@lru_cache(maxsize=16)
+def _levels(topic: str) -> tuple[str, ...]:
+    """The levels of a topic, which many filters are tried on."""
+    return tuple(topic.split("/"))
 
 
 def _range_test(path: str, low: float, high: float) -> Test:

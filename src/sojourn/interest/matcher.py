@@ -47,6 +47,11 @@ class Matcher:
         self._cannot_index = False
 
     @property
+    def is_indexed(self) -> bool:
+        """Whether filters are found through the index."""
+        return self._index is not None
+
+    @property
     def wants_index(self) -> bool:
         """Whether there are so many filters that the index should be used, and it is not."""
         return self._index is None and len(self._filters) > ONE_BY_ONE_MAX and not self._cannot_index

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from sojourn.mqtt.session import Session
 
 
-SLICE_FIRST = 16
-"""Packets that a new client is read at once before others have their turn."""
-
-
 class State(IntEnum):
     """How far a connection has got."""
 
@@ -63,7 +59,6 @@ class Connection:
         "said",
         "seen_s",
         "session",
-        "slice",
         "state",
         "tokens",
         "tokens_s",
@@ -107,8 +102,6 @@ class Connection:
         """Whether they wait their turn (`input.py`); if not, they are part of a packet."""
         self.reminded = False
         """Whether it is looked at again for a packet that has not come whole."""
-        self.slice = SLICE_FIRST
-        """How many packets of the client are read before it is others' turn."""
         self.parts_left = 0
         """Parts of a long packet that are still to be read before it is answered (`cutting.py`)."""
         self.part_codes: list[int] = []

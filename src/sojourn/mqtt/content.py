@@ -69,10 +69,17 @@ def parse_policy(text: str) -> Policy:
     return _parsed(text, Policy.parse)
 
 
-@lru_cache(maxsize=TEXTS_MAX)
 def parse_advertisement(text: str) -> Advertisement:
     """Return the advertisement of a user property or control message, or raise a `ContentError`."""
-    return _parsed(text, Advertisement.parse)
+    return _read_advertisement(text)[0]
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def _read_advertisement(text: str) -> tuple[Advertisement, int]:
+    """Return an advertisement and the steps that it took to read it, or raise a `ContentError`."""
+    with within(Work(MANY_STEPS)) as work:
+        advertisement = _parsed(text, Advertisement.parse)
+    return advertisement, MANY_STEPS - int(work.left)
 
 
 @lru_cache(maxsize=TEXTS_MAX)
@@ -253,11 +260,11 @@ def check_advertisements(texts: Iterable[str], *, in_network: bool) -> None:
 @lru_cache(maxsize=TEXTS_MAX)
 def _steps_to_read(text: str, *, in_network: bool) -> int:
     """Read an advertisement, as other brokers do too, or raise a `ContentError`; return what that takes."""
+    advertisement, steps = _read_advertisement(text)
     with within(Work(MANY_STEPS)) as work:
-        advertisement = _parsed(text, Advertisement.parse)
         if in_network:
             check_tellable(advertisement)
-    return MANY_STEPS - int(work.left)
+    return steps + MANY_STEPS - int(work.left)
 
 
 def excessive_content(packet: ConnectPacket, limits: Limits) -> str | None:

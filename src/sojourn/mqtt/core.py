@@ -26,6 +26,7 @@ from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 from mqtt5 import PublishPacket
 
+from sojourn.mqtt import costs
 from sojourn.mqtt.acknowledging import Acknowledger
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
@@ -35,7 +36,7 @@ from sojourn.mqtt.custody import Custody
 from sojourn.mqtt.cutting import CUT_BYTES_MIN, cut
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.dispatch import Dispatch
-from sojourn.mqtt.gate import OTHER_COST, SUBSCRIBE_COST, UNLIMITED, UNSLICED_MAX, Gate
+from sojourn.mqtt.gate import UNLIMITED, Gate
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
@@ -59,7 +60,7 @@ from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
 from sojourn.mqtt.timekeeping import Timekeeper
-from sojourn.mqtt.weighing import OPENING_BYTES, SMALLEST_BYTES, weigh
+from sojourn.mqtt.weighing import SMALLEST_BYTES, weigh
 
 PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
@@ -146,7 +147,7 @@ class Core:
             if connection.is_old and connection.state is Phase.OPEN:
                 self._read_old(connection, data, at, now)
             else:
-                self._read(connection, data, now, at, connection.slice if gate.slices else UNLIMITED)
+                self._read(connection, data, now, at, costs.SLICE if gate.slices else UNLIMITED)
             if self.state.limits.publishes_per_s_max:
                 gate.check_rate(connection, self.state.counters.received - published, now)
         except PacketError as error:
@@ -158,7 +159,7 @@ class Core:
 
     def begin_turn(self) -> None:
         """Read clients in slices from now on, some at once and the rest in turn (`take_turn`)."""
-        self.gate.slices, self.gate.unsliced = True, UNSLICED_MAX
+        self.gate.slices, self.gate.unsliced = True, costs.UNSLICED_MAX
 
     def take_turn(self, now: float) -> Connection | None:
         """Return the connection whose turn it is to be read (`received` without further bytes)."""
@@ -352,13 +353,13 @@ class Core:
         *,
         goes_on: bool = True,
     ) -> None:
-        """Take complete packets; what is left over waits for more, or for its turn if `most` were taken.
+        """Take complete packets; what is left over waits for more, or for its turn if `most` was worked.
 
         Answers make room for what waits for the client. That is sent next if it `goes_on`: once for all that
         came together, and not at all if the client left in the end. Nothing else has it sent, such as a ping,
         which is not told again.
         """
-        end, left = len(data), most
+        begin, end, left = at, len(data), most
         limits, session = self.state.limits, connection.session
         packet_bytes_max = limits.packet_bytes_max
         light = SMALLEST_BYTES * min(limits.user_properties_max, limits.topic_filters_max)
@@ -391,7 +392,7 @@ class Core:
                 parts = cut(connection, data[at:stop], limits)
                 if parts is not None:
                     data = parts + data[stop:]
-                    at, end = 0, len(data)
+                    begin, at, end = 0, 0, len(data)
                     continue
             if session is None and connection.state is not Phase.NEW:
                 needed = 0
@@ -408,22 +409,23 @@ class Core:
                 assert opening is not None, "the first packet was read"
                 self.dispatch.first(connection, opening, now)
                 session, packet_bytes_max = connection.session, limits.packet_bytes_max
-                left -= (stop - at) // OPENING_BYTES
+                left -= costs.OTHER + (stop - at) // costs.CONNECT_BYTES
             elif kind == PUBLISH:
-                if not publish_plain(connection, session, data, at, body, stop, now):
-                    self._on_publish(connection, session, data[at:stop], now)
+                left -= publish_plain(connection, session, data, at, body, stop, now) or self._on_publish(
+                    connection, session, data[at:stop], now
+                )
             elif first == PLAIN_PUBACK and length == 2:
                 on_puback(connection, session, data[body] << 8 | data[body + 1])
                 is_answered = True
+                left -= 1
             else:
                 self.dispatch.other(connection, session, data[at:stop], now)
                 if connection.state is Phase.CLOSED:
                     return
                 is_answered = is_answered or kind in ANSWERS
-                left -= SUBSCRIBE_COST if kind in SUBSCRIBES else OTHER_COST
+                left -= costs.SUBSCRIBE if kind in SUBSCRIBES else costs.OTHER
             at = stop
-            left -= 1
-        self.gate.unsliced -= most - left
+        self.gate.unsliced -= most - left + (at - begin) // costs.INPUT_BYTES
         if is_answered and goes_on and session is not None and (session.queue or session.unsent):
             self._go_on(session, now)
         if at < end and connection.state is not Phase.CLOSED:
@@ -444,7 +446,7 @@ class Core:
             most, of_bridge = self.state.limits.packet_bytes_max, connection.is_bridge
             came = packets_of(data[at:] if at else data, most, of_bridge=of_bridge)
         rest = data[at + came.taken :]
-        self._read(connection, came.packets, now, 0, connection.slice if self.gate.slices else UNLIMITED)
+        self._read(connection, came.packets, now, 0, costs.SLICE if self.gate.slices else UNLIMITED)
         if connection.state is not Phase.OPEN:
             return
         if connection.waits or (done and rest):  # what is left over has its turn, and the rest with it
@@ -457,8 +459,8 @@ class Core:
             self.gate.wait_for_more(connection, rest, came.needed, now)
             self.gate.check_room(connection)
 
-    def _on_publish(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
-        """Take a PUBLISH that is out of the ordinary."""
+    def _on_publish(self, connection: Connection, session: Session, frame: bytes, now: float) -> int:
+        """Take a PUBLISH that is out of the ordinary; return what it cost (`costs.py`)."""
         packet = decode(frame)
         assert isinstance(packet, PublishPacket)
         # Later packets may rely on an alias; what a client advertises is part of its session.
@@ -468,7 +470,7 @@ class Core:
                 self._unsure.pop()
             else:
                 self.kept.append((self.state.sequence, frame))
-        self.publisher.publish(connection, session, packet, frame, now)
+        return self.publisher.publish(connection, session, packet, frame, now)
 
     def _go_on(self, session: Session, now: float) -> None:
         if session.unsent:  # what was answered although it was not sent again yet need not be

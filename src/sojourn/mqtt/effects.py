@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -83,12 +84,15 @@ class Effects:
         "touched",
         "unread",
         "waiting",
+        "weigh",
     )
 
     def __init__(self, *, collects: bool = False) -> None:
         self.collects = collects
         """Whether somebody routes: changes and publications are then reported, and what is published is
         delivered by whoever routes it. A broker without neighbours needs none of that."""
+        self.weigh: Callable[[str], int] = lambda _topic: 0
+        """What routing an event on a topic costs whoever does it (`costs.py`)."""
         self.touched: list[Connection] = []
         """Connections with output to write; those that are CLOSED are to be closed after that."""
         self.knocks: list[Knock] = []

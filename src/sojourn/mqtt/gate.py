@@ -1,7 +1,7 @@
 """Where what clients send has to pass: who waits its turn, and who sends more than its share.
 
-A slice is a number of packets (`Connection.slice`), more of cheap ones than of dear ones. While nobody waits
-and little was read in this turn, a client is read as its bytes come. Otherwise it lines up (`input.py`).
+A slice is an amount of work (`costs.py`): many cheap packets, or a dear one. While nobody waits and little
+was read in this turn, a client is read as its bytes come. Otherwise it lines up (`input.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,6 @@ from sojourn.mqtt.rates import spend
 from sojourn.mqtt.state import Due, State
 
 UNLIMITED = 1 << 60
-UNSLICED_MAX = 1_024
-"""Packets that are read in a turn as they come, before those that come next line up."""
-SUBSCRIBE_COST, OTHER_COST = 256, 8
-"""How many plain packets one counts for that takes longer: after a SUBSCRIBE it is others' turn."""
 TOO_MANY = "There are too many incomplete packets at present; try again later."
 
 
@@ -32,7 +28,7 @@ class Gate:
         self.slices = False
         """Whether clients are read in slices, in turn (`Core.begin_turn`)."""
         self.unsliced = UNLIMITED
-        """How many packets may still be read in this turn as they come."""
+        """How much may still be read in this turn as it comes."""
 
     def line_up(self, connection: Connection) -> None:
         """Let a connection wait its turn; one that has not been let in waits for that first."""

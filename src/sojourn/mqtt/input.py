@@ -16,10 +16,6 @@ from collections import deque
 
 from sojourn.mqtt.connection import Connection
 
-SLICE_MAX = 256
-WORK_LOW, WORK_HIGH = 64, 256
-"""Deliveries of a slice below which the next one is longer, and above which it is shorter."""
-
 
 class Input:
     """What came and waits, of all connections."""
@@ -102,10 +98,3 @@ class Input:
             self.by_address[connection.peer] = left
         else:
             self.by_address.pop(connection.peer, None)
-
-
-def next_slice(length: int, deliveries: int) -> int:
-    """Return how many packets of a client the next slice has, after one that led to so many deliveries."""
-    if deliveries > WORK_HIGH:
-        return max(1, min(length // 2, length * WORK_HIGH // deliveries))
-    return min(SLICE_MAX, 2 * length) if deliveries < WORK_LOW else length

@@ -13,7 +13,7 @@ from mqtt5 import PubAckReasonCode, PublishPacket
 
 from sojourn.interest import Policy, TopicError
 from sojourn.interest.topics import check_topic
-from sojourn.mqtt import answers
+from sojourn.mqtt import answers, costs
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
     ContentError,
@@ -58,32 +58,32 @@ class Publisher:
 
     def publish_plain(
         self, connection: Connection, session: Session, data: bytes, at: int, body: int, stop: int, now: float
-    ) -> bool:
-        """Take a packet of the commonest kind, or say that it is not one."""
+    ) -> int:
+        """Take a packet of the commonest kind; return what it cost (`costs.py`), or 0 if it is not one."""
         first = data[at]
         qos = first & 0x06
         if first & 0x09 or qos > 2 or session.permissions is not None or stop - body < 5:
-            return False
+            return 0
         topic_end = body + 2 + (data[body] << 8 | data[body + 1])
         properties_at = topic_end + 2 if qos else topic_end
         if properties_at >= stop:
-            return False
+            return 0
         shared = self.shared
         route = shared.tree.by_bytes.get(data[body + 2 : topic_end])
         if route is None:
-            return False
+            return 0
         payload_at = properties_at + 1
         properties = PLAIN
         if size := data[properties_at]:
             payload_at += size
             found = _user_properties(data, properties_at + 1, payload_at) if payload_at <= stop else None
             if found is None:
-                return False
+                return 0
             properties = found
         if qos:
             number = data[topic_end] << 8 | data[topic_end + 1]
             if not number or shared.refusing is not None:
-                return False
+                return 0
         message = Message(
             route.topic,
             data[at:stop],
@@ -99,13 +99,12 @@ class Publisher:
             if not output:
                 shared.effects.touched.append(connection)
             output.append(b"\x40\x02" + PACKET_ID[number])
-        self._accept(message, route, now)
-        return True
+        return self._accept(message, route, now)
 
     def publish(
         self, connection: Connection, session: Session, packet: PublishPacket, frame: bytes, now: float
-    ) -> None:
-        """Take a decoded packet, and answer it."""
+    ) -> int:
+        """Take a decoded packet, and answer it; return what it cost (`costs.py`)."""
         qos = int(packet.qos)
         if packet.duplicate and not qos:
             raise malformed("A message of QoS 0 is never a duplicate.")
@@ -120,20 +119,26 @@ class Publisher:
             if number in session.received:
                 connection.unreleased.add(number)
                 self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
-                return
+                return costs.DECODED
         try:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
             self.shared.counters.refused[f"publish {refusal.why}"] += 1
             self.shared.note_refusal("publish", refusal.why, topic, connection)
             self._answer(connection, qos, number, refusal)
-            return
+            return costs.REFUSED
         if qos == 2:
             session.received.add(number)
             connection.unreleased.add(number)
         self._answer(connection, qos, number, None)
-        if message is not None:
-            self._accept(message, self.shared.tree.route(topic), now)
+        if message is None:
+            return costs.ADVERTISE if topic == ADVERTISE_TOPIC else costs.DECODED
+        cost, tree = costs.DECODED, self.shared.tree
+        if message.policy is not None:
+            cost += costs.of_policy(message.payload_at, len(message.policy.condition.conjunctions))
+        before = tree.looked
+        route = tree.route(topic)
+        return cost + (tree.looked - before) // costs.PLACES + self._accept(message, route, now)
 
     def _check_quota(self, connection: Connection, number: int) -> None:
         """Refuse more messages of QoS 2 at once than the client was told it may send.
@@ -293,7 +298,8 @@ class Publisher:
             shared.sequence = micros if micros > shared.sequence else shared.sequence + 1
         return shared.sequence
 
-    def _accept(self, message: Message, route: Route, now: float) -> None:
+    def _accept(self, message: Message, route: Route, now: float) -> int:
+        """Number, count and deliver a message, or have it routed; return what that costs."""
         shared = self.shared
         if not message.retain:  # else it is numbered already
             self._number(message, now)
@@ -306,8 +312,9 @@ class Publisher:
             counted[1] = now
         if shared.effects.collects:
             shared.effects.published.append(message)
-        else:
-            self.deliverer.deliver(message, route, now)
+            return route.cost + shared.effects.weigh(message.topic)
+        self.deliverer.deliver(message, route, now)
+        return route.cost
 
     def publish_own(self, message: Message, now: float) -> None:
         """Publish a will: its time to live begins now.

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sojourn.interest import Filter
+from sojourn.mqtt import costs
 
 if TYPE_CHECKING:
     from sojourn.mqtt.session import Session, Subscription
@@ -38,7 +39,17 @@ class Group:
 class Route:
     """What is to be done with the messages of one topic."""
 
-    __slots__ = ("by_session", "conditional", "filters", "groups", "picky", "several", "shares", "topic")
+    __slots__ = (
+        "by_session",
+        "conditional",
+        "cost",
+        "filters",
+        "groups",
+        "picky",
+        "several",
+        "shares",
+        "topic",
+    )
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -55,6 +66,8 @@ class Route:
         """Every filter of all these."""
         self.by_session: dict[Session, list[Subscription]] = {}
         """All of them but the shared ones by session."""
+        self.cost = 1
+        """What an event on the topic costs (`costs.py`)."""
 
 
 class Share:
@@ -102,6 +115,8 @@ class TopicTree:
         """What was found for topics so far (`route`)."""
         self._route_chars = 0
         """Characters of topics in there since it was last emptied for their sake."""
+        self.looked = 0
+        """How many places of the tree were looked at so far."""
         self.by_bytes: dict[bytes, Route] = {}
         """The routes by their topics' bytes, for whoever has no text yet; not of topics that begin with $,
         which have to be looked at more closely."""
@@ -268,6 +283,7 @@ class TopicTree:
         members = [one for share in route.shares for one in share.members.values()]
         everyone = [one for found in by_session.values() for one in found] + members
         route.filters = list(dict.fromkeys(one.filter for one in everyone if one.filter is not None))
+        route.cost = 1 + len(everyone) // costs.RECIPIENTS + len(route.filters) // costs.TRIALS
         return route
 
     def _matching(self, topic: str) -> list[dict[Session, Subscription]]:
@@ -281,6 +297,7 @@ class TopicTree:
         for depth, level in enumerate(levels):
             hidden = depth == 0 and level.startswith("$")
             following = []
+            self.looked += len(nodes)
             for node in nodes:
                 if node.rests and not hidden:
                     found.append(node.rests)

@@ -34,9 +34,6 @@ from sojourn.mqtt.packets import (
 
 SMALLEST_BYTES = 2
 """Of what a packet may have many of. A shorter packet than so many of these as it may have is not weighed."""
-OPENING_BYTES = 128
-"""Bytes of a CONNECT that count for as much as a plain packet: one that is dear to read leaves no room for
-another in the same turn."""
 FILTER_TEXTS = 4
 """The properties of a SUBSCRIBE have as many bytes as so many of the longest filters: they go with each of
 its parts (`cutting.py`)."""

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-from sojourn.interest.topics import ANY, Prefix, TopicPattern
+from sojourn.interest.topics import ANY, HIDDEN, Prefix, TopicPattern
 from sojourn.interest.topicsets import TopicSet
 from sojourn.interest.values import FALSE_BIT, TRUE_BIT, Scalar, StringRanges, ValueSet, after, after_prefix
 
@@ -142,6 +142,7 @@ class PathAtoms:
         "_prefix_lengths",
         "_prefixes",
         "_sets",
+        "_sure",
         "_topics",
         "attribute",
         "by_number",
@@ -174,6 +175,8 @@ class PathAtoms:
         self._prefix_lengths: list[int] = []
         self._topics = TopicTrie()
         self._sets: dict[int, TopicSet] = {}
+        self._sure: set[int] = set()
+        """Those of them in which all topics are that meet one of their patterns, and are not hidden."""
 
     def atoms(self, value: Scalar) -> list[int]:
         """Return the atoms that a value satisfies."""
@@ -209,7 +212,8 @@ class PathAtoms:
             found.extend(self.string_intervals.atoms(value))
         if self._sets:
             candidates = self._topics.candidates(value.split("/"))
-            found.extend(atom for atom in candidates if value in self._sets[atom])
+            sure = () if value.startswith(HIDDEN) else self._sure
+            found.extend(atom for atom in candidates if atom in sure or value in self._sets[atom])
 
     def enter(self, atom: int, allowed: ValueSet) -> bool:
         """Make an atom findable; return whether it's broad, that is, satisfied by many values."""
@@ -229,6 +233,8 @@ class PathAtoms:
                 broad |= self._enter_strings(atom, text, end)
         elif allowed.strings:
             self._sets[atom] = allowed.strings
+            if not any(term.without for term in allowed.strings.terms):
+                self._sure.add(atom)
             for pattern in _patterns(allowed.strings):
                 self._topics.add(atom, pattern)
                 broad |= not pattern.levels or pattern == _EVERY_TOPIC
@@ -261,6 +267,7 @@ class PathAtoms:
                 self._leave_strings(atom, text, end)
         elif allowed.strings:
             del self._sets[atom]
+            self._sure.discard(atom)
             for pattern in _patterns(allowed.strings):
                 self._topics.discard(atom, pattern)
 

@@ -1,0 +1,42 @@
+"""What packets of clients cost, counted and not timed: how long a client is read before it is others' turn.
+
+A *unit* is what a plain event takes that nobody gets, a few microseconds. `SLICE` of them are read of one
+client at once (`input.py`). Whoever does the work says what a packet cost, or what it is going to cost where
+the work is done later: in a network events are routed when the packets of a slice have been read. The figures
+are rough, and rather too high: a slice that ends early costs some microseconds, one that ends late costs
+everybody's time. They follow from the packet and from what the broker holds, never from a clock, so that a
+simulated network which is run again takes the same slices.
+"""
+
+from __future__ import annotations
+
+SLICE = 256
+"""What is read of a client before it is others' turn. The packet that exceeds it is read to its end."""
+UNSLICED_MAX = 1_024
+"""What is read in a turn as it comes, before those that come next line up."""
+SUBSCRIBE = SLICE
+"""After a SUBSCRIBE, or a part of one, it is others' turn; the same with an UNSUBSCRIBE."""
+ADVERTISE = SLICE
+"""The same for a packet of advertisements, some of which take ten milliseconds."""
+OTHER = 8
+"""A ping and its like."""
+DECODED = 4
+"""An event that is out of the ordinary: on a topic that is new, retained, or with properties."""
+REFUSED = SLICE
+"""An event that is refused: whether that took long is not looked at."""
+POLICY, POLICY_ALTERNATIVES = 8, 4
+"""An access policy, besides its length, and each of its alternatives."""
+PICK = 8
+"""One of a shared subscription's members is chosen, and sent the event, in a network."""
+CONNECT_BYTES, POLICY_BYTES, INPUT_BYTES = 16, 16, 1_024
+"""So many bytes of a CONNECT, a policy or whatever else count for one."""
+RECIPIENTS, PLACES, TRIALS, LEVELS = 4, 16, 8, 4
+"""So many subscriptions that may get an event count for one; and so many places of the tree of topics,
+filters or levels of a topic that are looked at."""
+INDEXED = 16
+"""An event that is matched by the index of filters."""
+
+
+def of_policy(size: int, alternatives: int) -> int:
+    """What reading a policy costs, given the bytes that it is in and its alternatives in normal form."""
+    return POLICY + size // POLICY_BYTES + POLICY_ALTERNATIVES * alternatives
