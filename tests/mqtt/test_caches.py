@@ -72,7 +72,7 @@ def test_routes_of_long_topics_are_forgotten() -> None:
 def test_matches_of_long_topics_are_forgotten() -> None:
     """The same between brokers."""
     interests = LiveInterests()
-    interests.subscription(Filter.parse("topic = 'wanted'"))
+    interests.taken_up(interests.subscription(Filter.parse("topic = 'wanted'")))
     with costs_at_most(20 * MEBIBYTE):
         for number in range(1_000):
             interests.match(

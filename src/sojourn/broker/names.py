@@ -13,6 +13,7 @@ each with each: that is never asked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -30,6 +31,8 @@ FEW = 2_000
 """Of so many interests those that nobody uses are forgotten at once."""
 UNUSED_SHARE = 0.1
 """Of more interests they are forgotten when they are this share of all."""
+IDLE_MIN, IDLE_MAX = 40, 200
+"""Subscriptions that nobody has and that events are compared with all the same, in case they come back."""
 ANYTHING = "*"
 """The text of the advertisement that covers whatever may come."""
 
@@ -42,8 +45,10 @@ class LiveInterests(FilterInterests):
         self.anything = self.enter_ad(subs=())
         """It has no place among the others, so that it covers none and none covers it, whatever they say."""
         self.ads[self.anything] = Advertisement.parse("FALSE")
-        self._paths: set[str] = set()
-        """Every attribute besides the topic that some subscription speaks of."""
+        self._idle: dict[int, None] = {}
+        """Subscriptions that nobody has any more, and that events are still compared with."""
+        self._paths: Counter[str] = Counter()
+        """Every attribute besides the topic that subscriptions speak of, and how many of them do."""
         self._plain: dict[str, tuple[int, ...]] = {}
         """By topic: what events match that have none of those, so that their topic alone decides."""
         self.by_topic = self._plain
@@ -55,13 +60,39 @@ class LiveInterests(FilterInterests):
         """How many interests there ever were."""
         return self._ads_entered + self._subs_entered
 
-    def subscription(self, wanted: Filter) -> int:
-        """The number of a subscription, entered if it is new."""
-        version = self.version
-        number = super().subscription(wanted)
-        if self.version != version:
-            self._speaks_of(self._paths | _paths(wanted))
-        return number
+    def _begin(self, number: int, wanted: Filter) -> None:
+        """Do not compare events with a subscription before somebody has it."""
+
+    def taken_up(self, sub: int) -> None:
+        """Compare events with a subscription that somebody has now."""
+        self.version += 1
+        self._idle.pop(sub, None)
+        if sub not in self.tried:
+            self._try(sub, self.subs[sub])
+            self._paths.update(_paths(self.subs[sub]))
+            self._forget_topics()
+
+    def let_go(self, sub: int) -> None:
+        """Be ready to compare events no more with a subscription that nobody has.
+
+        Many come back at once, so some are left. But there are never more of them than of the others: nobody
+        who says one filter after the other makes events dear.
+        """
+        self._idle[sub] = None
+        if len(self._idle) > min(IDLE_MAX, max(IDLE_MIN, len(self.tried) - len(self._idle))):
+            idle, self._idle = [*self._idle], {}
+            self._paths.subtract(path for one in idle for path in _paths(self.tried[one]))
+            self._paths = +self._paths
+            self._leave(idle)
+            self._forget_topics()
+
+    def try_only(self, held: Iterable[int]) -> None:
+        """Compare events with those subscriptions that somebody has."""
+        self._idle.clear()
+        self.tried = {sub: self.subs[sub] for sub in held}
+        self._paths = Counter(path for wanted in self.tried.values() for path in _paths(wanted))
+        self.matcher.begin_anew(self.tried)
+        self._forget_topics()
 
     def subs_meeting(self, ad: Advertisement) -> Iterable[int]:  # noqa: ARG002  (whatever it says)
         """The subscriptions to be sent for the sake of an advertisement of a client: they all are anyway."""
@@ -77,9 +108,12 @@ class LiveInterests(FilterInterests):
 
     def forget(self, ads: AbstractSet[int], subs: AbstractSet[int]) -> None:
         """Forget interests that nobody speaks of."""
+        for sub in subs & self.tried.keys():
+            self._idle.pop(sub, None)
+            self._paths.subtract(_paths(self.tried[sub]))
+        self._paths = +self._paths
         super().forget(ads, subs)
-        if subs:
-            self._speaks_of({path for wanted in self.subs.values() for path in _paths(wanted)})
+        self._forget_topics()
 
     def restore(
         self,
@@ -92,23 +126,22 @@ class LiveInterests(FilterInterests):
         super().restore(anything | {**ads} | anything, subs, ads_of)
         if self._ad_numbers[self.ads[self.anything]] == self.anything:
             del self._ad_numbers[self.ads[self.anything]]
-        self._speaks_of({path for wanted in subs.values() for path in _paths(wanted)})
+        self.try_only(())
 
-    def _speaks_of(self, paths: set[str]) -> None:
-        """Take in that subscriptions have changed, and which attributes they speak of now."""
-        self._paths = paths
+    def _forget_topics(self) -> None:
+        """Take in that other subscriptions are compared with events than before."""
         self._plain.clear()
         # While none speaks of anything but topics no event need be looked at.
-        self.by_topic = {} if paths else self._plain
+        self.by_topic = {} if self._paths else self._plain
 
     def cost_of(self, topic: str) -> int:
         """What it costs to match an event on a topic that is not in `by_topic` (`mqtt/costs.py`)."""
-        trials = costs.INDEXED if self.matcher.is_indexed else len(self.subs) // costs.TRIALS
+        trials = costs.INDEXED if self.matcher.is_indexed else len(self.tried) // costs.TRIALS
         return trials + topic.count("/") // costs.LEVELS
 
     def match(self, event: Event) -> tuple[int, ...]:
         """The subscriptions that an event matches, in ascending order; by its topic where that decides."""
-        paths = self._paths
+        paths = self._paths.keys()
         if paths and not (paths.isdisjoint(event.flat) and paths.isdisjoint(event.objects)):
             return super().match(event)
         topic = event.topic or ""

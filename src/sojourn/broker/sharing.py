@@ -118,6 +118,7 @@ class Shares:
 
     def rebuild(self) -> None:
         """Find out again what follows from what is stored."""
+        self._links.interests.try_only(self._router.subs)
         for number in self._router.subs:
             self._turn(number)
         for key, pick in self.picks.items():

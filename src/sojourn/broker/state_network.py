@@ -307,8 +307,8 @@ NETWORK = (
         LiveInterests,
         fields("version _ads_entered _subs_entered"),
         wired="covering subs_of ads_of ad_above sub_above ads subs _ad_numbers _sub_numbers _filing _fresh "
-        "_ads_waiting _subs_waiting _gone_ads _gone_subs matcher anything _paths _plain by_topic "
-        "_topic_chars",
+        "_ads_waiting _subs_waiting _gone_ads _gone_subs tried matcher anything _idle _paths _plain "
+        "by_topic _topic_chars",
         save=_save_interests,
         restore=_restore_interests,
     ),

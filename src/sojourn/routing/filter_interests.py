@@ -16,7 +16,7 @@ Events are matched by a `Matcher`, under the subscriptions' numbers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import chain
@@ -56,7 +56,9 @@ class FilterInterests(Interests):
         self.subs: dict[int, Filter] = {}
         self._ad_numbers: dict[Advertisement, int] = {}
         self._sub_numbers: dict[Filter, int] = {}
-        self.matcher = Matcher(self.subs)
+        self.tried: dict[int, Filter] = {}
+        """What events are compared with: all subscriptions, unless it is known which of them nobody has."""
+        self.matcher = Matcher(self.tried)
         self._filing = Filing()
         self._fresh: Filing | None = None
         """What takes its place once everything stands there: it is without what was forgotten."""
@@ -88,11 +90,19 @@ class FilterInterests(Interests):
         number = self.enter_sub(ads=self.ads_meeting(wanted))
         self._sub_numbers[wanted] = number
         self.subs[number] = wanted
-        self.matcher.added(number)
+        self._begin(number, wanted)
         self._filing.file_sub(number, wanted)
         if self._fresh is not None:
             self._subs_waiting.append(number)
         return number
+
+    def _begin(self, number: int, wanted: Filter) -> None:
+        """Compare events with a new subscription."""
+        self._try(number, wanted)
+
+    def _try(self, number: int, wanted: Filter) -> None:
+        self.tried[number] = wanted
+        self.matcher.added(number)
 
     def restore(
         self,
@@ -105,7 +115,8 @@ class FilterInterests(Interests):
         self.ads, self.subs = dict(ads), dict(subs)
         self._ad_numbers = {ad: number for number, ad in ads.items()}
         self._sub_numbers = {wanted: number for number, wanted in subs.items()}
-        self.matcher.begin_anew(self.subs)
+        self.tried = dict(subs)
+        self.matcher.begin_anew(self.tried)
         self._filing = Filing.of(self.ads, self.subs)
 
     # Forgetting ------------------------------------------------------------------------------------------
@@ -129,14 +140,20 @@ class FilterInterests(Interests):
         for number in subs:
             wanted = self._gone_subs[number] = self.subs.pop(number)
             del self._sub_numbers[wanted]
-        if len(subs) > len(self.subs):
-            self.matcher.begin_anew(self.subs)
-        elif subs:
-            self.matcher.removed(subs)
+        self._leave([number for number in subs if number in self.tried])
         self._fresh = Filing()
         self._ads_waiting.extend(self.ads)
         self._subs_waiting.extend(self.subs)
         self.refile()
+
+    def _leave(self, numbers: Sequence[int]) -> None:
+        """Compare events with some subscriptions no more."""
+        for number in numbers:
+            del self.tried[number]
+        if len(numbers) > len(self.tried):
+            self.matcher.begin_anew(self.tried)
+        elif numbers:
+            self.matcher.removed(numbers)
 
     def refile(self, most: int = REFILED_MAX) -> None:
         """File some more of what stays anew; once all of it is, search there."""

@@ -28,13 +28,14 @@ class FloodingRouter(Router):
 
     def subscribe(self, message: Subscribe, bit: int) -> None:
         """Keep a local subscription; nobody else need know it."""
-        if bit == LOCAL:
+        if bit == LOCAL and message.interest not in self.subs:
             self.subs[message.interest] = LOCAL
+            self.interests.taken_up(message.interest)
 
     def unsubscribe(self, message: Unsubscribe, bit: int) -> None:
         """Forget a local subscription."""
-        if bit == LOCAL:
-            self.subs.pop(message.interest, None)
+        if bit == LOCAL and self.subs.pop(message.interest, None) is not None:
+            self.interests.let_go(message.interest)
 
     def publish(self, message: Publish, bit: int) -> None:
         """Send an event on to all other neighbours, and to the local clients that want it."""

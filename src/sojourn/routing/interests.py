@@ -160,6 +160,12 @@ class Interests(ABC):
         self.version += 1
         return sub
 
+    def taken_up(self, sub: int) -> None:  # noqa: B027  (for subclasses)
+        """Note that somebody has a subscription which nobody had before, where a table is one broker's."""
+
+    def let_go(self, sub: int) -> None:  # noqa: B027  (for subclasses)
+        """Note that nobody has a subscription any more; it may be taken up again."""
+
     def restore_relations(self, ads: Iterable[int], ads_of: Mapping[int, Iterable[int]]) -> None:
         """Be as another table was, given its advertisements and what intersects each subscription."""
         for book in (self.subs_of, self.ads_of, self.ad_above, self.sub_above):

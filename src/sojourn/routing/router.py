@@ -200,8 +200,10 @@ class Router:
         if before & bit:
             return
         self.subs[sub] = before | bit
-        if not before and self.turned is not None:
-            self.turned.append(sub)
+        if not before:
+            self.interests.taken_up(sub)
+            if self.turned is not None:
+                self.turned.append(sub)
         wanted = self._wanted(sub)
         mask = targets(before | bit, wanted) & ~targets(before, wanted)
         if mask and self._sub_covering.leaving:
@@ -223,6 +225,7 @@ class Router:
             self.subs[sub] = left
         else:
             del self.subs[sub]
+            self.interests.let_go(sub)
             if self.turned is not None:
                 self.turned.append(sub)
         wanted = self._wanted(sub)
