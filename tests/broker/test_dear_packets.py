@@ -8,10 +8,12 @@ import pytest
 from mqtt5 import ConnAckPacket, ConnectPacket, PublishPacket, QoS, SubAckPacket, SubscribePacket, TopicFilter
 
 from sojourn.broker import facts
-from sojourn.mqtt import subscribing
+from sojourn.mqtt import mqtt3, subscribing
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.message import new_message
 from sojourn.mqtt.rights import NOTHING
 from tests.broker.alone import PING, PINGRESP, Alone
+from tests.counting import counted
 from tests.mqtt import old_words as old
 from tests.mqtt.test_weighing import decoded
 
@@ -108,7 +110,7 @@ def test_parts_of_a_client_that_has_gone_are_let_go(is_old: bool) -> None:
     assert before.subscriptions.keys() == after.subscriptions.keys()
 
 
-def test_a_connect_is_decoded_once_before_its_password_is_compared(decoded: list[int]) -> None:
+def test_a_connect_is_decoded_once_before_its_password_is_compared(decoded: list[tuple[bytes]]) -> None:
     """However many read it: the journal, which must not have the password, and who compares it."""
     hall = Alone()
     hall.tell(facts.ClientOpened(1, "here", "fresh"))
@@ -138,3 +140,97 @@ def test_dear_connects_are_not_taken_in_one_turn() -> None:
     hall.settle()
     answers = [hall.packets(number)[0] for number in range(100, 120)]
     assert [one.reason_code for one in answers if isinstance(one, ConnAckPacket)] == [0] * 20
+
+
+def retain(hall: Alone, count: int) -> None:
+    """Have a broker keep some retained messages."""
+    for number in range(count):
+        message = new_message(f"r/{number % 10}/{number}", b"x", qos=0, now=hall.now, retain=True)
+        message.sequence = number
+        hall.broker.core.state.retained.keep(message)
+
+
+def test_wildcards_over_many_retained_messages_are_parts_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A short SUBSCRIBE may ask for all of them several times: others are answered in between."""
+    hall = Alone()
+    retain(hall, 6_000)
+    greedy, other = hall.client("greedy"), hall.client("other")
+    wanted = [TopicFilter("r/" * (depth > 0) + "+/" * (2 - depth) + "#") for depth in range(2)]
+    packet = SubscribePacket(1, [*wanted, TopicFilter("#"), TopicFilter("r/1/11")])
+    assert len(packet.write()) < 128
+    found: list[tuple[str, float]] = []
+    retained = hall.broker.core.state.retained
+    monkeypatch.setattr(retained, "matching", counted(retained.matching, found))
+    hall.send(greedy, packet)
+    assert len(found) == 1
+    hall.send(other, PING)
+    while other not in hall.came:
+        hall.turn()
+    assert len(found) < 4
+    hall.settle()
+    packets = hall.packets(greedy)
+    (answer,) = [one for one in packets if isinstance(one, SubAckPacket)]
+    assert len(answer.reason_codes) == 4
+    assert sum(isinstance(one, PublishPacket) for one in packets) == 3 * 6_000 + 1
+
+
+def test_short_retained_messages_are_not_all_sent_at_once() -> None:
+    """What is left goes out in later turns, in order and without a gap."""
+    hall = Alone()
+    retain(hall, 10_000)
+    client = hall.client("c")
+    hall.send(client, SubscribePacket(1, [TopicFilter("#")]))
+    hall.turn()
+    first = [one.topic for one in hall.packets(client) if isinstance(one, PublishPacket)]
+    assert 0 < len(first) <= 2 * 4_096
+    hall.settle()
+    rest = [one.topic for one in hall.packets(client) if isinstance(one, PublishPacket)]
+    assert first + rest == [f"r/{number % 10}/{number}" for number in range(10_000)]
+
+
+@pytest.mark.parametrize("traces", [False, True])
+def test_events_of_old_clients_are_translated_a_slice_at_a_time(
+    traces: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of thousands that come at once no more are turned into another version than are taken in."""
+    hall = Alone(traces=traces)
+    hall.tell(facts.ClientOpened(1, "here", "fresh"))
+    hall.opened = 1
+    hall.send(1, old.connect("c"))
+    hall.settle()
+    other = hall.client("other")
+    translated: list[tuple[object, ...]] = []
+    monkeypatch.setattr(mqtt3, "_packet", counted(mqtt3._packet, translated))
+    hall.send(1, old.publish("t", b"x") * 5_000 + old.publish("t", b"last")[:-2])
+    assert len(translated) <= 256
+    hall.send(other, PING)
+    while other not in hall.came:
+        hall.turn()
+    assert len(translated) <= 1_024
+    hall.settle()
+    assert hall.broker.core.state.counters.received == 5_000
+    assert len(translated) == 5_000
+    hall.send(1, b"st", old.publish("t", b"x"))
+    hall.settle()
+    assert hall.broker.core.state.counters.received == 5_002
+
+
+def test_old_clients_have_no_more_topic_filters_looked_at_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A SUBSCRIBE of 3.1.1 with more than a packet may have is not even translated."""
+    hall = Alone(Limits(topic_filters_max=100))
+    for level in (4, 0x84):
+        number = hall.opened = hall.opened + 1
+        hall.tell(facts.ClientOpened(number, "here", f"fresh-{number}"))
+        hall.send(number, old.connect(f"c{number}", level=level))
+        hall.settle()
+        read: list[bytes] = []
+        monkeypatch.setattr(mqtt3, "_of_bridge", read.append)
+        hall.send(number, old.subscribe(*[("t", 0)] * 101))
+        hall.settle()
+        assert number in hall.closed
+        assert read == []
+    assert hall.broker.core.state.counters.refused["quota_exceeded"] == 2

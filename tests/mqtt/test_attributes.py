@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import mqtt5
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from sojourn import ClientError, EventError, Filter
 from sojourn.live.client.inbox import _read
 from sojourn.live.client.packets import attribute_properties, publish_packet
+from sojourn.mqtt import content
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.conventions import text_of, value_of
 from sojourn.mqtt.message import Properties, new_message
+from tests.counting import counted
 
 SCALARS = (
     st.booleans()
@@ -83,3 +86,70 @@ def test_a_client_refuses_a_payload_that_would_be_no_json(value: object) -> None
 def test_a_payload_nested_without_end_breaks_no_client() -> None:
     """It has no fields."""
     assert _read(event(b'{"a":' * 100_000)).attributes == {}
+
+
+def test_of_a_payload_with_many_fields_the_first_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many names there are that can be no attribute, at whatever depth."""
+    looked: list[tuple[str]] = []
+    monkeypatch.setattr(content, "_is_name", counted(content._is_name, looked))
+    wrong = ",".join(f'"{number}.":1' for number in range(3_000))
+    payload = f'{{"a":1,{wrong},"b":{{"c":2,{wrong}}},"late":3}}'.encode()
+    assert event_of(new_message("t", payload, qos=0, now=0.0)).flat == {"a": 1, "b.c": 2, "topic": "t"}
+    assert len(looked) == content.FIELDS_MAX
+
+
+@pytest.mark.parametrize("piece", [b'{"a" :1}', b"[]", b'{"a.":[]}'])
+def test_a_payload_with_too_much_in_it_is_not_looked_into(
+    piece: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not even read; one that is only long is, also where its text looks like structure."""
+    read: list[tuple[bytes]] = []
+    monkeypatch.setattr(content, "_read_json", counted(content._read_json, read))
+    payload = b'{"a":1,"b":[' + b",".join([piece] * 60_000) + b"]}"
+    message = new_message("t", payload, qos=0, now=0.0, properties=Properties(user=(("p", "7"),)))
+    assert event_of(message).flat == {"p": 7, "topic": "t"}
+    assert read == []
+    payload = b'{"a":1,"b":"' + b":x" * 20_000 + b"y" * 100_000 + b'","c":[' + b"1," * 50_000 + b"1]}"
+    assert event_of(new_message("t", payload, qos=0, now=0.0)).flat["a"] == 1
+    assert read == [(payload,)]
+
+
+NAMES = st.sampled_from(["a", "b", "topic", "x"])
+OBJECTS = st.recursive(
+    st.dictionaries(NAMES, st.integers(0, 3), max_size=3),
+    lambda below: st.dictionaries(NAMES, below),
+    max_leaves=8,
+)
+USER = st.lists(st.tuples(st.sampled_from(["a", "b", "a.b", "x.a", "topic"]), st.just("7")), max_size=4)
+
+
+@given(OBJECTS, USER)
+def test_a_user_property_wins_over_an_object_with_all_that_is_in_it(
+    fields: dict[str, object], user: list[tuple[str, str]]
+) -> None:
+    """As if each object that has the name of a property had not been there."""
+    payload = json.dumps(fields).encode()
+    message = new_message("t", payload, qos=0, now=0.0, properties=Properties(user=tuple(user)))
+    flat, objects = content.attributes_of(message)
+    bare, bare_objects = content.attributes_of(new_message("t", payload, qos=0, now=0.0))
+    gone = {name for name, _ in user} & bare_objects
+
+    def is_left(path: str) -> bool:
+        return not any(path == name or path.startswith(f"{name}.") for name in gone)
+
+    plain = {name: 7 for name, _ in user if "." not in name}
+    kept = {path: value for path, value in bare.items() if is_left(path) or path in plain}
+    assert flat == kept | plain | {"topic": "t"}
+    assert objects == {path for path in bare_objects if is_left(path)}
+
+
+def test_many_user_properties_over_as_many_objects_are_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one pass for each of them."""
+    passes: list[tuple[object, ...]] = []
+    monkeypatch.setattr(content, "_displace", counted(content._displace, passes))
+    fields = {f"o{number}": {"a": 1} for number in range(900)}
+    user = tuple((name, "1") for name in fields)
+    message = new_message("t", json.dumps(fields).encode(), qos=0, now=0.0, properties=Properties(user=user))
+    flat, objects = content.attributes_of(message)
+    assert (flat, objects) == (dict.fromkeys(fields, 1) | {"topic": "t"}, set())
+    assert len(passes) == 1

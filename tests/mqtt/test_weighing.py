@@ -14,6 +14,7 @@ from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.mqtt3 import written_length
 from sojourn.mqtt.packets import PacketError, remaining_length
 from sojourn.mqtt.weighing import weigh
+from tests.counting import counted
 from tests.mqtt.test_parts import SAMPLES
 from tests.mqtt.world import World
 
@@ -48,23 +49,17 @@ def connect_of(properties: bytes = b"", will: bytes | None = None) -> bytes:
 
 
 @pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of packets that the broker decoded."""
-    sizes: list[int] = []
-    read = mqtt5.read
-
-    def counted(data: Any) -> Any:
-        sizes.append(len(data))
-        return read(data)
-
-    monkeypatch.setattr(mqtt5, "read", counted)
-    return sizes
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes]]:
+    """The packets that were decoded."""
+    calls: list[tuple[bytes]] = []
+    monkeypatch.setattr(mqtt5, "read", counted(mqtt5.read, calls))
+    return calls
 
 
 @pytest.mark.parametrize("name", LATER)
 @pytest.mark.parametrize("repeated", [TINY, b"\x0b\1", b"\x01\0"], ids=["user", "identifier", "forbidden"])
 def test_who_sends_too_many_properties_is_told_and_disconnected(
-    name: str, repeated: bytes, decoded: list[int]
+    name: str, repeated: bytes, decoded: list[tuple[bytes]]
 ) -> None:
     """Nothing of the packet is decoded; the refusal is counted and audited."""
     world = World()
@@ -75,7 +70,7 @@ def test_who_sends_too_many_properties_is_told_and_disconnected(
     decoded.clear()
     frame = packet_of(first, before, repeated * (2 * MANY), after)
     client.send(frame)
-    assert len(frame) not in decoded
+    assert (frame,) not in decoded
     assert client.next(DisconnectPacket).reason_code == 0x97
     assert client.closed
     assert world.core.state.counters.refused["quota_exceeded"] == 1
@@ -89,7 +84,7 @@ def test_who_sends_too_many_properties_is_told_and_disconnected(
     ids=["own", "will", "both"],
 )
 def test_a_connect_with_too_many_properties_is_refused_before_anybody_looks_at_a_password(
-    frame: bytes, decoded: list[int]
+    frame: bytes, decoded: list[tuple[bytes]]
 ) -> None:
     """It is not decoded, and nobody is asked to compare anything."""
     world = World()
@@ -115,7 +110,9 @@ def test_as_many_properties_as_allowed_are_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("first", [0x82, 0xA2])
-def test_who_sends_too_many_topic_filters_is_told_and_disconnected(first: int, decoded: list[int]) -> None:
+def test_who_sends_too_many_topic_filters_is_told_and_disconnected(
+    first: int, decoded: list[tuple[bytes]]
+) -> None:
     """As many as a packet may have are answered one by one; with one more none is decoded."""
     world = World(Limits(topic_filters_max=100))
     client = world.client()
@@ -127,7 +124,7 @@ def test_who_sends_too_many_topic_filters_is_told_and_disconnected(first: int, d
     decoded.clear()
     frame = packet_of(first, b"\0\1", b"", one * 101)
     client.send(frame)
-    assert len(frame) not in decoded
+    assert (frame,) not in decoded
     assert client.next(DisconnectPacket).reason_code == 0x97
 
 

@@ -4,7 +4,9 @@
   and booleans and `"12"` in double quotes as text, and the fields of its payload where that is a JSON object;
   a user property wins over a field of the same name. Its topic is the attribute `topic`. What cannot be an
   attribute (a list, a number beyond 2**53, a name with a dot) is left out, as the message is not ours to
-  refuse; it still travels in it. A payload with NaN, Infinity or `1e999` is no JSON: it has no fields.
+  refuse; it still travels in it. A payload with NaN, Infinity or `1e999` is no JSON: it has no fields. One
+  with more than `STRUCTURE_MAX` names, objects and lists is not looked into at all, and of any other the
+  first `FIELDS_MAX` fields are looked at: reading is done at once, and others wait for it.
 - A filter that does not parse is refused with the reason code "implementation specific error" and a reason
   string that says where; so is a policy. In a network so is one that is too long once OR is distributed over
   AND: in that form brokers tell each other, and they would not read it (`check_tellable`).
@@ -36,6 +38,10 @@ JSON_STARTS = b"{ \t\r\n"
 KNOWN_NAMES_MAX = 10_000
 KNOWN_NAME_CHARS_MAX = 64
 """Longer names are checked each time: nobody fills memory with them."""
+STRUCTURE_MAX = 50_000
+"""Colons and opening brackets of a payload, those in its texts included, up to which its fields are read."""
+FIELDS_MAX = 4 * ATTRIBUTES_MAX
+"""Fields of a payload that are looked at, in objects at any depth together."""
 TEXTS_MAX = 1_024
 ADVERTISED_AT_ONCE = 4
 """How many of the longest texts one packet may advertise: they are read in one turn."""
@@ -140,10 +146,10 @@ def attributes_of(message: Message) -> tuple[dict[str, Scalar], set[str]]:
         frame = message.frame
         if payload_at < len(frame) and frame[payload_at] in JSON_STARTS:
             _read_fields(message.payload, flat, objects)
-        for name, text in message.properties.user:
-            _enter(flat, objects, name, value_of(text))
-        if "topic" in objects:
-            _enter(flat, objects, "topic", message.topic)
+        user = message.properties.user
+        _displace(flat, objects, {"topic", *(name for name, _ in user)} & objects)
+        for name, text in user:
+            _enter_at(flat, "", name, value_of(text))
         flat["topic"] = message.topic
         found = message.attributes = flat, objects
     return found
@@ -159,34 +165,57 @@ def event_of(message: Message) -> Event:
 
 
 def _read_fields(payload: bytes, flat: dict[str, Scalar], objects: set[str]) -> None:
+    if _is_intricate(payload):
+        return
     try:
         fields = _read_json(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return
     if isinstance(fields, dict):
-        _flatten(fields, "", 1, flat, objects)
+        _flatten(fields, "", 1, flat, objects, FIELDS_MAX)
+
+
+def _is_intricate(payload: bytes) -> bool:
+    """Whether reading a payload would take long, by what each name, object or list in it has."""
+    return len(payload) > STRUCTURE_MAX and sum(map(payload.count, (b":", b"{", b"["))) > STRUCTURE_MAX
 
 
 def _flatten(
-    fields: Mapping[str, object], prefix: str, depth: int, flat: dict[str, Scalar], objects: set[str]
-) -> None:
+    fields: Mapping[str, object],
+    prefix: str,
+    depth: int,
+    flat: dict[str, Scalar],
+    objects: set[str],
+    left: int,
+) -> int:
+    """Enter the fields of an object, so many at the most; return how many more may be looked at."""
     for name, value in fields.items():
+        if left <= 0:
+            break
+        left -= 1
         if isinstance(value, dict):
             if depth < NESTING_MAX and _is_name(name):
                 before = len(flat)
-                _flatten(value, f"{prefix}{name}.", depth + 1, flat, objects)
+                left = _flatten(value, f"{prefix}{name}.", depth + 1, flat, objects, left)
                 if len(flat) > before:
                     objects.add(prefix + name)
         elif value is not None:
             _enter_at(flat, prefix, name, value)
+    return left
 
 
-def _enter(flat: dict[str, Scalar], objects: set[str], name: str, value: Scalar) -> None:
-    if name in objects:  # a user property wins over an object of the payload, all of it
-        objects.difference_update([path for path in objects if path == name or path.startswith(name + ".")])
-        for path in [path for path in flat if path.startswith(name + ".")]:
-            del flat[path]
-    _enter_at(flat, "", name, value)
+def _displace(flat: dict[str, Scalar], objects: set[str], names: set[str]) -> None:
+    """Let user properties, or the topic, win over objects of the payload, all of each."""
+    if not names:
+        return
+
+    def is_displaced(path: str) -> bool:
+        levels = path.split(".")
+        return any(".".join(levels[:depth]) in names for depth in range(1, len(levels) + 1))
+
+    objects.difference_update([path for path in objects if is_displaced(path)])
+    for path in [path for path in flat if "." in path and is_displaced(path)]:
+        del flat[path]
 
 
 def _enter_at(flat: dict[str, Scalar], prefix: str, name: str, value: object) -> None:

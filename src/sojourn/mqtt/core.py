@@ -33,7 +33,7 @@ from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC
 from sojourn.mqtt.custody import Custody
-from sojourn.mqtt.cutting import CUT_BYTES_MIN, cut
+from sojourn.mqtt.cutting import cut
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.dispatch import Dispatch
 from sojourn.mqtt.gate import UNLIMITED, Gate
@@ -388,8 +388,8 @@ class Core:
             kind = first >> 4
             if stop - at > light and goes_on:
                 weigh(data, at, body, stop, limits)
-            if kind in SUBSCRIBES and stop - at > CUT_BYTES_MIN and most != UNLIMITED:
-                parts = cut(connection, data[at:stop], limits)
+            if kind in SUBSCRIBES and most != UNLIMITED:
+                parts = cut(connection, data[at:stop], limits, self.state.retained.count)
                 if parts is not None:
                     data = parts + data[stop:]
                     begin, at, end = 0, 0, len(data)
@@ -440,23 +440,24 @@ class Core:
     def _read_old(self, connection: Connection, data: bytes, at: int, now: float) -> None:
         """Take packets of MQTT 3.1.1: those of version 5 that say the same are read, and kept."""
         done, connection.translated = connection.translated, 0
+        most = costs.SLICE if self.gate.slices else UNLIMITED
         if done:
-            came = Came(data[at : at + done], done, 0, None)
+            came = Came(data[at : at + done], done, 0, None, has_more=at + done < len(data))
         else:
-            most, of_bridge = self.state.limits.packet_bytes_max, connection.is_bridge
-            came = packets_of(data[at:] if at else data, most, of_bridge=of_bridge)
-        rest = data[at + came.taken :]
-        self._read(connection, came.packets, now, 0, costs.SLICE if self.gate.slices else UNLIMITED)
+            came = packets_of(data, at, self.state.limits, most, of_bridge=connection.is_bridge)
+        self._read(connection, came.packets, now, 0, most)
+        at += came.taken
         if connection.state is not Phase.OPEN:
             return
-        if connection.waits or (done and rest):  # what is left over has its turn, and the rest with it
+        if connection.waits or came.has_more:  # what is left over has its turn, and the rest with it
             connection.translated = connection.have
             self.gate.line_up(connection)
-            self.state.input.put_by(connection, rest, now)
+            rest, start = (data[at:], 0) if connection.pieces else (data, at)
+            self.state.input.put_by(connection, rest, now, start)
         elif came.error is not None:
             raise came.error
-        elif rest:
-            self.gate.wait_for_more(connection, rest, came.needed, now)
+        elif at < len(data):
+            self.gate.wait_for_more(connection, data[at:], came.needed, now)
             self.gate.check_room(connection)
 
     def _on_publish(self, connection: Connection, session: Session, frame: bytes, now: float) -> int:

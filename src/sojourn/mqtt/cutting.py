@@ -25,8 +25,10 @@ PART = 32
 """Topic filters of a part."""
 FILTERED_PART = 2
 """The same where a filter goes along, which takes longer to compare."""
+RETAINED_A_PART = 10_000
+"""Retained messages that a part with wildcards may ask for, unless a single topic filter asks for more."""
 CUT_BYTES_MIN = 128
-"""Shorter packets are not looked at: they cannot have many."""
+"""Shorter packets are not looked at: they cannot have many, unless it is wildcards over retained messages."""
 _OWN = (FILTER, KEEP, EXPIRY, BUDGET)
 """The user properties of a SUBSCRIBE that say something of its subscriptions."""
 
@@ -36,8 +38,13 @@ def own_properties(packet: SubscribePacket) -> list[tuple[str, str]]:
     return [pair for pair in packet.user_properties if pair[0] in _OWN]
 
 
-def cut(connection: Connection, frame: bytes, limits: Limits) -> bytes | None:
-    """Return the parts of a packet, one after the other, or None if it is short enough."""
+def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> bytes | None:
+    """Return the parts of a packet, one after the other, or None if it is short enough.
+
+    `retained` is how many retained messages there are, of which each wildcard may ask for all.
+    """
+    if len(frame) <= CUT_BYTES_MIN and retained * PART <= RETAINED_A_PART:
+        return None
     packet = decode(frame)
     parts: list[bytes]
     if isinstance(packet, SubscribePacket):
@@ -52,6 +59,8 @@ def cut(connection: Connection, frame: bytes, limits: Limits) -> bytes | None:
             session = connection.session
             if is_read and session is not None and may_subscribe_to_something(session.permissions):
                 part = FILTERED_PART
+        if any("+" in one.pattern or "#" in one.pattern for one in filters):
+            part = max(1, min(part, RETAINED_A_PART // max(1, retained)))
         if len(filters) <= part or not packet.packet_id:
             return None
         if connection.is_gone:

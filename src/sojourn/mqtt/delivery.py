@@ -30,6 +30,8 @@ from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
 
 TOO_LARGE = "larger than the client takes"
+AT_ONCE_MAX = 4_096
+"""Messages that are sent to one client at once, however short they are."""
 
 
 class Deliverer:
@@ -303,9 +305,10 @@ class Deliverer:
 
         These are retained ones, which nobody stores for the client: what finds no room is dropped.
         """
-        budget = self.shared.limits.output_bytes_max
+        budget, left = self.shared.limits.output_bytes_max, AT_ONCE_MAX
         for delivery in deliveries:
-            if budget > 0 or session.connection is None:
+            left -= 1
+            if (budget > 0 and left >= 0) or session.connection is None:
                 self.hand(session, delivery, now, is_stored=False)
                 budget -= delivery.message.size
             else:
@@ -438,8 +441,8 @@ class Deliverer:
             budget -= self._send_again(session, connection, session.unsent.popleft(), now)
         queue = session.queue
         if not session.unsent and not session.held:
-            inflight, window = session.inflight, connection.window
-            while queue and budget > 0:
+            inflight, window, left = session.inflight, connection.window, AT_ONCE_MAX
+            while queue and budget > 0 and left > 0:
                 if queue[0].qos and len(inflight) >= window:
                     break
                 delivery = queue.popleft()
@@ -448,6 +451,7 @@ class Deliverer:
                 self.shared.queued_bytes -= size
                 connection.address_use.bytes -= size
                 budget -= self._send(session, connection, delivery, now)
+                left -= 1
         connection.direct = not (
             queue
             or session.unsent

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from mqtt5 import ConnAckReasonCode as ConnectCode
 
 from sojourn.mqtt import packets
+from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.packets import (
     CONNECT,
     DISCONNECT,
@@ -41,6 +42,7 @@ from sojourn.mqtt.packets import (
     malformed,
     protocol_error,
     remaining_length,
+    too_many_filters,
 )
 
 _LEVEL, _BRIDGE_LEVEL = b"\x04", b"\x84"
@@ -147,15 +149,23 @@ class Came(NamedTuple):
     """How many must be there after those before there is another packet."""
     error: PacketError | None
     """What is wrong with the packet after them, if anything is."""
+    has_more: bool = False
+    """Whether the bytes after them were not looked at."""
 
 
-def packets_of(data: bytes, packet_bytes_max: int, *, of_bridge: bool = False) -> Came:
-    """Turn all whole packets of 3.1.1 in some bytes into those of version 5."""
+def packets_of(data: bytes, start: int, limits: Limits, packets_max: int, *, of_bridge: bool = False) -> Came:
+    """Turn whole packets of 3.1.1, from a place in some bytes on, into those of version 5.
+
+    So many at the most: the rest has its turn (`Came.has_more`).
+    """
     done = bytearray()
-    at, end = 0, len(data)
-    needed = 2
+    at, end = start, len(data)
+    needed, left = 2, packets_max
     try:
         while end - at >= 2:
+            if left <= 0:
+                return Came(bytes(done), at - start, 0, None, has_more=True)
+            left -= 1
             length, body = data[at + 1], at + 2
             if length >= 0x80:
                 size = remaining_length(data, at, end)
@@ -164,20 +174,20 @@ def packets_of(data: bytes, packet_bytes_max: int, *, of_bridge: bool = False) -
                     break
                 length, body = size
             stop = body + length
-            if stop - at > packet_bytes_max:
-                raise packets.too_large(packet_bytes_max)
+            if stop - at > limits.packet_bytes_max:
+                raise packets.too_large(limits.packet_bytes_max)
             if stop > end:
                 needed = stop - at
                 break
-            packet = _packet(data, at, body, stop)
+            packet = _packet(data, at, body, stop, limits.topic_filters_max)
             done += _of_bridge(packet) if of_bridge and packet[0] >> 4 == SUBSCRIBE else packet
             at = stop
     except PacketError as error:
-        return Came(bytes(done), at, 0, error)
-    return Came(bytes(done), at, needed, None)
+        return Came(bytes(done), at - start, 0, error)
+    return Came(bytes(done), at - start, needed, None)
 
 
-def _packet(data: bytes, at: int, body: int, stop: int) -> bytes:
+def _packet(data: bytes, at: int, body: int, stop: int, filters_max: int) -> bytes:
     """Return one whole packet, other than a CONNECT, as version 5 writes it."""
     kind = data[at] >> 4
     if kind == PUBLISH:
@@ -191,7 +201,7 @@ def _packet(data: bytes, at: int, body: int, stop: int) -> bytes:
         if stop - body != 2:
             raise malformed("An answer to a message is a packet identifier and nothing else.")
     elif kind in (SUBSCRIBE, UNSUBSCRIBE):
-        _check_filters(data, body + 2, stop, with_options=kind == SUBSCRIBE)
+        _check_filters(data, body + 2, stop, filters_max, with_options=kind == SUBSCRIBE)
         return _with_properties(data, at, body, body + 2, stop)
     elif kind in (PINGREQ, DISCONNECT):
         if stop != body or data[at] & 0x0F:
@@ -209,11 +219,18 @@ def _with_properties(data: bytes, at: int, body: int, properties_at: int, stop: 
     return data[at : at + 1] + length + data[body:properties_at] + b"\x00" + data[properties_at:stop]
 
 
-def _check_filters(data: bytes, at: int, stop: int, *, with_options: bool) -> None:
-    """Refuse subscriptions with bits that only version 5 knows; what else is wrong is found later."""
+def _check_filters(data: bytes, at: int, stop: int, most: int, *, with_options: bool) -> None:
+    """Refuse subscriptions with bits that only version 5 knows; what else is wrong is found later.
+
+    Of more than a packet may have none is looked at any more.
+    """
     if at > stop:
         raise malformed("The packet is shorter than its fields.")
+    count = 0
     while with_options and at + 2 <= stop:
+        count += 1
+        if count > most:
+            raise too_many_filters(most)
         at += 3 + int.from_bytes(data[at : at + 2])
         if at <= stop and data[at - 1] > 2:
             raise malformed("A subscription of MQTT 3.1.1 has a QoS of 0, 1 or 2 and nothing else.")

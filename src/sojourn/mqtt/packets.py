@@ -88,6 +88,11 @@ def too_large(packet_bytes_max: int) -> PacketError:
     return PacketError(Reason.PACKET_TOO_LARGE, f"A packet has at most {packet_bytes_max} bytes here.")
 
 
+def too_many_filters(most: int) -> PacketError:
+    """Return the error of a packet with more topic filters than are taken."""
+    return PacketError(Reason.QUOTA_EXCEEDED, f"A packet has at most {most} topic filters here.")
+
+
 def decode(frame: bytes) -> mqtt5.Packet:
     """Return a whole packet decoded, or raise a `PacketError`, or a `VersionError` for an old CONNECT."""
     kind = frame[0] >> 4

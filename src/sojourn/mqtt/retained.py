@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sojourn.mqtt.limits import Limits
@@ -31,6 +32,8 @@ ROOM_SHARE: Final = 0.9
 """What there was no room for is asked for again when no more than this share of the limits is used."""
 SPARE_EXPIRIES: Final = 1_000
 """Times of messages that were replaced in the meantime, which may stay in the heap."""
+
+_IN_ORDER: Final = attrgetter("sequence", "source", "topic")
 
 Key = tuple[int, str]
 
@@ -257,6 +260,8 @@ class Retained:
         it, and must be the same when the journal is told again.
         """
         self._drop_expired(now)
+        if pattern == "#":
+            return sorted((one for one in self._kept.values() if one.topic[:1] != "$"), key=_IN_ORDER)
         nodes = [self._root]
         for depth, level in enumerate(pattern.split("/")):
             following: list[_Node] = []
@@ -271,7 +276,7 @@ class Retained:
                     following.append(node.below[level])
             nodes = following
         found = [node.message for node in nodes if node.message is not None]
-        found.sort(key=lambda message: (message.sequence, message.source, message.topic))
+        found.sort(key=_IN_ORDER)
         return found
 
     def _all_below(self, node: _Node, *, first: bool) -> list[_Node]:

@@ -304,16 +304,16 @@ class Subscriber:
 
     def _send_retained(self, subscription: Subscription, now: float) -> None:
         session, condition = subscription.session, subscription.filter
-        found = []
-        system = system_topics.messages(self.shared, subscription.pattern, now)
-        for message in (*self.shared.retained.matching(subscription.pattern, now), *system):
-            if subscription.no_local and message.publisher == session.client_id:
-                continue
-            if condition is not None and not self.shared.filters.passes(message, condition):
-                continue
-            if self.deliverer.permits(message, session):
-                qos = min(message.qos, subscription.qos)
-                found.append(
-                    Delivery(message, qos, retain=True, identifiers=subscription.identifiers, kept=True)
-                )
+        messages = self.shared.retained.matching(subscription.pattern, now)
+        messages += system_topics.messages(self.shared, subscription.pattern, now)
+        if subscription.no_local:
+            messages = [one for one in messages if one.publisher != session.client_id]
+        if condition is not None:
+            messages = [one for one in messages if self.shared.filters.passes(one, condition)]
+        most, identifiers, permits = subscription.qos, subscription.identifiers, self.deliverer.permits
+        found = [
+            Delivery(one, min(most, one.qos), True, identifiers, True)  # noqa: FBT003 - many
+            for one in messages
+            if one.policy is None or permits(one, session)
+        ]
         self.deliverer.hand_all(session, found, now)

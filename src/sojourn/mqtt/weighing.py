@@ -30,6 +30,7 @@ from sojourn.mqtt.packets import (
     UNSUBSCRIBE,
     VARIABLE,
     PacketError,
+    too_many_filters,
 )
 
 SMALLEST_BYTES = 2
@@ -114,7 +115,7 @@ def _count_filters(data: bytes, at: int, stop: int, has_options: bool, most: int
     while at < stop:
         count += 1
         if count > most:
-            raise _too_much(f"A packet has at most {most} topic filters here.")
+            raise too_many_filters(most)
         at += further + (data[at] << 8 | data[at + 1])
 
 
