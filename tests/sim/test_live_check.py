@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from sojourn.broker import facts
+from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.wire import Carried, Wire, WireError
 from sojourn.errors import SojournError
+from sojourn.mobility.copy_requests import CopyRequests
 from sojourn.sim.live_check.check import check, run
 from sojourn.sim.live_check.mutations import MUTATIONS, UnknownMutationError, broken
 from sojourn.sim.live_check.script import FAULTS, Spec
@@ -46,6 +48,17 @@ def test_a_broken_broker_is_found(name: str) -> None:
     """Within a few seeds."""
     with broken(name):
         assert any(check(Spec(seed=seed, seconds=SECONDS)).failure is not None for seed in range(40))
+
+
+def test_copies_that_a_forgetful_broker_left_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients leave and return just before power is lost; such a copy serves one again when all is well."""
+    spec = Spec(seed=74, seconds=25.0, faults=("power",))
+    assert check(spec).failure is None
+    monkeypatch.setattr(CopyRequests, "on_doubted", lambda *_: None)
+    monkeypatch.setattr(Arrivals, "_last_epoch", lambda *_: None)
+    failure = check(spec).failure
+    assert failure is not None
+    assert "again" in failure
 
 
 def test_a_failing_world_is_cut_down() -> None:

@@ -35,6 +35,8 @@ from sojourn.mqtt.packets import decode
 from sojourn.mqtt.rights import FOREIGN, is_owner
 from sojourn.mqtt.session_state import SessionState
 
+NO_EPOCH = -1
+"""An epoch that no connection has."""
 DOWN_S = 3.0
 """Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
 
@@ -211,6 +213,7 @@ class Arrivals:
         before = self.clients.roamers.get(client)
         resumes = (state is not None or previous == self.links.number) and not waiting.is_clean
         self._expect(client, waiting, previous, now, resumes=resumes)
+        self.clients.roamers[client].last_epoch = self._last_epoch(state, now)
         admission = waiting.admission
         if state is not None:
             admission = replace(admission, state=state)
@@ -251,9 +254,19 @@ class Arrivals:
             self.endings.clear(client, previous, state, now, is_lost=True)
             return
         roamer = self.clients.roamers[client] = Roamer(epoch, previous, None, now)
+        roamer.last_epoch = self._last_epoch(state, now)
         self.clients.report(now)
         self.clients.arrive(client, session, roamer, now)
         self.clients.lost(client, roamer, now)
+
+    def _last_epoch(self, state: SessionState | None, now: float) -> int | None:
+        """Return under which epoch a session that was given was kept.
+
+        None that a copy here can have while this broker may have forgotten events of such a copy.
+        """
+        if self.doubts.may_have_forgotten(now):
+            return NO_EPOCH
+        return state.epoch if state is not None and state.epoch else None
 
     # Other brokers -------------------------------------------------------------------------------------
 

@@ -165,7 +165,8 @@ class Clients:
             if delivery is not None and not delivery.kept:
                 roamer.note(delivery.message, settled=False)
         came = facts.SubscriberArrived(client, roamer.epoch, wanted, roamer.previous, roamer.marks)
-        self.tell(came._replace(stays_here=True, party=session.address), now)
+        came = came._replace(stays_here=True, party=session.address, last_epoch=roamer.last_epoch)
+        self.tell(came, now)
 
     def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:
         before, known = roamer.held, roamer.numbers

@@ -91,6 +91,10 @@ class Doubts:
             if self.silent[client] and now < self.since_s[client] + self._give_up_s:
                 return True
             self.forget(client)
+        return self.may_have_forgotten(now)
+
+    def may_have_forgotten(self, now: float) -> bool:
+        """Whether a neighbour may yet say that this broker has forgotten something."""
         return bool(self.unmet) and now < self.began_s + MEETING_S
 
     def is_hopeless(self, client: int, out_of_reach: AbstractSet[int]) -> bool:

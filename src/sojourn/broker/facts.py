@@ -211,6 +211,8 @@ class LinkReset(Remembered, frozen=True, array_like=True, tag=11):
     """Up to which number the neighbour has the frames that were sent to it, or had and acknowledged them."""
     is_own_loss: bool = False
     """Whether this broker is, or may be, the one that has forgotten something."""
+    is_told: bool = False
+    """Whether all brokers were told so (`wire.Forgot`); in the journals of earlier builds they were not."""
 
 
 class LinkChanged(Remembered, frozen=True, array_like=True, tag=12):

@@ -79,7 +79,7 @@ class Meetings:
         self.closes.append((peer, f"{peer} or this broker {FORGOTTEN}: both tell it anew."))
         channel = self._network.links.channels[peer]
         taken = max(channel.shared, channel.kept)
-        self._on_reset(facts.LinkReset(peer, taken, channel.has_lost_memory), now)
+        self._on_reset(facts.LinkReset(peer, taken, channel.has_lost_memory, is_told=True), now)
 
     def _on_met(self, fact: facts.PeerMet, now: float) -> None:
         self._network.reconciling.met(fact.peer, fact.memory, now)
@@ -94,6 +94,8 @@ class Meetings:
         self._network.arrivals.doubts.met(self._network.links.numbers[fact.peer])
         if fact.is_own_loss:
             self._network.arrivals.confront(now)
+            if fact.is_told:
+                self._network.reconciling.doubt_copies(None, now)
         self._note(fact, now)
 
     def _on_link_changed(self, fact: facts.LinkChanged, now: float) -> None:

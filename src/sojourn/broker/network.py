@@ -45,7 +45,7 @@ from sojourn.broker.wire import (
     WireError,
 )
 from sojourn.mobility import facts
-from sojourn.mobility.finding_messages import CLEARED, FIND, FOUND
+from sojourn.mobility.finding_messages import CLEARED, FIND, FORGOT, FOUND
 from sojourn.mqtt.core import Core
 from sojourn.routing.messages import Kind
 
@@ -110,6 +110,8 @@ class Network:
             self.clients.members.received(message, now)
         elif kind == CLEARED:
             self.arrivals.endings.on_cleared(message, now)
+        elif kind == FORGOT:
+            self.reconciling.doubt_copies(sender, now)
         else:
             if kind <= Kind.UNSUBSCRIBE:
                 self.reconciling.heard(message, sender)

@@ -23,6 +23,7 @@ from sojourn.broker.links import Links
 from sojourn.broker.ruling import tell_bans
 from sojourn.broker.wire import RETAIN, SETTLED, SYNC_END, Carried, Reach, Retain, SyncEnd, kind_of
 from sojourn.mobility import facts
+from sojourn.mobility.finding_messages import Forgot
 from sojourn.mqtt.core import Core
 from sojourn.routing.flooding import FloodingRouter
 from sojourn.routing.messages import Advertise, Kind, Subscribe, Unadvertise, Unsubscribe
@@ -129,6 +130,14 @@ class Reconciling:
         for body in left:
             if kind_of(body) not in (*_TOLD_ANEW, SETTLED):
                 links.channels[peer].put(body)
+
+    def doubt_copies(self, sender: int | None, now: float) -> None:
+        """Let active copies end, here and at all other brokers (`CopyRequests.on_doubted`).
+
+        This broker has forgotten something; or some other has, as `sender` said.
+        """
+        self._links.flood(Forgot(), sender, now)
+        self._clients.tell(facts.CopiesDoubted(), now)
 
     def _finish_withdrawing(self, bit: int, now: float) -> None:
         """Be done with what is leaving, or a neighbour would not be told anew what that covers."""

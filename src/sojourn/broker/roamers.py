@@ -51,6 +51,7 @@ class Roamer:
         "arrived",
         "epoch",
         "held",
+        "last_epoch",
         "marks",
         "numbers",
         "outstanding",
@@ -67,6 +68,9 @@ class Roamer:
         self.marks = marks
         self.resumes = False
         """Whether its session is older than its connection."""
+        self.last_epoch: int | None = None
+        """Of its last connection to the broker that it comes from, None if nobody said
+        (`SubscriberArrived.last_epoch`)."""
         self.roams = True
         """Whether its session outlives its connection, or did so before."""
         self.arrived = False

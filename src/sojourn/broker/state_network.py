@@ -154,7 +154,9 @@ ROAMING = (
         "roamer",
         Roamer,
         lambda: Roamer(0, None, None, 0.0),
-        fields("epoch previous resumes roams arrived outstanding since", marks=NUMBERS, held=TUPLE),
+        fields(
+            "epoch previous last_epoch resumes roams arrived outstanding since", marks=NUMBERS, held=TUPLE
+        ),
         rebuilt="numbers session",
     ),
     Value("wave", Passing, lambda: Passing(0, set()), fields("came_from", silent=SET)),

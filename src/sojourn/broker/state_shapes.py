@@ -111,6 +111,7 @@ SHAPES: dict[str, Any] = {
     "past.late": list[int],
     "stay.advertisements": list[int],
     "roamer.previous": int | None,
+    "roamer.last_epoch": int | None,
     "roamer.outstanding": dict[str, dict[int, bool]],
     "roamer.marks": Marks,
     "roamer.held": list[int],

@@ -23,7 +23,7 @@ import msgspec
 
 from sojourn.errors import SojournError
 from sojourn.interest import Event
-from sojourn.mobility.finding_messages import EVERYBODY, Cleared, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Cleared, Find, Forgot, Found
 from sojourn.mqtt import packets
 from sojourn.mqtt.content import event_of, parse_policy
 from sojourn.mqtt.message import PLAIN, Properties, new_message
@@ -249,6 +249,7 @@ _CLASSES: tuple[type, ...] = (
     Order,
     Settled,
     Cleared,
+    Forgot,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,

@@ -293,4 +293,5 @@ class Broker:
         facts.SubscriberChanged: _on_subscriber,
         facts.SubscriberGone: _on_subscriber,
         facts.Consumed: _on_subscriber,
+        facts.CopiesDoubted: _on_subscriber,
     }

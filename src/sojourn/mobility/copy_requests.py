@@ -4,9 +4,14 @@ These are requests of the broker that serves a subscriber, or served it last (pa
 to 4 and 6 to 8). Two such brokers may ask at once, and a transport may repeat or delay what they ask, so
 every request is weighed: against what is over (`Memory.is_closed`), and against who is in control of the copy
 (`Holding.yields_to`). Only a subscriber that leaves for good needs no control, and its copy goes anyway.
+
+All of that rests on brokers that remember. One that forgets what it did last may leave copies behind that
+store for a subscriber which is served elsewhere, under an epoch that it does not know any more. So whenever a
+broker has forgotten something, all active copies are in doubt.
 """
 
 from sojourn.mobility.copies import State, Turn
+from sojourn.mobility.facts import CopiesDoubted
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.memory import Memory
@@ -96,6 +101,17 @@ class CopyRequests:
         # Unsubscribing needs no control; a copy of a later connection is another matter.
         if copy.yields_to(message) or (message.for_good and message.epoch >= copy.epoch):
             self._shelf.turn(copy, Turn.DELETED, message.cause)
+
+    def on_doubted(self, _fact: CopiesDoubted) -> None:
+        """Some broker has forgotten what it did last; let every active copy end that nobody activates anew.
+
+        It may be the one in control, which then never says that it wants a copy no longer; or one on the way,
+        with what was said; or this one. To end a copy that is wanted loses nothing: what is stored in it is
+        with the broker in control, too, and is fetched from there when the subscriber comes.
+        """
+        for holding in self._shelf.main.values():
+            if holding.state is State.ACTIVE:
+                self._shelf.doubt(holding)
 
     def _copy_for(self, message: Handoff) -> Holding | None:
         """The copy that a request may act on; a stay of an earlier epoch makes room for one."""

@@ -89,6 +89,9 @@ class SubscriberArrived(NamedTuple):
     """It was redirected already, or insists: serve it here."""
     party: str | None = None
     """On whose account events are stored for it (`accounts.py`); None for nobody's."""
+    last_epoch: int | None = None
+    """Of its last connection to `previous`: a copy that another connection had activated is out of date.
+    None if nobody can say; an epoch that no connection has if no copy here is to be relied on."""
 
 
 class SubscriberLost(NamedTuple):
@@ -126,6 +129,10 @@ class Consumed(NamedTuple):
     sequence: int
 
 
+class CopiesDoubted(NamedTuple):
+    """Some broker has forgotten what it did last: no active copy here is known to be wanted, or whole."""
+
+
 class How(IntEnum):
     """How a subscriber that arrived came by its events (`effects.Ready.how`)."""
 
@@ -153,4 +160,5 @@ Fact = (
     | SubscriberChanged
     | SubscriberGone
     | Consumed
+    | CopiesDoubted
 )

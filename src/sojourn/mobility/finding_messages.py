@@ -10,7 +10,7 @@ EVERYBODY = -1
 """The destination of a question to all brokers."""
 FIND, FOUND = 32, 33
 """Kinds of messages, beyond those of `routing.messages`, which no router sees."""
-CLEARED = 45
+CLEARED, FORGOT = 45, 46
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,13 @@ class Cleared:
     """Of the session's last connection there."""
     lost: int | None = None
     """How many of the stored events, the oldest, nobody wanted to lose: the session was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgot:
+    """A broker has forgotten what it did last: no active copy is to be relied on; to be passed on."""
+
+    kind: ClassVar[int] = FORGOT
 
 
 class Ending(Enum):

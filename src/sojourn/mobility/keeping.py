@@ -22,6 +22,9 @@ from sojourn.routing.router import Router
 
 COPY_TIMEOUTS = 2
 """An active copy outlives Timeout(S) of the broker in control by this factor, then it is an orphan."""
+DOUBTED_S = 1.0
+"""How long an active copy that is in doubt goes on, unless it is activated anew: many may end at once, and a
+driver lets timers run out in parts."""
 
 
 class Shelf:
@@ -151,12 +154,21 @@ class Shelf:
             holding.token = 0
         if wait is Wait.STOP or (wait is Wait.PATIENCE and not holding.waits):
             return
-        delay_s = self._delay_s(holding.state, wait)
+        self._set_timer(holding, self._delay_s(holding.state, wait))
+
+    def _set_timer(self, holding: Holding, delay_s: float) -> None:
         if isfinite(delay_s):
             self._token -= 1  # the tokens of publishers' stays are positive
             holding.token = self._token
             self.timers[self._token] = holding
             self._effects.timers.append(SetTimer(holding.client, self._token, delay_s))
+
+    def doubt(self, copy: Holding) -> None:
+        """Let an active copy serve nobody, and end soon, unless it is activated anew."""
+        copy.waits.clear()
+        copy.complete = False
+        self.rewind(copy, Wait.STOP)
+        self._set_timer(copy, DOUBTED_S)
 
     def _delay_s(self, state: State, wait: Wait) -> float:
         scheme = self._scheme

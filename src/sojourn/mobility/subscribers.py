@@ -140,6 +140,7 @@ class Subscribers:
             facts.SubscriberChanged: visits.on_changed,
             facts.SubscriberGone: visits.on_gone,
             facts.Consumed: deliveries.on_consumed,
+            facts.CopiesDoubted: copies.on_doubted,
         }
         self._receive: dict[int, Callable[[Any], None]] = {
             Kind.COPY: copies.on_copy,

@@ -128,6 +128,9 @@ class Visits:
         from_previous = stay.controller == previous
         # What a copy cannot know is what the client consumed elsewhere since; only the client can tell.
         is_current = is_active and (from_previous or fact.marks is not None)
+        if fact.last_epoch not in (None, stay.epoch):
+            # It stored while the client was served elsewhere, by a broker that forgot to have activated it.
+            is_current = False
         if fact.subscriptions is None:
             is_current = is_current and from_previous
             stay.subscriptions = stay.subscriptions if from_previous else ()

@@ -34,6 +34,8 @@ class Disk:
         """How many of them survive the machine."""
         self.synced_s = 0.0
         """Since when that is so."""
+        self.slow_until_s = 0.0
+        """Until when nothing is synced in passing."""
         self.is_full = False
         self._snapshot = 0
         """The place of the last snapshot among them."""
@@ -53,9 +55,9 @@ class Disk:
         self.synced = len(self.records)
         self.synced_s = now_s
 
-    def lose_power(self, draw: random.Random) -> int:
-        """Keep what was synced and a beginning of the rest; return how many records are lost."""
-        kept = draw.randint(self.synced, len(self.records))
+    def lose_power(self, draw: random.Random, *, loses_all: bool = False) -> int:
+        """Keep what was synced and a beginning of the rest, or none; return how many records are lost."""
+        kept = self.synced if loses_all else draw.randint(self.synced, len(self.records))
         lost = len(self.records) - kept
         del self.records[kept:]
         places = [place for place, record in enumerate(self.records) if isinstance(record, bytes)]

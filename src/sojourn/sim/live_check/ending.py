@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sojourn.broker.forgetting import memory_s
 from sojourn.sim.live_check.books import books, surplus
 from sojourn.sim.live_check.oracle import FailedCheckError
-from sojourn.sim.live_check.script import RETAINED_TOPICS, TOPICS, VALUES, Persona, Step, answers_to
+from sojourn.sim.live_check.script import RETAINED_TOPICS, Persona, answers_to
+from sojourn.sim.live_check.steps import TOPICS, VALUES, Step
 from sojourn.sim.live_check.walkers import Walker
 from sojourn.sim.live_check.world import GIVE_UP_S, TIMEOUT_S
 

@@ -50,6 +50,8 @@ class Doom(NamedTuple):
     effect: int
     """After how many effects, modulo as many as there are."""
     down_s: float
+    loses_all: bool = False
+    """Whether a loss of power costs all that was not synced."""
 
 
 class Process:
@@ -154,7 +156,7 @@ class Process:
         self._doom = None
         world.counts[f"{doom.how}, {doom.point}"] += 1
         if doom.how == "power loss":
-            lost = self.disk.lose_power(self._draw)
+            lost = self.disk.lose_power(self._draw, loses_all=doom.loses_all)
             world.log.forgot(self, self.disk.synced_s if lost else None)
         elif doom.how == "lose store":
             self.disk.erase()
@@ -341,8 +343,11 @@ class Process:
 
     def _sync(self, life: object) -> None:
         if self.broker is not None and life == self.lives:
-            self.disk.sync(self.world.now)
             every_s = SYNC_S if self.world.is_eventful else TICK_S_MAX
+            if self.world.now < self.disk.slow_until_s:
+                every_s = self.disk.slow_until_s - self.world.now
+            else:
+                self.disk.sync(self.world.now)
             self.world.clock.plan(self.world.now + every_s, self._sync, life)
 
 

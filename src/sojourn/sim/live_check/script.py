@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from sojourn.sim.live_check.returns import with_returns
+from sojourn.sim.live_check.steps import TOPICS, VALUES, Place, Step
 
 FAULTS = ("client", "break", "stall", "part", "kill", "power", "amnesia", "clock", "full")
 """Kinds of faults: connections of clients; links that break, stall and part; processes that are killed, that
@@ -19,9 +22,7 @@ lose power, that lose their store; clocks that jump at a restart; disks that fil
 FORGETFUL = ("power", "amnesia")
 """Those that may make a broker forget what it had promised."""
 
-TOPICS = tuple(f"t/{number}" for number in range(5))
 RETAINED_TOPICS = ("r/0", "r/1", "r/2")
-VALUES = 10
 PATTERNS = ("t/#", "t/+", "t/0", "t/1", "t/2", "+/1", "r/#", "w/#")
 CONDITIONS = ("", "", "x > 4", "x <= 6", "x > 2 AND x < 8", "x = 3 OR x = 7", "topic LIKE 't/+' AND x > 5")
 GROUPS = ("$share/g/t/#", "$share/g/t/+", "$share/h/t/1", "$share/h/+/1")
@@ -141,34 +142,6 @@ class Persona:
     advertises: bool
 
 
-class Place(NamedTuple):
-    """What there is that faults happen to."""
-
-    brokers: int
-    links: tuple[tuple[int, int], ...]
-    clients: int
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Something that happens at a time to a client, a broker or a link (`who`)."""
-
-    time_s: float
-    what: str
-    who: int
-    where: int = -1
-    """The broker that a client goes to."""
-    seconds: float = 0.0
-    """How long it lasts, or how long it takes to be noticed."""
-    detail: tuple[Any, ...] = ()
-
-    def __str__(self) -> str:
-        place = f" -> {self.where}" if self.where >= 0 else ""
-        lasts = f" {self.seconds:.3f} s" if self.seconds else ""
-        detail = f" {self.detail}" if self.detail else ""
-        return f"{self.time_s:8.3f}  {self.what} {self.who}{place}{lasts}{detail}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """The whole life of a world."""
@@ -206,9 +179,10 @@ def write_script(spec: Spec) -> Script:
     # Every kind is drawn for, so that leaving one out leaves the others as they were.
     chosen = {kind for kind in FAULTS if faulty.random() < (0.15 if kind in FORGETFUL else 0.5)}
     chosen = {kind for kind in chosen if kind in spec.faults}
+    place = Place(brokers, links, len(personas))
     for kind in sorted(chosen):
         own = random.Random(f"{spec.seed}/faults/{kind}")
-        steps += _FAULT_WRITERS[kind](own, spec, Place(brokers, links, len(personas)))
+        steps += _FAULT_WRITERS[kind](own, spec, place)
     steps += _hostilities(random.Random(f"{spec.seed}/hostile"), spec, brokers)
     kept = random.Random(f"{spec.seed}/snapshots")
     every_s = kept.choice((5.0, 20.0, 1_000.0))
@@ -218,6 +192,10 @@ def write_script(spec: Spec) -> Script:
         draw.choice(("proactive", "proactive", "reactive")),
         draw.choice(("content", "content", "flooding")),
     )
+    publishers = draw.choice(("standard", "delayed"))
+    power_safe = tuple(draw.random() < 0.3 for _ in range(brokers))
+    unsafe = [number for number in range(brokers) if not power_safe[number]]
+    steps = with_returns(random.Random(f"{spec.seed}/returns"), steps, place, unsafe, spec.seconds)
     if routing == "content":
         steps += _grouping(random.Random(f"{spec.seed}/groups"), len(personas), spec)
     return Script(
@@ -226,8 +204,8 @@ def write_script(spec: Spec) -> Script:
         links=links,
         scheme=scheme,
         routing=routing,
-        publishers=draw.choice(("standard", "delayed")),
-        power_safe=tuple(draw.random() < 0.3 for _ in range(brokers)),
+        publishers=publishers,
+        power_safe=power_safe,
         reports=draw.random() < 0.2,
         output_bytes=random.Random(f"{spec.seed}/output").choice(OUTPUT_BYTES),
         personas=personas,

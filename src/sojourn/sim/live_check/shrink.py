@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sojourn.sim.live_check.check import Found, run
-from sojourn.sim.live_check.script import CLIENT_STEPS, Step
+from sojourn.sim.live_check.script import CLIENT_STEPS
+from sojourn.sim.live_check.steps import Step
 from sojourn.sim.shortening import shorten
 
 RUNS_MAX = 90

@@ -11,7 +11,7 @@ import random
 from typing import TYPE_CHECKING
 
 from sojourn.sim.live_check import hostility
-from sojourn.sim.live_check.script import Step
+from sojourn.sim.live_check.steps import Step
 from sojourn.sim.live_check.wires import ClientWire
 
 if TYPE_CHECKING:

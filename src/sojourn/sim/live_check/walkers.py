@@ -18,7 +18,8 @@ from mqtt5 import ConnAckPacket, DisconnectPacket, SubAckPacket
 from sojourn.sim.live_check.clients import REFUSED, Client
 from sojourn.sim.live_check.events import Wish
 from sojourn.sim.live_check.oracle import Diary, FailedCheckError
-from sojourn.sim.live_check.script import VALUES, Persona, Step
+from sojourn.sim.live_check.script import Persona
+from sojourn.sim.live_check.steps import VALUES, Step
 from sojourn.sim.live_check.wires import ClientWire
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from sojourn.sim.live_check.books import books
 from sojourn.sim.live_check.log import Log
 from sojourn.sim.live_check.oracle import Oracle
 from sojourn.sim.live_check.process import Doom, Process
-from sojourn.sim.live_check.script import CLIENT_STEPS, FIRST_CLIENT_S, HOSTILE, STRANGERS, Script, Step
+from sojourn.sim.live_check.script import CLIENT_STEPS, FIRST_CLIENT_S, HOSTILE, STRANGERS, Script
+from sojourn.sim.live_check.steps import LOSES_ALL, Step
 from sojourn.sim.live_check.strangers import Stranger
 from sojourn.sim.live_check.walkers import Walker
 from sojourn.sim.live_check.wires import Link
@@ -147,17 +148,24 @@ class World:
             case "stall link":
                 self.links[step.who].stall(step.seconds, *step.detail)
             case "kill" | "power loss" | "lose store":
-                point, effect = step.detail
-                self.processes[step.who].doom(Doom(step.what, point, effect, step.seconds))
+                point, effect, *more = step.detail
+                doom = Doom(step.what, point, effect, step.seconds, loses_all=LOSES_ALL in more)
+                self.processes[step.who].doom(doom)
             case "set clock":
                 process = self.processes[step.who]
                 process.next_offset_s = process.offset_s + step.detail[0]
             case "snapshot":
                 self.processes[step.who].wants_snapshot = True
-            case "fill disk":
-                disk = self.processes[step.who].disk
-                disk.is_full = True
-                self.log.disk_filled(step.seconds)
-                self.clock.plan(self.now + step.seconds, lambda _: setattr(disk, "is_full", False))
+            case "fill disk" | "slow disk":
+                self._burden_disk(step)
             case _:
                 raise AssertionError(f"nobody knows how to {step.what}")
+
+    def _burden_disk(self, step: Step) -> None:
+        disk = self.processes[step.who].disk
+        if step.what == "slow disk":
+            disk.slow_until_s = self.now + step.seconds
+            return
+        disk.is_full = True
+        self.log.disk_filled(step.seconds)
+        self.clock.plan(self.now + step.seconds, lambda _: setattr(disk, "is_full", False))
