@@ -1,4 +1,4 @@
-"""Guesses of the page's password: the more an address makes, the longer none of them is looked at."""
+"""Whose requests the page answers; of guesses of its password the more an address makes, the fewer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,49 @@ import pytest
 
 from sojourn.live.config import Address
 from sojourn.live.page import guard
-from sojourn.live.page.guard import Guard
+from sojourn.live.page.guard import Guard, headers_of
 
 
 def _basic(password: str) -> list[str]:
     return ["Basic " + base64.b64encode(f"anybody:{password}".encode()).decode()]
+
+
+@pytest.mark.parametrize(
+    ("host", "is_here"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:8080", True),
+        ("127.0.0.1:80", True),
+        ("[::1]", True),
+        ("[::1]:8080", True),
+        ("[::1%evil.com]", False),
+        ("[::1%25lo]:80", False),
+        ("[::1", False),
+        ("[::1:80", False),
+        ("[localhost]", False),
+        ("[127.0.0.1]:80", False),
+        ("[::1]evil.com", False),
+        ("[]", False),
+        ("::1", False),
+        ("127.evil.com", False),
+        ("", False),
+    ],
+)
+def test_a_page_on_loopback_answers_to_names_of_this_machine(host: str, is_here: bool) -> None:
+    """Written as HTTP writes them, with a port or without, and nothing else beside them."""
+    assert Guard(Address("127.0.0.1", 80), lambda: None).is_host([host]) is is_here
+
+
+@pytest.mark.parametrize(
+    "line", ["Host : evil.com", " Host: evil.com", "Host\t: x", ": x", "Host", "Ho st: x"]
+)
+def test_a_line_that_is_no_header_spoils_a_request(line: str) -> None:
+    """Some would read it as a header, and others would not."""
+    assert headers_of(["Accept: */*", line, ""]) is None
+    assert headers_of(["Accept: */*", "Host:\tlocalhost ", "", ""]) == {
+        "accept": ["*/*"],
+        "host": ["localhost"],
+    }
 
 
 def test_guesses_are_looked_at_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:

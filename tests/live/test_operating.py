@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from sojourn.cli.main import app
 from sojourn.cli.operate import WhomError
 from sojourn.errors import SojournError
+from sojourn.live.brokers import operating
 from sojourn.live.brokers.control import Answer, Control, ControlError, ask
 from sojourn.live.links.secret import write_secret
 from tests.live.raw_client import Raw, running_broker
@@ -87,7 +89,7 @@ def test_a_broker_without_neighbours_knows_whom_there_is_not(alone: str) -> None
         assert "read its configuration anew" in read["said"]
 
 
-def test_a_broker_of_a_network_says_that_others_are_told(tmp_path: Path) -> None:
+def test_a_broker_of_a_network_says_which_others_are_told_later(tmp_path: Path) -> None:
     """It does not know who is at them: nought connections ended here are not nought."""
     assert write_secret(tmp_path / "network.secret")
     text = 'links = [["B1", "B2"]]\nnetwork = {secret = "network.secret"}\n'
@@ -96,11 +98,32 @@ def test_a_broker_of_a_network_says_that_others_are_told(tmp_path: Path) -> None
     path = tmp_path / "two.toml"
     path.write_text(text)
     with running_broker(str(path), "--broker", "B1"):
-        told = "all brokers of the network are told\n"
+        told = "B2 is out of reach now, and told when it is back\n"
         assert said("kick", "far", str(path)) == f"kick client:far: 0 connections ended at B1; {told}"
         assert said("unban", "far", str(path)) == f"unban client:far: B1 knew of no such ban; {told}"
         found = json.loads(said("unban", "far", str(path), "--json"))
-        assert (found["others_told"], found["was_banned"]) == (True, False)
+        assert (found["others_told"], found["was_banned"]) == (False, False)
+        assert found["out_of_reach"] == ["B2"]
+
+
+@pytest.mark.parametrize(
+    ("count", "missing", "sentence"),
+    [
+        (3, [], "all brokers of the network are told"),
+        (3, ["B2"], "B2 is out of reach now, and told when it is back; the other brokers are told"),
+        (3, ["B2", "B3"], "B2, B3 are out of reach now, and told when they are back"),
+        (
+            12,
+            [f"B{number:02}" for number in range(1, 11)],
+            ", ".join(f"B{number:02}" for number in range(1, 9))
+            + " and 2 more are out of reach now, and told when they are back; the other brokers are told",
+        ),
+    ],
+)
+def test_an_order_names_who_hears_of_it_later(count: int, missing: list[str], sentence: str) -> None:
+    """A few by name, and whether anybody else is there."""
+    node: Any = SimpleNamespace(broker=SimpleNamespace(settings=SimpleNamespace(brokers=("B",) * count)))
+    assert operating._who_is_told(node, missing) == sentence
 
 
 def test_answers_may_be_longer_than_what_is_asked(tmp_path: Path) -> None:

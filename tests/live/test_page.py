@@ -248,6 +248,8 @@ def test_strangers_get_nothing(world: Moving) -> None:
     for request, answer in [
         (b"POST / HTTP/1.1\r\n\r\n", b"HTTP/1.1 405"),
         (b"HEAD / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200"),
+        (b"HEAD / HTTP/1.1\r\nHost : evil.com\r\n\r\n", b"HTTP/1.1 400"),
+        (b"HEAD / HTTP/1.1\r\nHost: [::1%evil.com]\r\n\r\n", b"HTTP/1.1 421"),
         (b"x" * 20_000, b""),
         (b"\r\n\r\n", b"HTTP/1.1 405"),
     ]:

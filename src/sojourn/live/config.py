@@ -55,8 +55,8 @@ def is_loopback(host: str) -> bool:
     """Whether a host is this machine and nothing else: `127.example.org` is not."""
     if host.lower() == "localhost":
         return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
+    try:  # an address with a zone, after %, is no name of this machine: anything may stand there
+        return "%" not in host and ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

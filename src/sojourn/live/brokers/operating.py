@@ -13,6 +13,9 @@ from sojourn.live.brokers.control import Answer, ControlError, Handler
 from sojourn.live.brokers.node import Node
 from sojourn.mqtt.bans import BANS_MAX, SCOPES, WHOM_MAX, network_of
 
+NAMED_MAX = 8
+"""Brokers that an answer names; the rest is counted."""
+
 _log = logging.getLogger("sojourn.operators")
 
 
@@ -64,11 +67,34 @@ def order(node: Node, verb: str, asked: Mapping[str, Any]) -> Answer:
         did = f"{name} lets it in again" if was_banned else f"{name} knew of no such ban"
     else:
         did = f"{gone} connection{'s'[: gone != 1]} ended at {name}"
-    said = f"{verb} {scope}:{whom}: {did}" + ("" if is_alone else "; all brokers of the network are told")
+    missing = _out_of_reach(node)
+    said = f"{verb} {scope}:{whom}: {did}" + ("" if is_alone else f"; {_who_is_told(node, missing)}")
     if verb == BAN and node.keeper is None and is_alone:
         said += "; it has no store, so the ban ends with its process"
-    found = {"did": verb, "scope": scope, "whom": whom, "others_told": not is_alone}
+    found: dict[str, Any] = {"did": verb, "scope": scope, "whom": whom}
+    found["others_told"] = len(missing) < len(node.broker.settings.brokers) - 1
+    if not is_alone:
+        found["out_of_reach"] = missing
     return Answer(said, found | ({"was_banned": was_banned} if verb == UNBAN else {"ended_here": gone}))
+
+
+def _out_of_reach(node: Node) -> list[str]:
+    """The brokers that cannot be told anything now, as far as is known here."""
+    network = node.broker.network
+    if network is None:
+        return []
+    return sorted(network.links.names_of[number] for number in network.links.out_of_reach())
+
+
+def _who_is_told(node: Node, missing: list[str]) -> str:
+    if not missing:
+        return "all brokers of the network are told"
+    named = ", ".join(missing[:NAMED_MAX])
+    if len(missing) > NAMED_MAX:
+        named += f" and {len(missing) - NAMED_MAX} more"
+    it, is_now = ("it is", "is") if len(missing) == 1 else ("they are", "are")
+    rest = "; the other brokers are told" if len(missing) < len(node.broker.settings.brokers) - 1 else ""
+    return f"{named} {is_now} out of reach now, and told when {it} back{rest}"
 
 
 def _is_banned(node: Node, scope: str, whom: str) -> bool:

@@ -13,6 +13,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Callable, Mapping
 
@@ -26,6 +27,10 @@ ADDRESSES_MAX = 1_000
 """Addresses with wrong passwords that are remembered; the one that was wrong longest ago is forgotten."""
 WAITING_MAX = 8
 """Passwords that wait to be compared; more are refused at once."""
+
+
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header, as HTTP has them."""
 
 
 class Guard:
@@ -93,13 +98,18 @@ class Guard:
             del self._wrong[next(iter(self._wrong))]
 
 
-def headers_of(lines: list[str]) -> Mapping[str, list[str]]:
-    """The values of a request's headers by name, in small letters."""
+def headers_of(lines: list[str]) -> Mapping[str, list[str]] | None:
+    """The values of a request's headers by name, in small letters; None if a line is no header.
+
+    A name with a blank before its colon, or a line that goes on with the one before, would be a header to
+    some and none to others (RFC 9112, section 5): who could be misled is not answered.
+    """
     found: dict[str, list[str]] = {}
-    for line in lines:
+    for line in filter(None, lines):
         name, colon, value = line.partition(":")
-        if colon:
-            found.setdefault(name.lower(), []).append(value.strip())
+        if not colon or _HEADER.fullmatch(name) is None:
+            return None
+        found.setdefault(name.lower(), []).append(value.strip(" \t"))
     return found
 
 
@@ -107,6 +117,8 @@ def _name(host: str) -> str:
     """The name in a Host header, without its port; empty if it is none."""
     if host.startswith("["):
         name, bracket, rest = host[1:].partition("]")
+        if not bracket or ":" not in name:
+            return ""
     else:
         name, bracket, rest = host.partition(":")
         rest = bracket + rest

@@ -160,7 +160,10 @@ class PageServer:
         headers = headers_of(lines[1:])
         method, _, rest = lines[0].partition(" ")
         path, _, query = rest.partition(" ")[0].partition("?")
-        if not self._guard.is_host(headers.get("host", [])):
+        if headers is None:
+            answer = Answer("400 Bad Request", "text/plain", b"A line of the request is no header.\n")
+            await self._write(writer, answer)
+        elif not self._guard.is_host(headers.get("host", [])):
             text = b"This page is for this machine only.\n"
             await self._write(writer, Answer("421 Misdirected Request", "text/plain", text))
         elif path not in OPEN_TO_ALL and not await self._guard.knows(
