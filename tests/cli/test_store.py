@@ -341,3 +341,28 @@ def test_a_bad_snapshot_is_mended_by_the_one_before_it(store: Path) -> None:
     assert "went back to the snapshot before, batch 1" in output
     assert checked(store)["problems"] == []
     assert starts(store) == (True, 6)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "deleted"])
+def test_what_a_broker_comes_back_from_is_counted_and_written_out(store: Path, damage: str) -> None:
+    """With a bad last snapshot that is the one before it and both journals: as many as the next start has."""
+    journal = Journal.open(store, broker="B1")
+    journal.keep(snapshot())
+    journal.append(entry(facts.StoreMended()))
+    journal.commit()
+    journal.close()
+    bad = store / "snapshot.4"
+    flipped(bad, len(bad.read_bytes()) // 2) if damage == "flipped" else bad.unlink()
+    code, output = sojourn("check", store)
+    assert code == 0
+    assert "2 sessions, 1 subscriptions, 2 events, in the one before the last" in output
+    assert "4 batches with 6 entries, from batch 1 on" in output
+    found = checked(store)
+    assert [found[name] for name in ("sessions", "events", "entries")] == [2, 2, 6]
+    code, output = sojourn("export", store)
+    assert code == 0
+    lines = [json.loads(line) for line in output.splitlines()]
+    kinds = [one["line"] for one in lines]
+    assert [kinds.count(kind) for kind in ("broker", "session", "event")] == [1, 2, 2]
+    assert [one["batch"] for one in lines if one["line"] == "entry"] == [1, 1, 2, 3, 3, 4]
+    assert starts(store) == (True, 6)

@@ -59,12 +59,13 @@ def _tell(found: Examination) -> None:
         console.print(f"{name:<9} {text}", markup=False, soft_wrap=True)
 
     held = f"{found.sessions:,} sessions, {found.subscriptions:,} subscriptions, {found.events:,} events"
+    older = ", in the one before the last" if found.falls_back else ""
     say("broker", f"{found.broker or 'unknown'}, made by release {found.release or 'unknown'}")
-    say("snapshot", f"{found.snapshot_bytes:,} bytes: {held}" if found.snapshot_bytes else "none")
+    say("snapshot", f"{found.snapshot_bytes:,} bytes: {held}{older}" if found.snapshot_bytes else "none")
     say(
         "journal",
         f"{found.journal_bytes:,} bytes: {found.batches:,} batches with {found.entries:,} entries, from "
-        f"batch {found.first_batch:,} on",
+        f"batch {found.begins_with:,} on",
     )
     if found.leftovers:
         say("leftover", f"{', '.join(found.leftovers)}; they do no harm")

@@ -54,6 +54,8 @@ class Examination(msgspec.Struct, kw_only=True):
     release: str = ""
     """The release that made it."""
     first_batch: int = 1
+    begins_with: int = 1
+    """The batch that the next start begins with: an earlier one if the last snapshot is bad."""
     snapshot_bytes: int = 0
     sessions: int = 0
     subscriptions: int = 0
@@ -120,7 +122,7 @@ def _about_file(path: Path) -> str:
 def examine(folder: StoreFolder) -> Examination:
     """Read all of a store, and say what is in it and what is wrong."""
     first = folder.first()
-    found = Examination(path=str(folder.path), first_batch=first)
+    found = Examination(path=str(folder.path), first_batch=first, begins_with=first)
     try:
         about = folder.check(None)
         found.broker, found.release = about.broker, about.release
@@ -145,15 +147,18 @@ def _examine_snapshot(folder: StoreFolder, found: Examination) -> None:
             what = f"the snapshot is missing, and the journal does not begin with {where}"
             _note_bad_snapshot(folder, found, what)
         return
-    data = path.read_bytes()
-    found.snapshot_bytes = len(data)
     try:
-        snapshot = Snapshot.read(read_snapshot(data, found.first_batch))
-        document = read_document(snapshot.state)
-        rows = [name for name, _ in rows_of(document)]
+        _count_state(path, found)
     except (RecordError, StateError, LookupError, TypeError, ValueError) as error:
         _note_bad_snapshot(folder, found, f"{error}".removesuffix("."))
-        return
+
+
+def _count_state(path: Path, found: Examination) -> None:
+    """Count what a snapshot holds, the one that the next start begins with."""
+    data = path.read_bytes()
+    found.snapshot_bytes = len(data)
+    snapshot = Snapshot.read(read_snapshot(data, found.begins_with))
+    rows = [name for name, _ in rows_of(read_document(snapshot.state))]
     found.sessions, found.subscriptions = rows.count("session"), rows.count("subscription")
     found.events = rows.count("message")
     found.broker = found.broker or snapshot.settings.name
@@ -161,12 +166,29 @@ def _examine_snapshot(folder: StoreFolder, found: Examination) -> None:
 
 def _note_bad_snapshot(folder: StoreFolder, found: Examination, what: str) -> None:
     """Note that a snapshot is bad, which is nothing to a broker that has the one before it."""
-    before = None if LATER in what else generations.whole_before(folder, found.first_batch)
-    if before is not None and folder.segment(found.first_batch).exists():
-        what = f"{what}; the next start comes back from the snapshot before it, batch {before}"
+    older = None if LATER in what else generations.before(folder, found.first_batch)
+    if older is not None:
+        what = f"{what}; the next start comes back from the snapshot before it, batch {older.number}"
         found.falls_back = True
+        _count_older(older, found)
     name = folder.snapshot(found.first_batch).name
     found.problems.append(Problem(file=name, what=what, is_fatal=not found.falls_back))
+
+
+def _count_older(older: generations.Generation, found: Examination) -> None:
+    """Count what the next start begins with: the snapshot before the last one, and both journals."""
+    found.begins_with = older.number
+    found.snapshot_bytes = 0
+    if older.snapshot is not None:
+        try:
+            _count_state(older.snapshot, found)
+        except (RecordError, StateError, LookupError, TypeError, ValueError) as error:
+            found.problems.append(Problem(file=older.snapshot.name, what=f"{error}".removesuffix(".")))
+    data = older.journal.read_bytes()
+    found.journal_bytes += len(data)
+    for batch in SegmentReader(data, older.number):
+        found.batches += 1
+        found.entries += len(batch.entries)
 
 
 def _examine_segment(folder: StoreFolder, found: Examination) -> None:

@@ -2,23 +2,26 @@
 
 First what the snapshot knows: sessions, their subscriptions, events that wait for them or are stored for
 clients that are away, retained events; then the journal's entries, in order: facts, by name, with their
-fields (`broker/facts.py`). A payload or packet that is no text is given in base64. There are no passwords in
-a store.
+fields (`broker/facts.py`). Where the last snapshot is bad and the one before it is there, that and both
+journals are what a broker comes back from, and what is written out. A payload or packet that is no text is
+given in base64. There are no passwords in a store.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from sojourn.broker import facts
-from sojourn.broker.records import RecordError, SegmentReader, Verdict, read_snapshot
+from sojourn.broker.records import LATER, RecordError, SegmentReader, Verdict, read_snapshot
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
+from sojourn.live.store import generations
 from sojourn.live.store.folder import StoreFolder
 from sojourn.live.store.journal import JournalError
 
@@ -31,20 +34,39 @@ def export(folder: StoreFolder) -> Iterator[Line]:
     """Yield everything in a store, up to the first thing that is damaged."""
     first = folder.first()
     snapshot, segment = folder.snapshot(first), folder.segment(first)
-    if snapshot.exists():
-        try:
-            found = Snapshot.read(read_snapshot(snapshot.read_bytes(), first))
-            yield {"line": "broker", "now": found.now, "settings": msgspec.to_builtins(found.settings)}
-            yield from _state(read_document(found.state))
-        except (RecordError, StateError) as error:
+    older = None
+    try:
+        if snapshot.exists():
+            yield from _snapshot(snapshot, first)
+        elif first != 1:
+            older = generations.before(folder, first)
+    except (RecordError, StateError) as error:
+        older = None if LATER in str(error) else generations.before(folder, first)
+        if older is None:
             raise _damaged(folder, snapshot.name, str(error)) from None
+    if older is not None:  # as the next start does
+        if older.snapshot is not None:
+            yield from _snapshot(older.snapshot, older.number)
+        yield from _entries(folder, older.journal, older.number)
     if segment.exists():
-        reader = SegmentReader(segment.read_bytes(), first)
-        for batch in reader:
-            for entry in batch.entries:
-                yield {"line": "entry", "batch": batch.number} | _entry(entry)
-        if reader.ending.verdict is Verdict.CORRUPT:
-            raise _damaged(folder, segment.name, reader.ending.why)
+        yield from _entries(folder, segment, first)
+
+
+def _snapshot(path: Path, number: int) -> Iterator[Line]:
+    """Yield what a snapshot holds; nothing before all of it was read."""
+    found = Snapshot.read(read_snapshot(path.read_bytes(), number))
+    lines = list(_state(read_document(found.state)))
+    yield {"line": "broker", "now": found.now, "settings": msgspec.to_builtins(found.settings)}
+    yield from lines
+
+
+def _entries(folder: StoreFolder, path: Path, first: int) -> Iterator[Line]:
+    reader = SegmentReader(path.read_bytes(), first)
+    for batch in reader:
+        for entry in batch.entries:
+            yield {"line": "entry", "batch": batch.number} | _entry(entry)
+    if reader.ending.verdict is Verdict.CORRUPT:
+        raise _damaged(folder, path.name, reader.ending.why)
 
 
 def _damaged(folder: StoreFolder, name: str, why: str) -> JournalError:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from sojourn.broker.records import (
     SEGMENT_HEAD_BYTES,
@@ -55,6 +56,25 @@ def drop_old(folder: StoreFolder) -> None:
             one.unlink(missing_ok=True)
 
 
+class Generation(NamedTuple):
+    """A snapshot that was set aside, and the journal that leads from it to the last one."""
+
+    number: int
+    """Of the journal's first batch."""
+    snapshot: Path | None
+    """None if the journal begins with the first batch of all."""
+    journal: Path
+
+
+def before(folder: StoreFolder, first: int) -> Generation | None:
+    """The generation that a store whose last snapshot is bad begins with next; None if none is whole."""
+    number = whole_before(folder, first)
+    if number is None or not folder.segment(first).exists():
+        return None
+    snapshot = _old(folder, "snapshot", number)
+    return Generation(number, snapshot if snapshot.exists() else None, _old(folder, "journal", number))
+
+
 def whole_before(folder: StoreFolder, first: int) -> int | None:
     """The number of the generation that leads to batch `first` without a gap; None if there is no such."""
     for number in reversed(_numbers(folder)):
@@ -79,14 +99,14 @@ def fall_back(folder: StoreFolder, first: int) -> int | None:
 
     Until the bad snapshot is renamed nothing has changed for a start that comes in between.
     """
-    number = whole_before(folder, first)
-    segment = folder.segment(first)
-    if number is None or not segment.exists():
+    older = before(folder, first)
+    if older is None:
         return None
+    number, segment = older.number, folder.segment(first)
     batches = segment.read_bytes()[SEGMENT_HEAD_BYTES:]
-    folder.replace(folder.segment(number), _old(folder, "journal", number).read_bytes() + batches)
-    if _old(folder, "snapshot", number).exists():
-        folder.replace(folder.snapshot(number), _old(folder, "snapshot", number).read_bytes())
+    folder.replace(folder.segment(number), older.journal.read_bytes() + batches)
+    if older.snapshot is not None:
+        folder.replace(folder.snapshot(number), older.snapshot.read_bytes())
     with contextlib.suppress(FileNotFoundError):  # it was deleted
         folder.snapshot(first).rename(folder.path / f"damaged-snapshot.{first}")
     folder.sync()
