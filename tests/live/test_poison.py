@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sojourn.broker.messages import Part
 from sojourn.broker.network import UNREADABLE
-from sojourn.broker.wire import Part
 from tests.live.hall import Hall, line
 from tests.live.test_reconciling import assert_all_links_are_up, subscribed, visitor
 

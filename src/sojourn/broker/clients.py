@@ -23,11 +23,12 @@ from typing import Any
 from sojourn.broker.effects import COPY_FULL, REPEATED, Note
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership, is_spared
+from sojourn.broker.messages import Retain, Spread
 from sojourn.broker.roamers import Handoff, Roamer, Timers
 from sojourn.broker.scheme import scheme_of
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import Shares
-from sojourn.broker.wire import Carried, Retain
+from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.policies import Policy
@@ -44,8 +45,6 @@ from sojourn.routing.neighbours import LOCAL
 
 UNTOLD = "neighbour had not said what it wants"
 """Why an event was not sent to a neighbour that may have wanted it: too much waited for it already."""
-
-
 WITHDRAWN_AT_ONCE = 1_000
 """How many subscriptions are looked at together when one that covered them is withdrawn."""
 
@@ -81,8 +80,9 @@ class Clients:
         self.giving: set[int] = set()
         """Clients whose session is leaving for another broker at this moment."""
         self.seen: dict[str, int] = {}
-        """By source: the last of its events of QoS 1 or 2 that came from a neighbour. They come in order, so
-        one that is not later came before: a neighbour that had forgotten it sends it twice."""
+        """By source: the last of its events that came from a neighbour, but for those of QoS 0 that are not
+        retained. They come in order, so one that is not later came before: a neighbour that had forgotten it
+        sends it twice."""
         self.drops: Counter[str] = Counter()
         self.stored_unsure: list[int] = []
         """Numbers of events of QoS 0 that were published here and are stored for somebody: facts to remember,
@@ -117,7 +117,7 @@ class Clients:
                 changes = effects.changes[:]
                 effects.changes.clear()
                 for change, following in zip_longest(changes, changes[1:]):
-                    self._changed(change, now, is_last=not _goes_on(change, following))
+                    self._changed(change, now, is_last=not change.goes_on(following))
             if effects.published:
                 published = effects.published[:]
                 effects.published.clear()
@@ -263,9 +263,9 @@ class Clients:
         if self.traces:
             self._note("published", message, now)
         if message.retain:
-            told = self.core.state.retained.told(message, now)
-            self.links.flood(Retain((Carried(told),)), None, now)
-        self._take_event(publication, LOCAL, now)
+            self._retain(publication, now)
+        else:
+            self._take_event(publication, LOCAL, now)
         picked: list[Carried] = []
         if self.shares.groups or self.broker.router.untold:
             picked += self.shares.pick(message, now)
@@ -281,6 +281,21 @@ class Clients:
         cost = 0 if topic in interests.by_topic else interests.cost_of(topic)
         return cost + shares.cost_of(topic) if shares.groups else cost
 
+    def _retain(self, publication: Carried, now: float) -> None:
+        """Let every broker know an event that is to be retained, or that none is kept for its topic."""
+        message = publication.message
+        told = self.core.state.retained.told(message, now)
+        if told is message or message.payload_at == len(message.frame):
+            self.spread(publication, None, now)
+        else:  # a will beyond its party's share is an event like any other, and ends what was kept
+            self.links.flood(Retain((Carried(told),)), None, now)
+            self._take_event(publication, LOCAL, now)
+
+    def spread(self, publication: Carried, sender: int | None, now: float) -> None:
+        """Send an event that is retained to all brokers, and give it to the clients here that want it."""
+        self.links.flood(Spread((publication,)), sender, now, publication.message)
+        self._take_event(publication, self.links.neighbours.everyone, now)
+
     def route(self, publications: Iterable[Carried], now: float) -> None:
         """Route events that this broker sends to members of groups."""
         for publication in publications:
@@ -289,10 +304,11 @@ class Clients:
     def arrived(self, publication: Carried, bit: int, now: float) -> None:
         """Route an event of a neighbour, for which a bit stands, unless it came before."""
         message = publication.message
-        if not message.qos or not self._came_before(message):
+        if not message.qos or not self.came_before(message):
             self._take_event(publication, bit, now)
 
-    def _came_before(self, message: Message) -> bool:
+    def came_before(self, message: Message) -> bool:
+        """Whether an event of a neighbour is one that came, or is older than one; else it has come now."""
         if message.sequence <= self.seen.get(message.source, 0):
             self.drops[REPEATED] += 1
             return True
@@ -482,14 +498,3 @@ class Clients:
             self.roamers.pop(client, None)
             stored = self.broker.subscribers.stored_for(client, epoch)
             self.tell(facts.SubscriberGone(client, epoch, lost=len(stored)), now)
-
-
-def _goes_on(change: Change, following: Change | None) -> bool:
-    """Whether a change of a session's subscriptions is followed by another one of the same session."""
-    turns = (Turn.SUBSCRIBED, Turn.UNSUBSCRIBED)
-    return (
-        following is not None
-        and following.session is change.session
-        and change.turn in turns
-        and following.turn in turns
-    )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sojourn.broker.links import Links
-from sojourn.broker.wire import Echo, Wave
+from sojourn.broker.messages import Echo, Wave
 
 WAVE_S = 5.0
 """How long a wave may take before those who wait for it are answered without it."""

@@ -10,13 +10,13 @@ import dataclasses
 
 import msgspec
 
-from sojourn.broker.wire import PART, Part
+from sojourn.broker.messages import PART, SPREAD, Part
 from sojourn.routing.messages import Forward, Kind
 
 EVENT = bytes([Kind.PUBLISH])
 """The second byte of a frame with one event."""
 
-_FORWARD, _PART = bytes([Kind.FORWARD]), bytes([PART])
+_SPREAD, _FORWARD, _PART = bytes([SPREAD]), bytes([Kind.FORWARD]), bytes([PART])
 _EVENTS_AT = 1 + [one.name for one in dataclasses.fields(Forward)].index("publications")
 _IS_LAST_AT = 1 + [one.name for one in dataclasses.fields(Part)].index("is_last")
 
@@ -27,7 +27,7 @@ def events_in(body: bytes) -> int:
     What that message is, its pieces do not say: as a rule it is a large event.
     """
     kind = body[1:2]
-    if kind == EVENT:
+    if kind in (EVENT, _SPREAD):
         return 1
     if kind not in (_FORWARD, _PART):
         return 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from sojourn.broker.channel import OVERFULL, Channel
+from sojourn.broker.messages import Part, Reach
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import Carried, Part, Reach, Wire
+from sojourn.broker.wire import Carried, Wire
 from sojourn.mqtt.message import Message
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
@@ -170,12 +171,15 @@ class Links:
         hop = self.overlay.next_hop(self.number, message.destination)
         self.put(self.channels[self.names_of[hop]], self.wire.encode(message, now), now)
 
-    def flood(self, message: Any, sender: int | None, now: float) -> None:
-        """Send a message to every neighbour but the one it came from."""
+    def flood(self, message: Any, sender: int | None, now: float, event: Message | None = None) -> None:
+        """Send a message to every neighbour but the one it came from; it may be about one event."""
         body = self.wire.encode(message, now)
         for peer in self.neighbours.brokers:
             if peer != sender:
-                self.put(self.channels[self.names_of[peer]], body, now)
+                channel = self.channels[self.names_of[peer]]
+                self.put(channel, body, now)
+                if event is not None and channel.queued >= channel.queue_bytes:
+                    self.congested.append(event)
 
     def put(self, channel: Channel, body: bytes, now: float) -> None:
         """Queue the bytes of a message, in several frames if they are many."""

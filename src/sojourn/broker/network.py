@@ -22,10 +22,7 @@ from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
 from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.links import Links
-from sojourn.broker.pressure import Pressure
-from sojourn.broker.reconciling import Reconciling
-from sojourn.broker.settings import Settings
-from sojourn.broker.wire import (
+from sojourn.broker.messages import (
     ECHO,
     ORDER,
     PART,
@@ -34,6 +31,7 @@ from sojourn.broker.wire import (
     RETAIN_ASK,
     SETTLED,
     SLOW,
+    SPREAD,
     STATUS,
     SYNC_END,
     WAVE,
@@ -41,12 +39,17 @@ from sojourn.broker.wire import (
     Reach,
     Retain,
     RetainAsk,
+    Spread,
     Status,
-    WireError,
 )
+from sojourn.broker.pressure import Pressure
+from sojourn.broker.reconciling import Reconciling
+from sojourn.broker.settings import Settings
+from sojourn.broker.wire import WireError
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import CLEARED, FIND, FORGOT, FOUND
 from sojourn.mqtt.core import Core
+from sojourn.mqtt.session import Session
 from sojourn.routing.messages import Kind
 
 UNREADABLE = "frame that does not read"
@@ -90,6 +93,8 @@ class Network:
             self.arrivals.received(message, sender, now)
         elif kind == RETAIN:
             self._on_retain(message, sender, now)
+        elif kind == SPREAD:
+            self._on_spread(message, sender, now)
         elif kind == RETAIN_ASK:
             self.reconciling.tell_retained(self.links.neighbours.bit(sender), now)
         elif kind == REACH:
@@ -163,6 +168,20 @@ class Network:
         news = tuple(one for one in message.publications if self.core.retain(one.message))
         if news:
             self.links.flood(Retain(news), sender, now)
+            for one in news:
+                if one.message.payload_at < len(one.message.frame):
+                    self.core.subscriber.greet_late(one.message, self._here_since, now)
+
+    def _here_since(self, session: Session) -> float | None:
+        """Since when a client is here, if it is."""
+        roamer = self.clients.roamers.get(self.links.names.client_number(session.client_id))
+        return roamer.since if roamer is not None and roamer.arrived else None
+
+    def _on_spread(self, message: Spread, sender: int, now: float) -> None:
+        for one in message.publications:
+            if not self.clients.came_before(one.message):
+                self.core.retain(one.message)
+                self.clients.spread(one, sender, now)
 
     def is_deaf_about(self, connection: int) -> bool:
         """Whether a client comes for a session here that another broker may have asked for meanwhile.

@@ -18,7 +18,8 @@ from collections import deque
 
 from sojourn.broker.channel import Position
 from sojourn.broker.links import Links
-from sojourn.broker.wire import PART, Slow, kind_of
+from sojourn.broker.messages import PART, Slow
+from sojourn.broker.wire import kind_of
 from sojourn.mobility.finding_messages import FIND
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.message import Message

@@ -11,8 +11,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from sojourn.broker.messages import PART, SETTLED, SPREAD
 from sojourn.broker.network import Network
-from sojourn.broker.wire import PART, SETTLED, kind_of
+from sojourn.broker.wire import kind_of
 from sojourn.mobility.finding_messages import FOUND
 from sojourn.routing.messages import Kind
 
@@ -57,7 +58,7 @@ def _whole(old: Network, peer: str, bodies: list[bytes], network: Network, now: 
 def _rewritten(old: Network, network: Network, body: bytes, now: float) -> bytes | None:
     """Return a frame with the numbers of the new network; None for one that nobody needs, or can be sent."""
     kind = kind_of(body)
-    if kind == Kind.PUBLISH:
+    if kind in (Kind.PUBLISH, SPREAD):
         return body  # there are no numbers in it
     if kind not in (FOUND, Kind.FORWARD, Kind.FORWARD_END, SETTLED):
         return None

@@ -12,7 +12,7 @@ from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.broker import facts
 from sojourn.broker.links import Links
-from sojourn.broker.wire import Order
+from sojourn.broker.messages import Order
 from sojourn.mqtt import bans
 from sojourn.mqtt.content import subscriber_event
 from sojourn.mqtt.core import Core

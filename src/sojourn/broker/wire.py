@@ -21,6 +21,20 @@ from typing import Any, ClassVar, Protocol
 import mqtt5
 import msgspec
 
+from sojourn.broker.messages import (
+    Echo,
+    Order,
+    Part,
+    Reach,
+    Retain,
+    RetainAsk,
+    Settled,
+    Slow,
+    Spread,
+    Status,
+    SyncEnd,
+    Wave,
+)
 from sojourn.errors import SojournError
 from sojourn.interest import Event
 from sojourn.mobility.finding_messages import EVERYBODY, Cleared, Find, Forgot, Found
@@ -31,8 +45,6 @@ from sojourn.mqtt.message import Message as MqttMessage
 from sojourn.routing import messages
 from sojourn.routing.messages import Kind, Publish
 
-RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER, SETTLED = range(34, 45)
-"""The kinds of the messages below, beyond those of the cores."""
 LIVES_S_MAX = 0xFFFF_FFFF
 """As long as MQTT's message expiry interval may be."""
 _PLAIN_HEADS = (b"\x30", b"\x32", b"\x34")
@@ -68,110 +80,6 @@ class Carried(Publish):
         if self.message.address:
             return Event.of_checked({"topic": self.topic}, frozenset(), self.source, self.sequence)
         return event_of(self.message)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Retain:
-    """Keep this event for later subscribers, or forget its topic if it is empty; and pass it on."""
-
-    kind: ClassVar[int] = RETAIN
-    publications: tuple[Carried, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Status:
-    """How a broker is doing, for whoever watches (`status.py`); old news is worthless, so it is volatile."""
-
-    kind: ClassVar[int] = STATUS
-    sender: int
-    report: bytes
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class SyncEnd:
-    """The sender has told everything anew (`reconciling.py`)."""
-
-    kind: ClassVar[int] = SYNC_END
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wave:
-    """Answer this when everybody behind you has (`confirming.py`)."""
-
-    kind: ClassVar[int] = WAVE
-    origin: int
-    number: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Echo:
-    """The answer to a `Wave`."""
-
-    kind: ClassVar[int] = ECHO
-    origin: int
-    number: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Slow:
-    """To `destination`: do not read this publisher for now, its events meet a full link (`pressure.py`)."""
-
-    kind: ClassVar[int] = SLOW
-    destination: int
-    client: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reach:
-    """The link between two brokers is in use or not, as the first of them sees it; to be passed on."""
-
-    kind: ClassVar[int] = REACH
-    origin: int
-    peer: int
-    up: bool
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class RetainAsk:
-    """Tell me all retained values again: there was no room for some of them, and now there is."""
-
-    kind: ClassVar[int] = RETAIN_ASK
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Order:
-    """An operator kicks or bans clients, or ends a ban (`ruling.py`); to be passed on."""
-
-    kind: ClassVar[int] = ORDER
-    verb: str
-    scope: str
-    whom: str
-    stamp: int
-    """Of two orders about the same the one with the higher number counts."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Settled:
-    """To the broker that chose a member for events of a source: how it went (`sharing.py`)."""
-
-    kind: ClassVar[int] = SETTLED
-    destination: int
-    source: str
-    done: tuple[int, ...]
-    """The numbers of those that are done with."""
-    declined: tuple[int, ...]
-    """The numbers of those that somebody else should get."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a message that is too large for one frame."""
-
-    kind: ClassVar[int] = PART
-    place: int
-    """How many pieces came before it."""
-    is_last: bool
-    piece: bytes
 
 
 class Translator(Protocol):
@@ -238,6 +146,7 @@ _CLASSES: tuple[type, ...] = (
     Find,
     Found,
     Retain,
+    Spread,
     Status,
     SyncEnd,
     Wave,

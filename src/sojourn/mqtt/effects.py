@@ -35,6 +35,16 @@ class Change(NamedTuple):
     session: Session
     subscription: Subscription | None = None
 
+    def goes_on(self, following: Change | None) -> bool:
+        """Whether this change of a session's subscriptions is followed by another one of the same session."""
+        turns = (Turn.SUBSCRIBED, Turn.UNSUBSCRIBED)
+        return (
+            following is not None
+            and following.session is self.session
+            and self.turn in turns
+            and following.turn in turns
+        )
+
 
 class Knock(NamedTuple):
     """A client that wants to be let in."""

@@ -6,7 +6,7 @@ filter included. A refused topic filter changes nothing, and the others of the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mqtt5 import SubAckReasonCode as SubCode
 from mqtt5 import SubscribePacket, TopicFilter, UnsubscribePacket
@@ -28,6 +28,7 @@ from sojourn.mqtt.cutting import gather, own_properties
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, SubAckDue, Turn
 from sojourn.mqtt.members import SHARE, address_of, here_at
+from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.rights import may_subscribe, narrowed
@@ -44,6 +45,8 @@ GRANTED = (
 
 REASONS_MAX = 5
 """Refusals of one packet that are explained."""
+NO_GREETING = 2
+"""The retain handling of who wants no retained events upon subscribing."""
 BROKERS_MAX = 1_000_000
 """More than there are brokers in a network."""
 
@@ -303,9 +306,26 @@ class Subscriber:
             raise _RefusedError(SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters.")
 
     def _send_retained(self, subscription: Subscription, now: float) -> None:
-        session, condition = subscription.session, subscription.filter
         messages = self.shared.retained.matching(subscription.pattern, now)
         messages += system_topics.messages(self.shared, subscription.pattern, now)
+        self._greet(subscription, messages, now)
+
+    def greet_late(self, message: Message, here_since: Callable[[Session], float | None], now: float) -> None:
+        """Send a value that this broker lacked to those connected who subscribed to it here meanwhile.
+
+        Who subscribed elsewhere, before its session came here, was given the value there or later.
+        """
+        for session, found in self.shared.tree.route(message.topic).by_session.items():
+            since_s = here_since(session) if session.connection is not None else None
+            if since_s is None:
+                continue
+            for one in found:
+                if one.since_s >= since_s and one.retain_handling < NO_GREETING:
+                    self._greet(one, [message], now)
+
+    def _greet(self, subscription: Subscription, messages: list[Message], now: float) -> None:
+        """Send retained events to a subscriber, those that it wants and may have."""
+        session, condition = subscription.session, subscription.filter
         if subscription.no_local:
             messages = [one for one in messages if one.publisher != session.client_id]
         if condition is not None:
