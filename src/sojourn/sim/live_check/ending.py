@@ -140,6 +140,8 @@ def _compare_retained(world: World, when: str) -> None:
         if values != found[0]:
             text = f"{when} B0 retains {found[0]} and B{number} retains {values}"
             raise FailedCheckError("retained", f"{world.now:.3f} s: {text}")
+    for diary in world.oracle.diaries:
+        diary.judge_retained(found[0])
     for reader in readers:
         reader.leave_for_good()
 

@@ -22,7 +22,7 @@ event that arrives twice is excused only by a broker that had the session, or to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sojourn.errors import SojournError
@@ -69,6 +69,8 @@ class Session:
         self.subscriptions: list[Granted] = []
         self.got: dict[str, float] = {}
         """By event: when it first arrived."""
+        self.greetings: set[str] = set()
+        """The events that it was sent as retained."""
         self.last: dict[tuple[str, int, bool], int] = {}
         """By publisher, its connection and whether it is sure: the last place in order that arrived."""
         self.visits: list[tuple[float, int]] = []
@@ -311,6 +313,7 @@ class Diary:
             if not event.retain:
                 self.fail("retained", f"was sent {name} as retained, which it was not")
             self.retained[topic] = name
+            session.greetings.add(name)
             return
         if name in session.got:
             self._judge_repetition(session, event, qos, is_again=is_again)
@@ -403,6 +406,32 @@ class Diary:
                 f"never got {event.name} ({event.topic}, {event.value}, QoS {event.qos}), sent at "
                 f"{first.at_s:.3f} s to {first.broker} and acknowledged at {event.acked_s:.3f} s",
             )
+
+    def judge_retained(self, values: Mapping[str, str]) -> None:
+        """See that the client knows the retained event of every topic that it wants to know of."""
+        session = self.session
+        if session is None:
+            return
+        for event in (self._oracle.events[name] for name in values.values()):
+            if event.acked_s is None or not event.qos or event.is_doubtful or not event.sends:
+                continue
+            own = [one for one in session.subscriptions if not one.wish.is_shared]
+            if not any(self._is_to_know(one, event) for one in own):
+                continue
+            self._oracle.promises += 1
+            if event.name in session.got or event.name in session.greetings:
+                continue
+            brokers = self._brokers_of(session, event)
+            if self._oracle.forgetting(brokers, event.sends[0].at_s, self.now) is not None:
+                self._oracle.excused["retained event"] += 1
+                continue
+            text = f"does not know {event.name}, which is retained on {event.topic}"
+            self.fail("stale", f"{text}, sent at {event.sends[0].at_s:.3f} s to {event.sends[0].broker}")
+
+    def _is_to_know(self, one: Granted, event: Event) -> bool:
+        """Whether a subscription is for a retained event, which came before it or after."""
+        is_in_force = one.granted_s is not None and one.ended_s is None
+        return is_in_force and bool(one.wish.qos) and not one.wish.retain_handling and one.wish.fits(event)
 
     def is_promised(self, one: Granted, event: Event) -> bool:
         """Whether a subscription was in force for an event before it was sent, wherever that was."""

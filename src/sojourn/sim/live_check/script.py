@@ -23,6 +23,8 @@ FORGETFUL = ("power", "amnesia")
 """Those that may make a broker forget what it had promised."""
 
 RETAINED_TOPICS = ("r/0", "r/1", "r/2")
+DOORS = ("d/0", "d/1")
+"""Topics with a retained state that changes while clients subscribe to it."""
 PATTERNS = ("t/#", "t/+", "t/0", "t/1", "t/2", "+/1", "r/#", "w/#")
 CONDITIONS = ("", "", "x > 4", "x <= 6", "x > 2 AND x < 8", "x = 3 OR x = 7", "topic LIKE 't/+' AND x > 5")
 GROUPS = ("$share/g/t/#", "$share/g/t/+", "$share/h/t/1", "$share/h/+/1")
@@ -187,6 +189,7 @@ def write_script(spec: Spec) -> Script:
     kept = random.Random(f"{spec.seed}/snapshots")
     every_s = kept.choice((5.0, 20.0, 1_000.0))
     steps += [Step(at, "snapshot", kept.randrange(brokers)) for at in _times(kept, spec, every_s)]
+    steps += _doors(random.Random(f"{spec.seed}/doors"), len(personas), spec)
     jumps = "clock" in chosen
     scheme, routing = (
         draw.choice(("proactive", "proactive", "reactive")),
@@ -327,6 +330,19 @@ def _publishing(draw: random.Random, who: int, seconds: float) -> list[Step]:
         is_empty = is_kept and draw.random() < 0.15
         value = -1 if is_empty else draw.randrange(VALUES)
         steps.append(Step(at, "publish", who, detail=(topic, value, qos, is_kept)))
+    return steps
+
+
+def _doors(draw: random.Random, clients: int, spec: Spec) -> list[Step]:
+    """Return who says how a door is at some times, and who asks just then; drawn apart from all else."""
+    steps = []
+    for at, topic in [(at, topic) for topic in DOORS for at in _times(draw, spec, 10.0)]:
+        teller, *readers = (draw.randrange(clients) for _ in range(3))
+        steps.append(Step(at, "publish", teller, detail=(topic, draw.randrange(VALUES), 1, True)))
+        for who in readers:
+            asks_s = at + draw.choice((0.0, 0.001, 0.01, 0.1))
+            steps.append(Step(asks_s - 0.5, "unsubscribe", who, detail=(topic,)))
+            steps.append(Step(asks_s, "subscribe", who, detail=(topic, "", 1, 0, -1)))
     return steps
 
 
