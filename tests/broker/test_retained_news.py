@@ -9,6 +9,7 @@ import pytest
 
 from sojourn.broker.messages import Retain
 from sojourn.broker.wire import Carried
+from tests.broker.crew import Silent
 from tests.live.hall import Hall, Visitor, line
 
 OLD, NEW = b"closed", b"open"
@@ -119,3 +120,20 @@ def test_no_restart_makes_a_second_event_of_it() -> None:
     hall.restart("B3")
     hall.settle()
     assert reader.got == [OLD, NEW]
+
+
+def test_retained_events_that_wait_go_with_a_client_to_its_next_broker() -> None:
+    """It takes them one by one, and moves in the middle; nobody but its session has them."""
+    hall = Hall(line(3))
+    writer = hall.visit(0, "writer")
+    for number in range(5):
+        writer.publish(f"door/{number}", b"%d" % number, retain=True)
+    slow = Silent(hall, 1, "slow", receive_max=1)
+    slow.subscribe("door/+")
+    slow.acknowledge()
+    slow.lose()
+    hall.settle()
+    got: list[bytes] = []
+    hall.visit(2, "slow", lasts_s=500, got=got, receive_max=1)
+    hall.settle()
+    assert slow.got + got == [b"%d" % number for number in range(5)]

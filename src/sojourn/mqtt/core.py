@@ -295,9 +295,11 @@ class Core:
         self._settle(now)
 
     def forget_queue(self, session: Session) -> None:
-        """Forget what waits for a client: somebody else keeps it."""
-        change_queued(self.state, session, -session.queued_bytes)
+        """Forget what waits for a client: somebody else keeps it, but for retained events."""
+        left = [one for one in session.queue if one.kept and one.qos]
+        change_queued(self.state, session, sum(one.message.size for one in left) - session.queued_bytes)
         session.queue.clear()
+        session.queue.extend(left)
 
     def dismiss(self, client_id: str, reason: Reason, text: str, now: float) -> bool:
         """Send a client away; its session stays. Return whether it was here."""
