@@ -111,8 +111,8 @@ class LiveBroker:
         network = self.network
         if self.to_pump:
             self._pump(now)
-        slices, ring = self._slices, self.core.state.input.ring
-        if slices.frames_wait or ring:
+        slices = self._slices
+        if slices.waits:
             self.handle(facts.ReadyForMore(), now)
         if self.core.state.sequence - self._noted_to > UNNOTED_NUMBERS_MAX and self.remembers:
             if not self._turn.entries and self.core.state.refusing is None:
@@ -134,7 +134,7 @@ class LiveBroker:
         is_pressed = pressure is not None and (pressure.holds or pressure.releases)
         if is_pressed or slices.has_held or self.core.effects.waiting:
             self._hold_and_release(turn)
-        turn.leaves_more = bool(self.to_pump or slices.frames_wait or ring or self.knocks)
+        turn.leaves_more = bool(self.to_pump or slices.waits or self.knocks)
         if network is not None:
             turn.notes, network.clients.notes = network.clients.notes, []
             self._end_links_turn(network, turn, now)
@@ -167,7 +167,7 @@ class LiveBroker:
     @property
     def has_slices(self) -> bool:
         """Whether something waits its turn, to be taken in (`ReadyForMore`) while there is time."""
-        return self._slices.frames_wait or bool(self.core.state.input.ring)
+        return self._slices.waits
 
     @property
     def has_work(self) -> bool:
@@ -275,8 +275,12 @@ class LiveBroker:
         """Note that a connection is gone, once what its client had said before has been taken in."""
         if self.network is not None:
             self.network.pressure.lost(fact.connection)
-        if self._slices.lost(fact.connection) and not self._is_replaying:
+        is_waiting = self._slices.lost(fact.connection)
+        if not self._is_replaying and (is_waiting or self._slices.is_put_off(fact.connection)):
             return  # it is noted when it happens: what waited in a snapshot was taken in before this line
+        self._lose(fact, now)
+
+    def _lose(self, fact: facts.ClientLost, now: float) -> None:
         self.core.lost(fact.connection, now)
         self._note(fact, now)
 
@@ -290,7 +294,8 @@ class LiveBroker:
             self._report(now)
         for number in self._slices.left():
             self._sequence = self.core.state.sequence
-            self._on_lost(facts.ClientLost(number), now)
+            self._lose(facts.ClientLost(number), now)
+            self._report(now)
 
     def _on_admitted(self, fact: facts.ClientAdmitted, now: float) -> None:
         network = self.network

@@ -12,8 +12,10 @@ link), and a driver is told to read again when neither holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 
+from sojourn.mqtt import costs
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.cutting import let_go
 
@@ -33,6 +35,8 @@ class Slices:
         """Connections that are not read from because a link is full."""
         self._leaving: set[int] = set()
         """Connections that are gone, and of which something waits its turn."""
+        self._late: deque[int] = deque()
+        """Connections that are gone, many at once, and that are to be noted in turn."""
         self.has_held = False
         """Whether somebody is not read from."""
         self.frames_wait = False
@@ -43,6 +47,7 @@ class Slices:
         self._waiting.clear()
         self._pressed.clear()
         self._leaving.clear()
+        self._late.clear()
         self.has_held = self.frames_wait = False
         self._core.state.input.dissolve_line()
 
@@ -58,16 +63,40 @@ class Slices:
         let_go(connection)
         return True
 
-    def left(self) -> list[int]:
-        """Return the connections that are gone and of which nothing waits any more."""
-        if not self._leaving:
-            return []
+    @property
+    def waits(self) -> bool:
+        """Whether something is to be taken in while there is time."""
+        return self.frames_wait or bool(self._core.state.input.ring or self._late)
+
+    def cost_of_loss(self, number: int) -> int:
+        """What it costs that a connection is gone (`mqtt/costs.py`)."""
+        connection = self._core.state.connections.get(number)
+        return 1 if connection is None else costs.of_loss(connection.session)
+
+    def is_put_off(self, number: int) -> bool:
+        """Whether the loss of a connection has its turn later, since much was done in this one."""
+        gate = self._core.gate
+        if gate.unsliced <= 0:
+            self._late.append(number)
+            return True
+        gate.unsliced -= self.cost_of_loss(number)
+        return False
+
+    def left(self) -> Iterator[int]:
+        """Yield connections that are gone and of which nothing waits any more, as many as a slice has."""
         connections = self._core.state.connections
-        return sorted(
-            number
-            for number in self._leaving
-            if (connection := connections.get(number)) is None or not connection.waits
-        )
+        if self._leaving:
+            self._late.extend(
+                number
+                for number in sorted(self._leaving)
+                if (connection := connections.get(number)) is None or not connection.waits
+            )
+            self._leaving.difference_update(self._late)
+        budget = costs.SLICE
+        while self._late and budget > 0:
+            number = self._late.popleft()
+            budget -= self.cost_of_loss(number)
+            yield number
 
     def settle(self, holds: Iterable[int], releases: Iterable[int]) -> tuple[list[int], list[int]]:
         """Return who is not to be read from any more, and who is again, given whom a full link concerns."""

@@ -10,6 +10,11 @@ simulated network which is run again takes the same slices.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sojourn.mqtt.session import Session
+
 SLICE = 256
 """What is read of a client before it is others' turn. The packet that exceeds it is read to its end."""
 UNSLICED_MAX = 1_024
@@ -20,6 +25,8 @@ ADVERTISE = SLICE
 """The same for a packet of advertisements, some of which take ten milliseconds."""
 OTHER = 8
 """A ping and its like."""
+LOSS, ENDING = 32, 8
+"""The loss of a connection, with a will perhaps; and each subscription of a session that ends with it."""
 DECODED = 4
 """An event that is out of the ordinary: on a topic that is new, retained, or with properties."""
 REFUSED = SLICE
@@ -35,6 +42,11 @@ RECIPIENTS, PLACES, TRIALS, LEVELS = 4, 16, 8, 4
 filters or levels of a topic that are looked at."""
 INDEXED = 16
 """An event that is matched by the index of filters."""
+
+
+def of_loss(session: Session | None) -> int:
+    """What it costs that a connection is gone which a session has."""
+    return LOSS + (ENDING * len(session.subscriptions) if session is not None and not session.expiry else 0)
 
 
 def of_policy(size: int, alternatives: int) -> int:

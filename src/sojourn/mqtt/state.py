@@ -24,6 +24,8 @@ REFUSALS_MAX = 1_000
 SPARE_MOMENTS = 10_000
 """Reminders of what is over that may wait for their time."""
 
+SUBSCRIPTIONS_DUE = 4
+"""Subscriptions of a session that is due which count for one more session."""
 UNNOTED_NUMBERS_MAX = 1_000_000
 """How far numbers may go beyond the last that is noted: a second, as they are dates."""
 
@@ -173,11 +175,16 @@ class State:
         return self._moments[0][0] if self._moments else None
 
     def due(self, now: float, most: int) -> list[tuple[Due, int | str]]:
-        """Return some of what is due, at most so much, each to be checked: nobody takes back a reminder."""
+        """Return some of what is due, at most so much, each to be checked: nobody takes back a reminder.
+
+        A session with many subscriptions is much, since it may end.
+        """
         found: list[tuple[Due, int | str]] = []
-        while len(found) < most and self._moments and self._moments[0][0] <= now:
+        while most > 0 and self._moments and self._moments[0][0] <= now:
             _, _, about, whom = heapq.heappop(self._moments)
             found.append((about, whom))
+            session = self.sessions.get(whom) if isinstance(whom, str) else None
+            most -= 1 if session is None else 1 + len(session.subscriptions) // SUBSCRIPTIONS_DUE
         return found
 
     def due_again(self, now: float, sessions: Sequence[str]) -> list[tuple[Due, int | str]]:

@@ -1,0 +1,101 @@
+"""Many who go at once go in turn with what others ask for."""
+
+from __future__ import annotations
+
+import itertools
+
+import mqtt5
+import pytest
+from mqtt5 import SubscribePacket, TopicFilter
+
+from sojourn.broker import facts
+from sojourn.mqtt import costs
+from tests.broker.alone import PING, PINGRESP, Alone, patterns
+
+MANY = 100
+
+
+def gone_by_slices(hall: Alone, numbers: list[int]) -> list[int]:
+    """Lose connections in one turn; return how many are gone at once, and then with each slice."""
+    connections = hall.broker.core.state.connections
+    left = [len(connections)]
+    for number in numbers:
+        hall.tell(facts.ClientLost(number))
+    left.append(len(connections))
+    while hall.broker.has_slices:
+        hall.broker.handle(facts.ReadyForMore(), hall.now)
+        left.append(len(connections))
+    return [before - after for before, after in itertools.pairwise(left)]
+
+
+@pytest.mark.parametrize("traces", [False, True])
+def test_wills_of_many_are_published_some_at_once(traces: bool) -> None:
+    """A ping in between is answered, every will is published once, and a journal tells the same."""
+    hall = Alone(traces=traces)
+    watcher, other = hall.client("watcher"), hall.client("other")
+    hall.send(watcher, SubscribePacket(1, [TopicFilter("will/#")]))
+    numbers = [
+        hall.client(f"c{one}", will=mqtt5.Will(f"will/{one}", payload=b"gone"), session_expiry_interval=600)
+        for one in range(MANY)
+    ]
+    hall.settle()
+    hall.came.clear()
+    for number in numbers:
+        hall.tell(facts.ClientLost(number))
+    hall.send(other, PING)
+    hall.turn()
+    state = hall.broker.core.state
+    assert len(state.connections) > MANY // 2
+    hall.turn()
+    assert hall.came[other] == PINGRESP
+    hall.settle()
+    assert state.connections.keys() == {watcher, other}
+    wills = [one.topic for one in hall.packets(watcher) if isinstance(one, mqtt5.PublishPacket)]
+    assert sorted(wills) == sorted(f"will/{one}" for one in range(MANY))
+    again = hall.again().core.state.sessions
+    mine = {name: one.expires_s for name, one in state.sessions.items() if one.expiry}
+    assert {name: one.expires_s for name, one in again.items()} == mine
+
+
+def test_no_slice_has_more_than_some_of_those_who_go() -> None:
+    """Neither the turn in which they go nor any slice after it."""
+    hall = Alone()
+    numbers = [hall.client(f"c{one}", session_expiry_interval=600) for one in range(MANY)]
+    first, *others = gone_by_slices(hall, numbers)
+    assert 0 < first <= costs.UNSLICED_MAX // costs.LOSS + 1
+    assert max(others) <= costs.SLICE // costs.LOSS
+    assert first + sum(others) == MANY
+
+
+def test_sessions_with_many_subscriptions_end_one_by_one() -> None:
+    """Who subscribed to much takes its time to go, and one that has gone is asked about no more."""
+    hall = Alone()
+    numbers = [hall.client(f"c{one}") for one in range(6)]
+    for number in numbers:
+        hall.send(number, patterns(200))
+        hall.settle()
+    first, *others = gone_by_slices(hall, numbers)
+    assert first == 1
+    assert max(others) == 1
+    assert first + sum(others) == 6
+    assert hall.broker.core.state.subscriptions == 0
+
+
+def test_sessions_with_many_subscriptions_run_out_one_by_one() -> None:
+    """Also where they end because their time has come, all at one moment."""
+    hall = Alone()
+    numbers = [hall.client(f"c{one}", session_expiry_interval=20) for one in range(6)]
+    for number in numbers:
+        hall.send(number, patterns(1_000))
+        hall.settle()
+        hall.tell(facts.ClientLost(number))
+        hall.settle()
+    hall.now += 60.0
+    sessions = hall.broker.core.state.sessions
+    left = []
+    while sessions:
+        hall.tell(facts.TimePassed())
+        left.append(len(sessions))
+        hall.turn()
+    assert left == [5, 4, 3, 2, 1, 0]
+    assert not hall.again().core.state.sessions
