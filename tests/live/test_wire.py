@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sojourn.broker.wire import Carried, Wire, WireError
+from sojourn.broker.wire import MESSAGES, Carried, Wire, WireError
 from sojourn.interest import Advertisement, Filter
 from sojourn.mqtt.content import parse_policy
 from sojourn.mqtt.message import Properties, new_message
@@ -165,3 +165,9 @@ def test_mutated_frames_become_messages_or_wire_errors(seed: int) -> None:
             refused.append(str(error))
     assert len(refused) > 1_000
     assert all(sentence.startswith("A peer ") for sentence in refused)
+
+
+def test_no_two_messages_are_of_the_same_kind() -> None:
+    """Or one would be read as the other."""
+    kinds = [one.kind for one in MESSAGES]  # type: ignore[attr-defined]
+    assert len({*kinds, int(messages.Kind.PUBLISH)}) == len(kinds) + 1

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from sojourn.broker.wire import Carried
 
 RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER, SETTLED = range(34, 45)
-SPREAD = 46
+SPREAD = 47
 """The kinds of the messages below, beyond those of the cores and of `mobility/finding_messages.py`."""
 
 

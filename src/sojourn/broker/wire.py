@@ -126,7 +126,7 @@ class EventFrame(msgspec.Struct, array_like=True, frozen=True, tag_field="kind",
     """On whose account it is retained (`mqtt/shares.py`)."""
 
 
-_CLASSES: tuple[type, ...] = (
+MESSAGES: tuple[type, ...] = (
     messages.Advertise,
     messages.Unadvertise,
     messages.Subscribe,
@@ -217,8 +217,8 @@ def _frame_type(message_type: Any) -> Any:
 class Wire:
     """Messages to bytes and back, for one broker."""
 
-    _FRAMES: ClassVar[dict[int, Any]] = {int(cls.kind): _frame_type(cls) for cls in _CLASSES}  # type: ignore[attr-defined]
-    _MESSAGES: ClassVar[dict[int, Any]] = {int(cls.kind): cls for cls in _CLASSES}  # type: ignore[attr-defined]
+    _FRAMES: ClassVar[dict[int, Any]] = {int(cls.kind): _frame_type(cls) for cls in MESSAGES}  # type: ignore[attr-defined]
+    _MESSAGES: ClassVar[dict[int, Any]] = {int(cls.kind): cls for cls in MESSAGES}  # type: ignore[attr-defined]
 
     def __init__(self, translator: Translator, brokers: int) -> None:
         self._names = translator
