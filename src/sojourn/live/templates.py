@@ -50,9 +50,9 @@ links = [{links}]
 #   proactive  copies wait one hop ahead of it      reactive  fetched when it arrives
 #   durable    every broker keeps its own
 subscribers = "proactive"
-# How many seconds events are stored at the most for a client that is away. One that stays away for longer
-# comes back to a session without them, and its copies at other brokers are forgotten; a larger number costs
-# room at the brokers, a smaller one events of clients that are away for long:
+# How many seconds a session is kept at the most for a client that is away, with its subscriptions and what is
+# stored for it, whatever the client asked for and the limits below say. One that stays away for longer begins
+# anew: CONNACK tells it that, and clients of MQTT 5 also how long it is. A larger number costs room:
 timeout_s = 3600
 # For how many seconds a client is told to try again while its session may be at a broker out of reach; after
 # that it begins anew:
@@ -142,8 +142,8 @@ covering = true
 # retained_bytes_max = 268435456
 # retained_bytes_address_max = 134217728
 # keep_alive_max_s = 60           # a longer keep-alive is shortened to this
-# session_expiry_max_s = 2592000
-# old_session_expiry_s = 604800   # of MQTT 3.1.1 clients, which cannot say how long theirs is kept
+# session_expiry_max_s = 2592000  # in a network never longer than `timeout_s` above
+# old_session_expiry_s = 604800   # of MQTT 3.1.1 clients, which cannot say how long; in a network as above
 """
 
 _NETWORK = """\
