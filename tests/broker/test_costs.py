@@ -119,6 +119,19 @@ def test_groups_elsewhere_make_an_event_dear_as_well() -> None:
     assert taken_by_slices(broker, writer.number, packets, hall.now) == [1] * COUNT
 
 
+def test_a_turn_has_one_packet_of_advertisements() -> None:
+    """No matter whether it is read as it comes or in its turn; a second would take as long again."""
+    hall = Alone()
+    number = hall.client("dear")
+    packets = [advertisement(one).write() for one in range(1, 6)]
+    hall.send(number, *packets)
+    left = [hall.broker.core.state.connections[number].have]
+    while left[-1]:
+        hall.turn()
+        left.append(hall.broker.core.state.connections[number].have)
+    assert [sum(map(len, packets[taken:])) for taken in range(1, 6)] == [*dict.fromkeys(left)]
+
+
 def test_plain_events_are_taken_by_the_hundred() -> None:
     """Cheap packets do not suffer from dear ones that others, or the client itself, sent before."""
     hall = Alone()

@@ -112,7 +112,7 @@ class LiveBroker:
         if self.to_pump:
             self._pump(now)
         slices = self._slices
-        if slices.waits:
+        if slices.waits and self.core.gate.unsliced > 0:  # else this turn has had its work
             self.handle(facts.ReadyForMore(), now)
         if self.core.state.sequence - self._noted_to > UNNOTED_NUMBERS_MAX and self.remembers:
             if not self._turn.entries and self.core.state.refusing is None:

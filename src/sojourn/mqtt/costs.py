@@ -21,8 +21,8 @@ UNSLICED_MAX = 1_024
 """What is read in a turn as it comes, before those that come next line up."""
 SUBSCRIBE = SLICE
 """After a SUBSCRIBE, or a part of one, it is others' turn; the same with an UNSUBSCRIBE."""
-ADVERTISE = SLICE
-"""The same for a packet of advertisements, some of which take ten milliseconds."""
+ADVERTISE = UNSLICED_MAX
+"""After a packet of advertisements, which may take some ten milliseconds, the turn is over."""
 OTHER = 8
 """A ping and its like."""
 LOSS, ENDING = 32, 8
