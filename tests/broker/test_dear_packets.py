@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mqtt5 import ConnAckPacket, ConnectPacket, PublishPacket, QoS, SubAckPacket, SubscribePacket, TopicFilter
+from mqtt5 import (
+    ConnAckPacket,
+    ConnectPacket,
+    DisconnectPacket,
+    PublishPacket,
+    QoS,
+    SubAckPacket,
+    SubscribePacket,
+    TopicFilter,
+)
 
 from sojourn.broker import facts
 from sojourn.mqtt import mqtt3, subscribing
@@ -50,6 +59,23 @@ def test_parts_of_a_subscribe_have_what_they_need_and_no_more(said: list[tuple[s
     assert sum(map(len, hall.entries)) - before < 2 * len(packet.write())
     again = hall.again().core.state.sessions["c"].subscriptions
     assert [one.filter_text for one in again.values()] == [dict(said).get("filter")] * 200
+
+
+@pytest.mark.parametrize(("count", "code"), [(10, 0x97), (100, None)])
+def test_what_goes_with_each_part_is_not_longer_than_four_filters(count: int, code: int | None) -> None:
+    """Who sends more is disconnected; without parts it is refused, and the session goes on."""
+    hall = Alone()
+    client = hall.client("c")
+    hall.send(client, wide(count, [("filter", "a = '" + "x" * 20_000 + "'")]))
+    hall.settle()
+    (answer,) = hall.packets(client)
+    if code is None:
+        assert isinstance(answer, DisconnectPacket)
+        assert answer.reason_code == 0x97
+    else:
+        assert isinstance(answer, SubAckPacket)
+        assert {int(one) for one in answer.reason_codes} == {code}
+    assert (client in hall.closed) is (code is None)
 
 
 def test_topic_filters_beyond_the_number_of_filters_are_not_looked_at() -> None:

@@ -8,7 +8,7 @@ import mqtt5
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket, PublishPacket, SubscribePacket, TopicFilter
+from mqtt5 import ConnAckPacket, ConnectPacket, DisconnectPacket, PublishPacket
 
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.mqtt3 import written_length
@@ -125,18 +125,6 @@ def test_who_sends_too_many_topic_filters_is_told_and_disconnected(
     frame = packet_of(first, b"\0\1", b"", one * 101)
     client.send(frame)
     assert (frame,) not in decoded
-    assert client.next(DisconnectPacket).reason_code == 0x97
-
-
-def test_the_properties_of_a_subscribe_are_no_longer_than_four_filters() -> None:
-    """They go with each of its parts; an event may have longer ones."""
-    world = World(Limits(filter_bytes_max=1_000))
-    client = world.client()
-    client.connect("c")
-    client.send(PublishPacket("t", b"", user_properties=[("x", "y" * 60_000)]))
-    client.send(SubscribePacket(1, [TopicFilter("t")], user_properties=[("x", "y" * 3_900)]))
-    client.next(mqtt5.SubAckPacket)
-    client.send(SubscribePacket(1, [TopicFilter("t")], user_properties=[("x", "y" * 4_000)]))
     assert client.next(DisconnectPacket).reason_code == 0x97
 
 

@@ -13,12 +13,13 @@ was promised nothing before its answer. What it sent after them is read all the 
 
 from __future__ import annotations
 
+from mqtt5 import DisconnectReasonCode as Reason
 from mqtt5 import SubAckReasonCode, SubscribePacket, UnsubscribePacket
 
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.conventions import BUDGET, EXPIRY, FILTER, KEEP
 from sojourn.mqtt.limits import Limits
-from sojourn.mqtt.packets import decode, remaining_length
+from sojourn.mqtt.packets import PacketError, decode, remaining_length
 from sojourn.mqtt.rights import may_subscribe_to_something
 
 PART = 32
@@ -27,6 +28,8 @@ FILTERED_PART = 2
 """The same where a filter goes along, which takes longer to compare."""
 RETAINED_A_PART = 10_000
 """Retained messages that a part with wildcards may ask for, unless a single topic filter asks for more."""
+FILTER_TEXTS = 4
+"""What goes with each part is no longer than so many of the longest filters, or its client has to go."""
 CUT_BYTES_MIN = 128
 """Shorter packets are not looked at: they cannot have many, unless it is wildcards over retained messages."""
 _OWN = (FILTER, KEEP, EXPIRY, BUDGET)
@@ -65,6 +68,10 @@ def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> 
             return None
         if connection.is_gone:
             return b""
+        bytes_max = FILTER_TEXTS * limits.filter_bytes_max
+        if sum(len(text.encode()) for _, text in said) > bytes_max:
+            text = f"What so many topic filters have in common has at most {bytes_max} bytes here."
+            raise PacketError(Reason.QUOTA_EXCEEDED, text)
         beyond = max(0, len(filters) - most)
         connection.part_codes_beyond = [int(SubAckReasonCode.QUOTA_EXCEEDED)] * beyond
         parts = [

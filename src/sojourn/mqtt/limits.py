@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     closed. The payload of a will has 64 KiB at the most."""
     user_properties_max: int = 1_024
     """User properties of one packet, and of one will; an event has at most 1,000 attributes. Who sends more
-    is disconnected. Those of a SUBSCRIBE have as many bytes as four of the longest filters."""
+    is disconnected."""
     topic_filters_max: int = 10_000
     """Topic filters of one SUBSCRIBE or UNSUBSCRIBE; who sends more is disconnected."""
     receive_max: int = 1_000

@@ -35,9 +35,6 @@ from sojourn.mqtt.packets import (
 
 SMALLEST_BYTES = 2
 """Of what a packet may have many of. A shorter packet than so many of these as it may have is not weighed."""
-FILTER_TEXTS = 4
-"""The properties of a SUBSCRIBE have as many bytes as so many of the longest filters: they go with each of
-its parts (`cutting.py`)."""
 _REPEATED = (0x0B, 0x26)
 """Properties that a packet may have many of: subscription identifiers and user properties."""
 _WILL_FLAG = 0x04
@@ -62,9 +59,6 @@ def weigh(data: bytes, at: int, body: int, stop: int, limits: Limits) -> None:
                 return
             end = _past_properties(data, start, stop, limits)
             if kind in (SUBSCRIBE, UNSUBSCRIBE):
-                most = FILTER_TEXTS * limits.filter_bytes_max
-                if end - start > most:
-                    raise _too_much(f"The properties of a subscription have at most {most} bytes here.")
                 _count_filters(data, end, stop, kind == SUBSCRIBE, limits.topic_filters_max)
     except IndexError:
         return  # it is shorter than its fields
@@ -96,7 +90,8 @@ def _past_properties(data: bytes, at: int, stop: int, limits: Limits) -> int:
         else:
             others += 1
         if repeated > most or others > len(PROPERTIES):
-            raise _too_much(f"A packet has at most {most} user properties here.")
+            text = f"A packet has at most {most} user properties here."
+            raise PacketError(Reason.QUOTA_EXCEEDED, text)
         if form in FIXED_BYTES:
             at += FIXED_BYTES[form]
         elif form == VARIABLE:
@@ -130,7 +125,3 @@ def _variable(data: bytes, at: int) -> tuple[int, int]:
             break
         shift += 7
     return value, at
-
-
-def _too_much(text: str) -> PacketError:
-    return PacketError(Reason.QUOTA_EXCEEDED, text)
