@@ -437,7 +437,6 @@ class Core:
                 self.state.input.put_by(connection, data, now, at)
             else:
                 self.gate.wait_for_more(connection, data[at:] if at else data, needed, now)
-                self.gate.check_room(connection)
 
     def _read_old(self, connection: Connection, data: bytes, at: int, now: float) -> None:
         """Take packets of MQTT 3.1.1: those of version 5 that say the same are read, and kept."""
@@ -460,7 +459,6 @@ class Core:
             raise came.error
         elif at < len(data):
             self.gate.wait_for_more(connection, data[at:], came.needed, now)
-            self.gate.check_room(connection)
 
     def _on_publish(self, connection: Connection, session: Session, frame: bytes, now: float) -> int:
         """Take a PUBLISH that is out of the ordinary; return what it cost (`costs.py`)."""

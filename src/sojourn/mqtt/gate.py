@@ -37,13 +37,14 @@ class Gate:
             self._shared.effects.waiting.append(connection.number)
 
     def wait_for_more(self, connection: Connection, data: bytes, needed: int, now: float) -> None:
-        """Keep the beginning of a packet; its client has so long to send the rest."""
+        """Keep the beginning of a packet if there is room; its client has so long to send the rest."""
         shared = self._shared
         shared.input.put_by(connection, data, now)
         connection.needed = needed
         if connection.state is Phase.OPEN and not connection.reminded:
             connection.reminded = True
             shared.remind(now + shared.limits.packet_timeout_s, Due.PACKET, connection.number)
+        self.check_room(connection)
 
     def check_room(self, connection: Connection) -> None:
         """Limit what clients may send that cannot be read yet: one before it is admitted, and all of them."""
