@@ -111,8 +111,9 @@ class LiveBroker:
         network = self.network
         if self.to_pump:
             self._pump(now)
-        slices = self._slices
-        if slices.waits and self.core.gate.unsliced > 0:  # else this turn has had its work
+        slices, ring = self._slices, self.core.state.input.ring
+        has_time = self.core.gate.unsliced > 0
+        if has_time and (slices.frames_wait or ring or slices.late):
             self.handle(facts.ReadyForMore(), now)
         if self.core.state.sequence - self._noted_to > UNNOTED_NUMBERS_MAX and self.remembers:
             if not self._turn.entries and self.core.state.refusing is None:
@@ -134,7 +135,7 @@ class LiveBroker:
         is_pressed = pressure is not None and (pressure.holds or pressure.releases)
         if is_pressed or slices.has_held or self.core.effects.waiting:
             self._hold_and_release(turn)
-        turn.leaves_more = bool(self.to_pump or slices.waits or self.knocks)
+        turn.leaves_more = bool(self.to_pump or slices.frames_wait or ring or slices.late or self.knocks)
         if network is not None:
             turn.notes, network.clients.notes = network.clients.notes, []
             self._end_links_turn(network, turn, now)
@@ -167,7 +168,7 @@ class LiveBroker:
     @property
     def has_slices(self) -> bool:
         """Whether something waits its turn, to be taken in (`ReadyForMore`) while there is time."""
-        return self._slices.waits
+        return self._slices.frames_wait or bool(self.core.state.input.ring or self._slices.late)
 
     @property
     def has_work(self) -> bool:

@@ -35,7 +35,7 @@ class Slices:
         """Connections that are not read from because a link is full."""
         self._leaving: set[int] = set()
         """Connections that are gone, and of which something waits its turn."""
-        self._late: deque[int] = deque()
+        self.late: deque[int] = deque()
         """Connections that are gone, many at once, and that are to be noted in turn."""
         self.has_held = False
         """Whether somebody is not read from."""
@@ -47,7 +47,7 @@ class Slices:
         self._waiting.clear()
         self._pressed.clear()
         self._leaving.clear()
-        self._late.clear()
+        self.late.clear()
         self.has_held = self.frames_wait = False
         self._core.state.input.dissolve_line()
 
@@ -63,11 +63,6 @@ class Slices:
         let_go(connection)
         return True
 
-    @property
-    def waits(self) -> bool:
-        """Whether something is to be taken in while there is time."""
-        return self.frames_wait or bool(self._core.state.input.ring or self._late)
-
     def cost_of_loss(self, number: int) -> int:
         """What it costs that a connection is gone (`mqtt/costs.py`)."""
         connection = self._core.state.connections.get(number)
@@ -77,7 +72,7 @@ class Slices:
         """Whether the loss of a connection has its turn later, since much was done in this one."""
         gate = self._core.gate
         if gate.unsliced <= 0:
-            self._late.append(number)
+            self.late.append(number)
             return True
         gate.unsliced -= self.cost_of_loss(number)
         return False
@@ -86,15 +81,15 @@ class Slices:
         """Yield connections that are gone and of which nothing waits any more, as many as a slice has."""
         connections = self._core.state.connections
         if self._leaving:
-            self._late.extend(
+            self.late.extend(
                 number
                 for number in sorted(self._leaving)
                 if (connection := connections.get(number)) is None or not connection.waits
             )
-            self._leaving.difference_update(self._late)
+            self._leaving.difference_update(self.late)
         budget = costs.SLICE
-        while self._late and budget > 0:
-            number = self._late.popleft()
+        while self.late and budget > 0:
+            number = self.late.popleft()
             budget -= self.cost_of_loss(number)
             yield number
 
