@@ -171,6 +171,22 @@ def test_who_asks_again_for_the_same_stays_the_same_member() -> None:
     assert not hall.by_name["B2"].visitors[max(hall.by_name["B2"].visitors)].got
 
 
+def test_who_changes_its_filter_keeps_what_it_was_sent_and_leaves_what_waits() -> None:
+    """It is a member all the time: nobody else is given what it is about to acknowledge."""
+    hall = Hall(line(2))
+    one = silent_member(hall, 0, "one", receive_max=1)
+    sent = publish(hall, 1, 3)
+    other = member(hall, 1, "other")
+    one.subscribe(JOBS, "n > 5")
+    hall.settle()
+    assert sorted(other.got) == sent[1:]
+    one.acknowledge()
+    hall.settle()
+    assert one.got == sent[:1]
+    assert not one.events
+    assert picks(hall) == 0
+
+
 def test_an_event_of_a_group_without_members_is_for_nobody() -> None:
     """And what its last member left is let go, and counted."""
     hall = Hall(line(2))

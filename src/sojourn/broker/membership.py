@@ -23,7 +23,7 @@ from sojourn.mobility.giving import TOO_LATE
 from sojourn.mobility.queues import FULL, PARTY_FULL
 from sojourn.mqtt.content import ContentError, interest_of
 from sojourn.mqtt.delivery import TOO_LARGE
-from sojourn.mqtt.members import address_of, addressee, here_at
+from sojourn.mqtt.members import address_of, addressee, here_at, member_of
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.rights import NOT_ALLOWED
 from sojourn.mqtt.session import Session, Subscription
@@ -76,11 +76,20 @@ class Membership:
         return self._links.interests.subscription(wanted)
 
     def withdraw(self, before: dict[Subscription, int], roamer: Roamer, session: Session) -> list[Message]:
-        """Let go of what waits for a session as a member that it is no more; return it."""
+        """Let go of what waits for a session as a member that it is no more; return it.
+
+        Who is a member of the same group on other terms keeps what it was sent: others are not to have it.
+        """
         gone = {address_of(one) for one in before if one.share and one not in roamer.numbers}
         if not gone or session.ended:
             return []
-        gone -= {address_of(one) for one in roamer.numbers if one.share and one not in before}
+        joined = {address_of(one) for one in roamer.numbers if one.share and one not in before}
+        gone -= joined
+        groups = {member_of(address).group for address in joined}
+        for delivery in session.inflight.values() if groups else ():
+            address = delivery.message.address if delivery is not None else ""
+            if delivery is not None and address in gone and member_of(address).group in groups:
+                self._report(delivery.message)
         return self._core.custody.withdraw(session.client_id, gone) if gone else []
 
     def is_here(self, client: int, session: Session | None, now: float) -> None:
