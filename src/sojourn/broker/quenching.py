@@ -24,7 +24,7 @@ from sojourn.broker.network import Network
 from sojourn.edge.quench import UNKNOWN, CombinedInterest, QuenchUpdate
 from sojourn.errors import SojournError
 from sojourn.interest import Filter
-from sojourn.mqtt.connection import State
+from sojourn.mqtt.connection import Connection, State
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.conventions import QUENCH_TOPIC
 from sojourn.mqtt.core import Core
@@ -66,17 +66,20 @@ class Quencher:
 
     def settle(self) -> None:
         """At the end of a loop turn: tell sources what is new to them."""
-        effects = self._core.effects
+        effects, connections = self._core.effects, self._core.state.connections
         if effects.sources:
-            if not self._told:
-                self._begin()
-            self._told.update((connection.number, UNKNOWN) for connection in effects.sources)
+            # Rights are looked at first: who may not know what others want must not have it combined.
+            fresh = [connection for connection in effects.sources if self._may_know(connection)]
             effects.sources.clear()
+            if fresh and not self._told:
+                self._begin()
+            self._told.update((connection.number, UNKNOWN) for connection in fresh)
         if not self._told:
             return
-        connections = self._core.state.connections
-        for number in [number for number in self._told if number not in connections]:
-            del self._told[number]
+        for number in list(self._told):
+            connection = connections.get(number)
+            if connection is None or not self._may_know(connection):
+                del self._told[number]
         if not self._told:
             self._end()
             return
@@ -91,15 +94,18 @@ class Quencher:
             if told != version and not connections[number].blocked:
                 self._tell(number, told)
 
+    def _may_know(self, connection: Connection) -> bool:
+        """Whether a source may know what others want; one that may not is told to send everything."""
+        session = connection.session
+        if session is not None and may_see_all(session.permissions):
+            return True
+        if connection.state is State.OPEN:
+            self._core.deliverer.write(connection, _frame(EVERYTHING))
+        return False
+
     def _tell(self, number: int, told: int) -> None:
         connection = self._core.state.connections[number]
         if connection.state is not State.OPEN:
-            return
-        session = connection.session
-        if session is None or not may_see_all(session.permissions):
-            # Who may not subscribe to everything is not told what others do; it sends everything.
-            self._core.deliverer.write(connection, _frame(EVERYTHING))
-            del self._told[number]
             return
         combined = None if self._is_guess else self._combined
         update = EVERYTHING if combined is None else combined.update_from(told)

@@ -1,0 +1,60 @@
+"""What quenching costs a broker: nothing for those who may not know, and little whatever is wanted."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from sojourn.broker import quenching
+from sojourn.broker.facts import ClientAdmitted
+from sojourn.edge.quench import CombinedInterest
+from sojourn.mqtt import conventions
+from sojourn.mqtt.effects import Knock
+from sojourn.mqtt.rights import NOTHING
+from tests.live.hall import Hall, Visitor, line
+
+QUENCH = [(conventions.QUENCH, "1")]
+
+
+def has_no_rights(knock: Knock) -> ClientAdmitted:
+    """Let in everybody, and let clients named `guest` see nothing."""
+    allowed = [] if knock.packet.client_id == "guest" else None
+    return ClientAdmitted(knock.number, subscribe=allowed)
+
+
+def was_told_everything(source: Visitor) -> bool:
+    """Whether the last thing that a source heard is to send everything."""
+    return msgspec.json.decode(source.got[-1])["added"] == [[0, "TRUE"]]
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_who_may_not_know_what_is_wanted_has_nothing_combined(
+    brokers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told to send everything, however often it comes; and so is one that loses its rights."""
+    hall = Hall(line(brokers), has_no_rights)
+    reader = hall.visit(0, "reader")
+    reader.ask("cars/#")
+    hall.settle()
+    made: list[CombinedInterest] = []
+
+    def combined(**options: int) -> CombinedInterest:
+        made.append(CombinedInterest(**options))
+        return made[-1]
+
+    monkeypatch.setattr(quenching, "CombinedInterest", combined)
+    for _ in range(3):
+        guest = hall.visit(0, "guest", user_properties=QUENCH)
+        hall.settle()
+        assert was_told_everything(guest)
+    assert made == []
+    trusted = hall.visit(0, "trusted", user_properties=QUENCH)
+    hall.settle()
+    assert not was_told_everything(trusted)
+    before = len(made)
+    assert before
+    hall.desks[0].broker.core.state.sessions["trusted"].permissions = NOTHING
+    reader.ask("bikes/#")
+    hall.settle()
+    assert was_told_everything(trusted)
+    assert len(made) == before
