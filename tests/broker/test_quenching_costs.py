@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import mqtt5
 import msgspec
 import pytest
 
 from sojourn.broker import quenching
 from sojourn.broker.facts import ClientAdmitted
 from sojourn.edge.quench import CombinedInterest
+from sojourn.interest.work import TopicsTooComplexError, Work
 from sojourn.mqtt import conventions
+from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.rights import NOTHING
 from tests.live.hall import Hall, Visitor, line
@@ -18,13 +23,13 @@ QUENCH = [(conventions.QUENCH, "1")]
 
 def has_no_rights(knock: Knock) -> ClientAdmitted:
     """Let in everybody, and let clients named `guest` see nothing."""
-    allowed = [] if knock.packet.client_id == "guest" else None
+    allowed: list[str] | None = [] if knock.packet.client_id == "guest" else None
     return ClientAdmitted(knock.number, subscribe=allowed)
 
 
 def was_told_everything(source: Visitor) -> bool:
     """Whether the last thing that a source heard is to send everything."""
-    return msgspec.json.decode(source.got[-1])["added"] == [[0, "TRUE"]]
+    return bool(msgspec.json.decode(source.got[-1])["added"] == [[0, "TRUE"]])
 
 
 @pytest.mark.parametrize("brokers", [1, 2])
@@ -58,3 +63,35 @@ def test_who_may_not_know_what_is_wanted_has_nothing_combined(
     hall.settle()
     assert was_told_everything(trusted)
     assert len(made) == before
+
+
+CROSSED = ["+/" * (n % 5) + f"a{n}/+/{n}/#" for n in range(150)]
+
+
+def test_patterns_that_are_too_many_to_combine_are_not_combined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few steps are taken, whatever a client asks for; sources are told to send everything meanwhile."""
+    hall = Hall(line(1))
+    source = hall.visit(0, "source", user_properties=QUENCH)
+    reader = hall.visit(0, "reader")
+    reader.ask("cars/#")
+    hall.settle()
+    assert not was_told_everything(source)
+    steps: list[int] = []
+    spend = Work.spend
+
+    def counted(work: Work, count: int) -> None:
+        spend(work, count)
+        steps.append(count)
+
+    monkeypatch.setattr(Work, "spend", counted)
+    wanted = Counter(interest_of(one, None) for one in CROSSED)
+    steps.clear()
+    with pytest.raises(TopicsTooComplexError):
+        CombinedInterest(steps_max=quenching.STEPS_MAX).add_all(wanted)
+    assert sum(steps) <= quenching.STEPS_MAX
+    reader.send(mqtt5.SubscribePacket(9, [mqtt5.TopicFilter(one) for one in CROSSED]))
+    hall.settle()
+    assert was_told_everything(source)
+    reader.send(mqtt5.UnsubscribePacket(10, CROSSED))
+    hall.settle()
+    assert not was_told_everything(source)

@@ -7,8 +7,8 @@ topic `$sojourn/quench`, as JSON: first the whole, then differences. The rules:
   also of those who are away, and in a network those heard from neighbours, as an event's way begins here.
 - A new interest is told at the end of the loop turn that brought it; one that ended is told with the next
   that is new, or when several ended. Wider is safe: it only costs bytes.
-- Combining takes time, so beyond `INTERESTS_MAX` different interests, or where their topics are too many for
-  one filter, sources are told to send everything.
+- Combining takes time, so beyond `INTERESTS_MAX` different interests, or where it takes more than
+  `STEPS_MAX`, sources are told to send everything.
 - Where events are flooded a broker does not know what others want, and quenches nobody.
 
 Nothing here is kept over a restart: connections are not either, and each begins with the whole.
@@ -33,6 +33,8 @@ from sojourn.mqtt.rights import may_see_all
 
 INTERESTS_MAX = 200
 """Different interests that are combined."""
+STEPS_MAX = 30_000
+"""Work that combining them may take at once (`interest/work.py`), some ten milliseconds."""
 NARROW_AFTER = 20
 RETRY_SHARE = 0.75
 """To what share the interests must fall before combining them is tried again."""
@@ -166,7 +168,7 @@ class Quencher:
                 self._combined.add(interest)
             for interest in gone:
                 self._combined.remove(interest)
-        except SojournError:  # too many topics for one filter
+        except SojournError:  # it takes too long
             self._give_up()
 
     def _changes(self) -> Counter[Filter]:
@@ -199,7 +201,7 @@ class Quencher:
         if len(self._wanted) > INTERESTS_MAX:
             self._give_up()
             return
-        self._combined = CombinedInterest(narrow_after=NARROW_AFTER)
+        self._combined = CombinedInterest(narrow_after=NARROW_AFTER, steps_max=STEPS_MAX)
         self._retry_at = INTERESTS_MAX
         try:
             self._combined.add_all(self._wanted)

@@ -12,21 +12,25 @@ Rules:
   subscription is told at once, and one that left only after `narrow_after` of them did.
 - At most `alternatives_max` alternatives are told; beyond it, neighbours are joined into wider ones.
 - A source that knows no expression keeps nothing back.
+- Combining may be given a limit, in steps (`interest/work.py`). Where that is not enough, a
+  `TopicsTooComplexError` is raised, and the combined interest is of no further use: whoever keeps it tells
+  sources to send everything.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
-from contextlib import suppress
-from functools import lru_cache, reduce
-from operator import or_
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from math import inf
 from typing import NamedTuple
 
 from sojourn.errors import SojournError
-from sojourn.interest.algebra import covers, merge
+from sojourn.interest.algebra import STEPS_PER_LOOK, Looks, covers, merge
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Conjunction, Filter, conjunction_of
+from sojourn.interest.topicsets import TopicSet
 from sojourn.interest.values import ValueSet
-from sojourn.interest.work import TopicsTooComplexError, Work, within
+from sojourn.interest.work import TopicsTooComplexError, Work, current, sharing, within
 
 UNKNOWN = -1
 """The version of a source that knows no expression."""
@@ -40,6 +44,11 @@ NARROW_STEPS_MAX = 2_000_000
 GATHER_STEPS = 200_000
 GATHER_STEPS_PER_PAIR = 8
 """Work with topics that joining alternatives may take; beyond it they stay apart."""
+GROUP_STEPS, PAIR_STEPS, SIZES_A_STEP = 4, 4, 2
+"""What it takes to look at a constraint when alternatives are grouped, and to compare two alternatives; and
+how many ranges of values are looked at in a step."""
+RANGES_A_STEP = 4
+"""How many pairs of ranges, of two alternatives, are compared in a step."""
 HEADER_BYTES = 12
 NUMBER_BYTES = 2
 
@@ -68,13 +77,17 @@ class QuenchUpdate(NamedTuple):
 class CombinedInterest:
     """The OR of all active subscriptions of a broker, in versions."""
 
-    def __init__(self, *, narrow_after: int = 1, alternatives_max: int = ALTERNATIVES_MAX) -> None:
+    def __init__(
+        self, *, narrow_after: int = 1, alternatives_max: int = ALTERNATIVES_MAX, steps_max: float = inf
+    ) -> None:
         if narrow_after < 1:
             raise QuenchError(f"narrow_after must be at least 1, not {narrow_after}.")
         if alternatives_max < 1:
             raise QuenchError(f"alternatives_max must be at least 1, not {alternatives_max}.")
         self._narrow_after = narrow_after
         self._alternatives_max = alternatives_max
+        self._steps_max = steps_max
+        """What a change may take."""
         self._active: Counter[Filter] = Counter()
         self._left = 0
         """Subscriptions that have gone and may still be in the expression."""
@@ -100,19 +113,22 @@ class CombinedInterest:
         self._active[wanted] += 1
         if self._active[wanted] > 1:
             return False
-        if covers(self.expression, wanted):
-            self._loose.add(wanted)
-            return False
-        parts = gathered((*self._numbers, *wanted.conjunctions))
-        new = [part for part in parts if part not in self._numbers]
-        return self._become(
-            part for part in parts if part in new or not any(wide.covers(part) for wide in new)
-        )
+        with self._limited() as work:
+            if _covers(self.expression, wanted, work):
+                self._loose.add(wanted)
+                return False
+            parts = gathered((*self._numbers, *wanted.conjunctions))
+            new = [part for part in parts if part not in self._numbers]
+            _spend_on_pairs(parts, len(new))
+            return self._become(
+                part for part in parts if part in new or not any(wide.covers(part) for wide in new)
+            )
 
     def add_all(self, every: Iterable[Filter]) -> bool:
         """Take in many subscriptions at once; says whether sources must be told."""
         self._active.update(every)
-        return self._rebuild()
+        with self._limited():
+            return self._rebuild()
 
     def remove(self, wanted: Filter) -> bool:
         """Let one subscription go; says whether sources are told now."""
@@ -129,12 +145,18 @@ class CombinedInterest:
 
     def narrow(self) -> bool:
         """Leave out what nobody wants any more; says whether sources must be told."""
+        with self._limited():
+            return self._narrow()
+
+    def _narrow(self) -> bool:
         if self._is_widened:
             return self._rebuild()
         gone, self._gone, self._left = self._gone, [], 0
         # An alternative is made of whole conjunctions, so one that left is only in those that cover it. What
         # is active and in none of the others is put together anew.
-        with within(Work(NARROW_STEPS_MAX)) as work:
+        around = current(inf)
+        around.spend(PAIR_STEPS * len(self._numbers) * (len(gone) + len(self._active)))
+        with within(Work(min(NARROW_STEPS_MAX, around.left))) as work:
             touched = [part for part in self._numbers if any(part.covers(each) for each in gone)]
             rest = [part for part in self._numbers if part not in touched]
             again = [
@@ -153,7 +175,17 @@ class CombinedInterest:
         self._gone, self._left = [], 0
         self._loose.clear()
         every = (conjunction for wanted in self._active for conjunction in wanted.conjunctions)
-        return self._become(merge([Filter(gathered(every))]).conjunctions)
+        return self._become(_merged(gathered(every)))
+
+    @contextmanager
+    def _limited(self) -> Iterator[Work]:
+        """Let what is done inside take no more than a change may, and refuse a result that took more."""
+        if self._steps_max == inf:
+            yield Work(inf)
+            return
+        with within(Work(self._steps_max)) as work:
+            yield work
+        work.spend(0)
 
     def update_from(self, version: int) -> QuenchUpdate:
         """What brings a source from the version it knows to the present one."""
@@ -168,6 +200,7 @@ class CombinedInterest:
 
     def _become(self, alternatives: Iterable[Conjunction]) -> bool:
         exact = tuple(alternatives)
+        current(inf).spend(sum(map(_size, exact)))  # to write them
         kept = widened(exact, self._alternatives_max)
         self._is_widened = len(kept) < len(exact)
         numbers = {}
@@ -255,6 +288,10 @@ def gathered(alternatives: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
     paths = sorted({path for conjunction in kept for path, _ in conjunction.constraints})
     while paths:
         # First the attribute that joins most: joining by another one first could keep these apart.
+        looked = (
+            GROUP_STEPS * sum(len(each.constraints) for each in kept) + sum(map(_size, kept)) // SIZES_A_STEP
+        )
+        current(inf).spend(len(paths) * looked)
         path, groups = min(((path, _grouped(kept, path)) for path in paths), key=lambda found: len(found[1]))
         paths.remove(path)
         kept = []
@@ -262,16 +299,27 @@ def gathered(alternatives: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
             if len(group) == 1:
                 kept.append(group[0])
                 continue
-            try:
-                with within(Work(GATHER_STEPS + GATHER_STEPS_PER_PAIR * len(group) ** 2)):
-                    either = reduce(or_, (each.get(path) for each in group))
+            with sharing(GATHER_STEPS + GATHER_STEPS_PER_PAIR * len(group) ** 2):
+                for either in _joined([each.get(path) for each in group]):
                     joined = conjunction_of({**dict(rest), path: either})
-            except TopicsTooComplexError:
-                kept += group
-                continue
-            assert joined is not None, "a union of alternatives that can be met can be met"
-            kept.append(joined)
+                    assert joined is not None, "a union of alternatives that can be met can be met"
+                    kept.append(joined)
     return tuple(kept)
+
+
+def _joined(sets: list[ValueSet]) -> list[ValueSet]:
+    """Unite sets in pairs, and pairs of pairs; those that are too entangled together stay apart."""
+    apart: list[ValueSet] = []
+    while len(sets) > 1:
+        longer = sets[len(sets) & ~1 :]
+        for one, other in zip(sets[::2], sets[1::2], strict=False):
+            try:
+                current(inf).spend(_set_size(one) + _set_size(other))
+                longer.append(one | other)
+            except TopicsTooComplexError:
+                apart += (one, other)
+        sets = longer
+    return apart + sets
 
 
 def _grouped(
@@ -286,6 +334,53 @@ def _grouped(
     return groups
 
 
+def _set_size(allowed: ValueSet) -> int:
+    """About how much there is to look at in a set."""
+    strings = allowed.strings
+    topics = strings.writing_steps if isinstance(strings, TopicSet) else len(strings.ranges)
+    return len(allowed.numbers.ranges) + topics
+
+
+def _size(conjunction: Conjunction) -> int:
+    return sum(_set_size(allowed) for _, allowed in conjunction.constraints)
+
+
+def _ranges(conjunction: Conjunction) -> int:
+    """How many ranges it has: those of one are compared with each of another's."""
+    sets = [allowed for _, allowed in conjunction.constraints]
+    strings = [each.strings for each in sets]
+    return sum(len(each.numbers.ranges) for each in sets) + sum(
+        len(each.ranges) for each in strings if not isinstance(each, TopicSet)
+    )
+
+
+def _spend_on_pairs(alternatives: Collection[Conjunction], others: int) -> None:
+    """Count what it takes to compare alternatives with so many others of their kind."""
+    sizes = sum(map(_size, alternatives)) // SIZES_A_STEP
+    steps = others * (PAIR_STEPS * len(alternatives) + sizes)
+    if len(alternatives) > 1:
+        steps += sum(map(_ranges, alternatives)) ** 2 // RANGES_A_STEP
+    current(inf).spend(steps)
+
+
+def _merged(alternatives: Collection[Conjunction]) -> tuple[Conjunction, ...]:
+    _spend_on_pairs(alternatives, len(alternatives))
+    return merge([Filter(tuple(alternatives))]).conjunctions
+
+
+def _covers(wide: Filter, narrow: Filter, work: Work) -> bool:
+    """Whether a filter covers another, as far as that can be told with the work that is left."""
+    if work.left == inf:
+        return covers(wide, narrow)
+    widest = max(map(_size, wide.conjunctions), default=0)
+    price = STEPS_PER_LOOK + widest * max(map(_size, narrow.conjunctions), default=0) // RANGES_A_STEP
+    # Half of it: what is not covered is to be joined with the rest.
+    looks = Looks(given := max(0, work.left) / 2 / price)
+    is_covered = covers(wide, narrow, looks)
+    work.spend(int((given - max(0, looks.left)) * price))
+    return is_covered
+
+
 def widened(alternatives: Iterable[Conjunction], most: int) -> tuple[Conjunction, ...]:
     """At most so many alternatives that let through all that these do, and perhaps more."""
     kept = list(alternatives)
@@ -294,7 +389,7 @@ def widened(alternatives: Iterable[Conjunction], most: int) -> tuple[Conjunction
         # Neighbours in the order of their texts speak of the same values first: joining them adds least.
         pairs = min(len(kept) - most, len(kept) // 2)
         joined = [_hull(kept[2 * at], kept[2 * at + 1]) for at in range(pairs)]
-        kept = list(Filter.union([*joined, *kept[2 * pairs :]]).conjunctions)
+        kept = list(_merged([*joined, *kept[2 * pairs :]]))
     return tuple(kept)
 
 

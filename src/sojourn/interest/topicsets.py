@@ -361,6 +361,13 @@ class TopicSet:
         except TopicsTooComplexError:
             return True
 
+    @property
+    def writing_steps(self) -> int:
+        """About how many patterns are compared until it is written, or joined with another of its size."""
+        terms = self._terms or ()
+        wide = sum(not term.pattern.is_exact for term in terms)
+        return len(terms) * (1 + wide) + sum(len(term.without) ** 2 for term in terms)
+
     def unwritten(self) -> TopicSet:
         """Return the same set, to be reasoned about only: its combinations are never written."""
         return TopicSet(self.root)

@@ -73,11 +73,12 @@ def reading(text: str, *, limited: bool) -> AbstractContextManager[object]:
     """
     if not limited:
         return nullcontext()
-    return _sharing(READING_STEPS + READING_STEPS_PER_CHARACTER * len(text))
+    return sharing(READING_STEPS + READING_STEPS_PER_CHARACTER * len(text))
 
 
 @contextmanager
-def _sharing(steps: float) -> Iterator[None]:
+def sharing(steps: float) -> Iterator[None]:
+    """Let what is done inside take no more than this, nor than is left around it, where it counts too."""
     around = _current.get()
     if around is not None:
         steps = max(0.0, min(steps, around.left))
