@@ -10,6 +10,7 @@ from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.mobility.copies import State
 from sojourn.mobility.copy_requests import CopyRequests
+from sojourn.routing.messages import Kind
 from tests.live.hall import Desk, Hall, Visitor, line
 
 
@@ -129,6 +130,30 @@ def test_copies_are_made_again_at_the_next_stay() -> None:
     assert trip.hall.desks[0].network.clients.handoff_count
     trip.visit(1)
     assert trip.got == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("forgetful", [0, 2])
+def test_what_was_asked_is_asked_again_when_somebody_forgot(forgetful: int) -> None:
+    """The request, or its answer, is in what a broker forgot; nobody waits for that until patience ends."""
+    trip = Trip(4)
+    trip.stop_by(0)
+    trip.publish(b"1", b"2")
+    trip.visit(2)
+    assert trip.got == [b"1", b"2"]
+    desk = trip.hall.desks[forgetful]
+    kind = {0: Kind.MOVED, 2: Kind.FORWARD}[forgetful]
+    noted = [facts.read_entry(line).fact for line in desk.store.written]
+    known = next(
+        place
+        for place, fact in enumerate(noted)
+        if isinstance(fact, facts.FrameTaken) and fact.body[1] == kind
+    )
+    trip.forget(forgetful, known)
+    trip.publish(b"3")
+    trip.visit(2)
+    assert trip.got[-1] == b"3"
+    stays = trip.hall.desks[2].network.clients.broker.subscribers.main.values()
+    assert all(stay.complete for stay in stays)
 
 
 def test_the_journal_of_an_earlier_build_tells_nobody() -> None:

@@ -134,13 +134,18 @@ class Subscribers:
         self.store = queues.store
         self.accounts = queues.accounts
         self.table = requests.table
+
+        def doubt(fact: facts.CopiesDoubted) -> None:
+            copies.on_doubted(fact)
+            transfers.ask_all_again()
+
         self._handle: dict[type, Callable[[Any], None]] = {
             facts.SubscriberArrived: visits.on_arrived,
             facts.SubscriberLost: visits.on_lost,
             facts.SubscriberChanged: visits.on_changed,
             facts.SubscriberGone: visits.on_gone,
             facts.Consumed: deliveries.on_consumed,
-            facts.CopiesDoubted: copies.on_doubted,
+            facts.CopiesDoubted: doubt,
         }
         self._receive: dict[int, Callable[[Any], None]] = {
             Kind.COPY: copies.on_copy,

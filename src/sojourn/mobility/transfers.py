@@ -4,7 +4,8 @@ The new broker asks the old one with `Moved`, always, and is always answered wit
 broker; or, if that has handed the subscriber on meanwhile, by the broker it handed it to, since the request
 is passed on along the way that the subscriber's events took. A request that comes after a later one is told
 that it is superseded. A broker that has forgotten says that too, and the subscriber is served with what there
-is. Where no answer comes at all, patience ends the wait (`Giving.give_up`).
+is; when some broker says that it forgot something, requests without an answer are sent again. Where no answer
+comes at all, patience ends the wait (`Giving.give_up`).
 
 The same two messages, Forward and FORWARD-END, bring a copy up to date that was activated. Both kinds of
 transfer have their own epoch, so that a repetition of one can't be taken for the other.
@@ -161,11 +162,14 @@ class Transfers:
             self._refuse(request, Outcome.SUPERSEDED if is_past else Outcome.UNKNOWN)
         elif given.epoch > epoch:
             self._refuse(request, Outcome.SUPERSEDED)
-        elif given.epoch < epoch:  # equal epochs are a repetition
+        elif given.epoch < epoch:
             if given.to == NOBODY or given.epoch <= request.after:
                 self._refuse(request, Outcome.UNKNOWN)
             else:
                 self._post.send(replace(request, destination=given.to, after=given.epoch))
+        elif not any(one.successor is not None and one.successor.epoch == epoch for one in stays):
+            # A repetition: it was answered, and whoever has that answer takes no notice of this one.
+            self._refuse(request, Outcome.UNKNOWN)
         return None
 
     def _refuse(self, request: Request, outcome: Outcome) -> None:
@@ -212,6 +216,18 @@ class Transfers:
         )
 
     # The new broker, and copies ----------------------------------------------------------------------
+
+    def ask_all_again(self) -> None:
+        """Some broker has forgotten what it did last: whoever waits for an answer asks again.
+
+        The request may be forgotten, or the answer. Otherwise the subscriber, and all that is stored for it
+        at later brokers, would wait until patience ends, and what comes then is late.
+        """
+        for client in dict.fromkeys((*self._shelf.main, *self._shelf.older)):
+            for stay in self._shelf.all(client):
+                if stay.asked != NOBODY and stay.is_stay() and stay.origin is not None:
+                    wants = not stay.complete or stay.late is not None
+                    self._requests.announce(stay, stay.origin, wants=wants)
 
     def on_context(self, message: Context) -> None:
         """The subscriptions that were asked for: subscribe, then ask for the events."""
