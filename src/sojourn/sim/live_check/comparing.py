@@ -25,8 +25,9 @@ figure for a page."""
 _WAITING = ("._out", ".queued")
 """Of a channel: frames that wait for an acknowledgement. Those are noted now and then, so that a broker which
 comes back may have some frames again that its neighbour has; which was the last is compared."""
-_UNSURE = {"holding": ("marks", "ceiling", "behind"), "session": ("last_unsure",)}
-"""Of a holding: how far its client has come, events of QoS 0 included. Of a session: the publisher's own
+_UNSURE = {"holding": ("marks", "ceiling", "checks", "behind"), "session": ("last_unsure",)}
+"""Of a holding: how far its client has come, events of QoS 0 included, and whether there is a ceiling to be
+looked at. Of a session: the publisher's own
 number of its last event of QoS 0 (`mqtt/publishing.py` says what follows from that)."""
 _COMPARED = {"_acknowledged_to": 0, "_arrived": 0, "_taken": 0, "births": -1, "birth_events": -1}
 """Of a channel: a number that is noted, and a rank of volatile frames that is not; and the number at which
