@@ -37,8 +37,15 @@ def _browser() -> Any:
 
 
 @pytest.fixture(scope="module")
-def tab() -> Iterator[Any]:
-    """A tab of a fresh headless Chromium."""
+def world() -> Iterator[Moving]:
+    """Six brokers and clients that move."""
+    with moving(18, 0.6) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tab(world: Moving) -> Iterator[Any]:
+    """A tab of a fresh headless Chromium that shows the page."""
     browser = _browser()
     command = browser.find_chromium()
     if command is None:
@@ -47,14 +54,9 @@ def tab() -> Iterator[Any]:
     if command is None:
         pytest.skip("no Chromium, and it may not be installed here: run scripts/browser to see why")
     with browser.chromium(command) as opened:
+        opened.call("Page.navigate", url=world.page + "/")
+        opened.wait_for(LIVE)
         yield opened
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[Moving]:
-    """Six brokers and clients that move."""
-    with moving(18, 0.6) as running:
-        yield running
 
 
 def go(tab: Any, view: str) -> None:
