@@ -13,7 +13,7 @@ from sojourn.broker.wire import Carried, Wire, WireError
 from sojourn.errors import SojournError
 from sojourn.mobility.copy_requests import CopyRequests
 from sojourn.sim.live_check.check import check, run
-from sojourn.sim.live_check.mutations import MUTATIONS, UnknownMutationError, broken
+from sojourn.sim.live_check.mutations import HARMLESS, MUTATIONS, UnknownMutationError, broken
 from sojourn.sim.live_check.script import FAULTS, Spec
 from sojourn.sim.live_check.shrink import shrink
 
@@ -107,3 +107,13 @@ def test_a_mistake_that_nobody_made_is_refused() -> None:
         pass
     assert len(MUTATIONS) >= 10
     assert len(FAULTS) >= 9
+
+
+@pytest.mark.parametrize("name", [*MUTATIONS, *HARMLESS])
+def test_every_mistake_can_be_made_and_is_taken_back(name: str) -> None:
+    """The code that it breaks is where it was."""
+    where, what, _spoil = (MUTATIONS | HARMLESS)[name]
+    right = getattr(where, what)
+    with broken(name):
+        assert getattr(where, what) is not right
+    assert getattr(where, what) is right

@@ -118,7 +118,7 @@ MUTATIONS: dict[str, Patch] = {
     "tell-no-subscriptions-anew": (Router, "out_subs", lambda _right: lambda _self: []),
     "forget-half-received": (handshake, "session_state", _forget_received),
     "keep-any-retained": (Retained, "is_news", lambda _right: lambda *_args: True),
-    "take-repetitions": (Clients, "_came_before", _never),
+    "take-repetitions": (Clients, "came_before", _never),
     "lose-the-last-stored-event": (Giving, "give", _lose_last),
     "send-new-ones-first": (Deliverer, "hand", _overtake),
     "say-nothing-of-shared-events": (Membership, "flush", _say_nothing),
