@@ -19,6 +19,11 @@ FILLED = (
     ".every(t => t.id === 'trail-table' || t.tBodies[0].rows.length > 0)"
 )
 """Every table of the view has something in it."""
+TOO_WIDE = (
+    "[...document.querySelectorAll('main > section:not([hidden]) .scroll, .tile, .tile i')]"
+    ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+)
+"""What has more in it than it shows."""
 NUMBER = "Number(document.getElementById('{}').textContent.replace(/[^0-9.]/g, ''))"
 FIND = (
     "(() => {{ const find = document.getElementById('find'); find.elements.q.value = '{}';"
@@ -99,7 +104,7 @@ def test_a_person_sees_clients_move(tab: Any, world: Moving) -> None:
 VIEWS = ("#/", "#/clients", "#/clients/phone-003", "#/filters", "#/topics", "#/links", "#/tester?topic=news")
 
 
-@pytest.mark.parametrize("width", [390, 1000])
+@pytest.mark.parametrize("width", [390, 900, 1024])
 def test_every_view_fits_its_window(tab: Any, world: Moving, width: int) -> None:
     """On a narrow window nothing sticks out in any view, and rows of tables are cards with names."""
     tab.resize(width, 844)
@@ -108,6 +113,7 @@ def test_every_view_fits_its_window(tab: Any, world: Moving, width: int) -> None
         go(tab, view)
         tab.wait_for(FILLED)
         assert tab.value("document.documentElement.scrollWidth") <= width, view
+        assert tab.value(TOO_WIDE) == [], view
     if width == 390:
         assert tab.value("getComputedStyle(document.querySelector('nav')).position") == "fixed"
         go(tab, "#/clients")
@@ -179,11 +185,13 @@ def test_the_tester_says_who_would_get_an_event(tab: Any, world: Moving) -> None
     names = set(tab.value("[...document.querySelectorAll('#tester-table a.client')].map(a => a.textContent)"))
     assert names <= {"phone-002", "phone-007", "phone-012", "phone-017"}
     assert "would get this" in tab.value("document.getElementById('tester-summary').textContent")
+    assert tab.value("document.getElementById('tester-empty').hidden")
     tab.value(fill.format('{"kind": 77}'))
     tab.wait_for("document.getElementById('tester-summary').textContent === 'Nobody would get this.'")
     heard = len(tab.complaints())
     tab.value(fill.format("{kind: 2}"))
     tab.wait_for("document.getElementById('tester-error').textContent.includes('no JSON')")
+    assert tab.value("document.getElementById('tester-empty').offsetHeight") > 0, "an empty box says why"
     assert all("400" in said for said in tab.complaints()[heard:]), (
         "the browser itself logs a refused request"
     )
@@ -199,6 +207,11 @@ def test_charts_have_axes_and_can_be_read_by_keys(tab: Any, world: Moving) -> No
     ticks = tab.value(f"[...{chart}.querySelectorAll('.tick')].map(t => t.textContent)")
     assert "0" in ticks
     assert any(":" in tick for tick in ticks), ticks
+    fewest = tab.value(
+        "import('./charts.js').then(charts => Math.min(...[180, 3600].flatMap(span => [...Array(span).keys()]"
+        ".map(at => charts.timeTicks(at, at + span, 200).length))))"
+    )
+    assert fewest >= 2, "however narrow the chart and whatever the time"
     tab.value(f"{chart}.focus()")
     tab.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft", code="ArrowLeft")
     tab.wait_for("document.querySelector('#now-rate .when') !== null")

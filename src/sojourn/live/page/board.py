@@ -20,6 +20,7 @@ from sojourn.live.config import Config
 from sojourn.live.page.history import History, Moment
 from sojourn.live.page.ledger import Loss, in_words
 from sojourn.live.page.status import Move, Report
+from sojourn.live.page.whereabouts import Whereabouts
 from sojourn.routing.overlay import Overlay
 
 FRESH_S = 4.0
@@ -55,6 +56,7 @@ class Board:
         self._used = _used_links(config)
         self._heard: dict[str, Heard] = {}
         self._moves: deque[Seen] = deque(maxlen=MOVES_KEPT)
+        self._whereabouts = Whereabouts()
         self.history = History()
         """Of all brokers together."""
         self.histories = {broker.name: History() for broker in config.brokers}
@@ -69,11 +71,13 @@ class Board:
             known = before.report.handoffs
         fresh = min(max(0, report.handoffs - known), len(report.moves))
         self._moves.extend(Seen(broker, move) for move in report.moves[len(report.moves) - fresh :])
+        self._whereabouts.take(broker, None if before is None else before.report, report, now)
         self._heard[broker] = Heard(now, report)
 
     def fresh(self, now: float) -> dict[str, Report]:
-        """The reports that are not too old to count."""
-        return {name: heard.report for name, heard in self._heard.items() if now - heard.at_s < FRESH_S}
+        """The reports that are not too old to count, with every client at one broker."""
+        fresh = {name: heard.report for name, heard in self._heard.items() if now - heard.at_s < FRESH_S}
+        return self._whereabouts.settled(fresh, now)
 
     def tick(self, now: float) -> None:
         """Note how the network is doing, for the charts."""
@@ -93,7 +97,8 @@ class Board:
     def state(self, now: float) -> dict[str, Any]:
         """All that the page shows, for JSON."""
         p50_s, p99_s, count = self.latency(now)
-        config, shown = self._config, self._shown(now)
+        config, fresh = self._config, self.fresh(now)
+        shown = _shown(fresh)
         return {
             "at_s": round(now, 3),
             "broker": self.name,
@@ -101,7 +106,9 @@ class Board:
             "scheme": config.mobility.subscribers,
             "routing": config.routing.mode,
             "brokers": [
-                self._broker(broker.name, broker.listen, now, shown.get(broker.name, []))
+                self._broker(
+                    broker.name, broker.listen, now, fresh.get(broker.name), shown.get(broker.name, [])
+                )
                 for broker in config.brokers
             ],
             "links": [[one, other, (one, other) in self._used] for one, other in config.links],
@@ -123,18 +130,9 @@ class Board:
                     known[loss.broker, loss.memory] = loss
         return [in_words(loss) for loss in sorted(known.values(), key=lambda one: -one.noticed_s)]
 
-    def _shown(self, now: float) -> dict[str, list[tuple[str, float]]]:
-        """By broker: the clients that are shown, of all that brokers name those whose names hash lowest."""
-        named = {name: report.present for name, report in self.fresh(now).items()}
-        if sum(map(len, named.values())) <= DOTS_MAX:
-            return named
-        everyone = ((zlib.crc32(one[0].encode()), name, one) for name, some in named.items() for one in some)
-        shown: dict[str, list[tuple[str, float]]] = {name: [] for name in named}
-        for _, name, one in heapq.nsmallest(DOTS_MAX, everyone):
-            shown[name].append(one)
-        return shown
-
-    def _broker(self, name: str, listen: str, now: float, present: list[tuple[str, float]]) -> dict[str, Any]:
+    def _broker(
+        self, name: str, listen: str, now: float, fresh: Report | None, present: list[tuple[str, float]]
+    ) -> dict[str, Any]:
         heard = self._heard.get(name)
         silent_s = None if heard is None else round(max(0.0, now - heard.at_s), 2)
         return {
@@ -142,7 +140,7 @@ class Board:
             "listen": heard.report.listen or listen if heard is not None else listen,
             "state": "unknown" if silent_s is None else "up" if silent_s < FRESH_S else "silent",
             "silent_s": silent_s,
-            "report": None if heard is None else replace(heard.report, moves=[], present=present),
+            "report": None if heard is None else replace(fresh or heard.report, moves=[], present=present),
         }
 
 
@@ -160,6 +158,18 @@ def _moment(
         p50_s,
         p99_s,
     )
+
+
+def _shown(fresh: dict[str, Report]) -> dict[str, list[tuple[str, float]]]:
+    """By broker: the clients that are shown, of all that brokers name those whose names hash lowest."""
+    named = {name: report.present for name, report in fresh.items()}
+    if sum(map(len, named.values())) <= DOTS_MAX:
+        return named
+    everyone = ((zlib.crc32(one[0].encode()), name, one) for name, some in named.items() for one in some)
+    shown: dict[str, list[tuple[str, float]]] = {name: [] for name in named}
+    for _, name, one in heapq.nsmallest(DOTS_MAX, everyone):
+        shown[name].append(one)
+    return shown
 
 
 def _named(move: Move) -> dict[str, Any]:

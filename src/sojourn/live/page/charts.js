@@ -26,10 +26,10 @@ export function ticks(peak, isBytes) {
   for (let number = 0; number * step < peak + step * 0.999; number += 1) { found.push(number * step); }
   return found;
 }
-function timeTicks(from, to, width) {
+// Clock times that stand clear of one another: at least two, for spans of three minutes and of an hour.
+export function timeTicks(from, to, width) {
   const steps = [10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800];
-  const most = Math.max(2, Math.floor(width / 80));
-  const step = steps.find(function (one) { return (to - from) / one <= most; }) || 3600;
+  const step = steps.find(function (one) { return width * one / (to - from) >= (one % 60 ? 70 : 52); }) || 1800;
   const found = [];
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) { found.push(at); }
   return found.map(function (at) { return [at, clock(at, step % 60 !== 0)]; });
@@ -59,7 +59,7 @@ function draw(chart, rows, span) {
     parts.push(drawn("line", { class: "base", x1: at, x2: at, y1: height - BOTTOM, y2: height - BOTTOM + 4 }));
     const text = drawn("text", { class: "tick", x: Math.min(at, width - 22), y: height - 4, "text-anchor": "middle" });
     text.textContent = tick[1];
-    if (at > LEFT + 14) { parts.push(text); }
+    parts.push(text);
   }
   chart.columns.forEach(function (column, number) {
     // A gap in what is known is a gap in the line.

@@ -41,10 +41,12 @@ export class Tester {
       byId("tester-error").hidden = false;
       write("tester-error", error.message);
       byId("tester-found").hidden = true;
+      byId("tester-empty").hidden = false;
     }
   }
   show(found) {
     byId("tester-found").hidden = false;
+    byId("tester-empty").hidden = true;
     write("tester-summary", summary(found));
     const where = Object.keys(found.by_broker).filter(function (name) { return found.by_broker[name]; })
       .map(function (name) { return shown(name) + " " + count(found.by_broker[name]); });
