@@ -39,6 +39,11 @@ def plain(_number: int) -> PublishPacket:
     return PublishPacket("sh/x", b"x")
 
 
+def described(_number: int) -> PublishPacket:
+    """An event with many user properties."""
+    return PublishPacket("p/x", b"x", user_properties=[("", "")] * 1_000)
+
+
 def refused(_number: int) -> PublishPacket:
     """An event with a policy that cannot be read."""
     return PublishPacket("p/x", b"x", user_properties=[(conventions.POLICY, "(" * 50)])
@@ -49,6 +54,7 @@ DEEP = ["+/" * depth + "#" for depth in range(1, 250, 9)]
 DEAR: list[tuple[str, list[str], Callable[[int], PublishPacket], int]] = [
     ("advertisements", [], advertisement, 1),
     ("policies", [], guarded, 1),
+    ("properties", [], described, 1),
     ("refusals", [], refused, 1),
     ("deep topics", DEEP, deep, 10),
     ("groups", GROUPS, plain, 12),

@@ -29,6 +29,8 @@ LOSS, ENDING = 32, 8
 """The loss of a connection, with a will perhaps; and each subscription of a session that ends with it."""
 DECODED = 4
 """An event that is out of the ordinary: on a topic that is new, retained, or with properties."""
+PROPERTIES = 2
+"""So many user properties of such an event count for one."""
 REFUSED = SLICE
 """An event that is refused: whether that took long is not looked at."""
 POLICY, POLICY_ALTERNATIVES = 8, 4
@@ -47,6 +49,11 @@ INDEXED = 16
 def of_loss(session: Session | None) -> int:
     """What it costs that a connection is gone which a session has."""
     return LOSS + (ENDING * len(session.subscriptions) if session is not None and not session.expiry else 0)
+
+
+def of_decoded(properties: int, size: int) -> int:
+    """What reading an event costs that is out of the ordinary, given its user properties and its bytes."""
+    return DECODED + properties // PROPERTIES + size // INPUT_BYTES
 
 
 def of_policy(size: int, alternatives: int) -> int:

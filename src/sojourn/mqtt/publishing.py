@@ -105,6 +105,7 @@ class Publisher:
         self, connection: Connection, session: Session, packet: PublishPacket, frame: bytes, now: float
     ) -> int:
         """Take a decoded packet, and answer it; return what it cost (`costs.py`)."""
+        cost = costs.of_decoded(len(packet.user_properties), len(frame))
         qos = int(packet.qos)
         if packet.duplicate and not qos:
             raise malformed("A message of QoS 0 is never a duplicate.")
@@ -119,7 +120,7 @@ class Publisher:
             if number in session.received:
                 connection.unreleased.add(number)
                 self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
-                return costs.DECODED
+                return cost
         try:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
@@ -132,8 +133,8 @@ class Publisher:
             connection.unreleased.add(number)
         self._answer(connection, qos, number, None)
         if message is None:
-            return costs.ADVERTISE if topic == ADVERTISE_TOPIC else costs.DECODED
-        cost, tree = costs.DECODED, self.shared.tree
+            return costs.ADVERTISE if topic == ADVERTISE_TOPIC else cost
+        tree = self.shared.tree
         if message.policy is not None:
             cost += costs.of_policy(message.payload_at, len(message.policy.condition.conjunctions))
         before = tree.looked
