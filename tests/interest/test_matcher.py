@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sojourn.interest import Event, Filter
+from sojourn.interest import Event, Filter, filter_tests
 from sojourn.interest.matcher import ONE_BY_ONE_MAX, Matcher
 from sojourn.interest.topics import TopicPattern
 from sojourn.interest.topicsets import Node
@@ -117,3 +117,33 @@ def test_patterns_mean_the_same_to_the_index_one_by_one_and_by_themselves() -> N
         expected = [number for number, pattern in patterns.items() if pattern.matches(topic)]
         event = Event({"topic": topic})
         assert one_by_one.match(event) == indexed.match(event) == expected, topic
+
+
+def test_filters_for_one_topic_are_found_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, an event is compared with none of them, and nobody asks for the index."""
+    compared: list[Filter] = []
+    build = filter_tests.test_of
+
+    def counted(wanted: Filter) -> filter_tests.Test:
+        compared.append(wanted)
+        return build(wanted)
+
+    monkeypatch.setattr("sojourn.interest.matcher.test_of", counted)
+    topics = [f"a/{number}" for number in range(3 * ONE_BY_ONE_MAX)]
+    filters = {number: Filter.of_topic(TopicPattern.parse(topic)) for number, topic in enumerate(topics)}
+    filters |= {1_000: Filter.parse("topic LIKE 'a/+'"), 1_001: Filter.parse("topic = 'a/7' AND n = 1")}
+    matcher = Matcher(filters)
+    assert matcher.match(Event({"topic": "a/7", "n": 1})) == [7, 1_000, 1_001]
+    assert matcher.match(Event({"n": 1})) == []
+    assert compared == [filters[1_000], filters[1_001]]
+    assert not matcher.wants_index
+    del filters[7], filters[1_000]
+    matcher.removed((7, 1_000))
+    filters[2_000] = Filter.parse("topic = 'a/8'")
+    matcher.added(2_000)
+    assert matcher.match(Event({"topic": "a/7"})) == []
+    assert matcher.match(Event({"topic": "a/8"})) == [8, 2_000]
+    matcher.removed((8,))
+    assert matcher.match(Event({"topic": "a/8"})) == [2_000]
+    matcher.begin_anew({3: Filter.parse("topic = 'b'")})
+    assert [matcher.match(Event({"topic": topic})) for topic in ("a/8", "b")] == [[], [3]]

@@ -57,6 +57,7 @@ def books(desk: Desk) -> dict[str, int]:
         )
     matcher = network.links.interests.matcher
     found["tests of filters"] = len(matcher._tests)
+    found["filters by topic"] = len(matcher._topics) + len(matcher._by_topic)
     assert matcher.use_index()
     assert matcher._index is not None
     found["index"] = len(matcher._index)

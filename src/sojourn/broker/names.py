@@ -136,7 +136,7 @@ class LiveInterests(FilterInterests):
 
     def cost_of(self, topic: str) -> int:
         """What it costs to match an event on a topic that is not in `by_topic` (`mqtt/costs.py`)."""
-        trials = costs.INDEXED if self.matcher.is_indexed else len(self.tried) // costs.TRIALS
+        trials = costs.INDEXED if self.matcher.is_indexed else self.matcher.others // costs.TRIALS
         return trials + topic.count("/") // costs.LEVELS
 
     def match(self, event: Event) -> tuple[int, ...]:
