@@ -9,11 +9,14 @@ from mqtt5 import (
     ConnAckPacket,
     ConnectPacket,
     DisconnectPacket,
+    PubAckPacket,
     PublishPacket,
+    PubRecPacket,
     QoS,
     SubAckPacket,
     SubscribePacket,
     TopicFilter,
+    UnsubscribePacket,
 )
 
 from sojourn.broker import facts
@@ -23,6 +26,7 @@ from sojourn.mqtt.message import new_message
 from sojourn.mqtt.rights import NOTHING
 from tests.broker.alone import PING, PINGRESP, Alone
 from tests.counting import counted
+from tests.live.hall import Hall, line
 from tests.mqtt import old_words as old
 from tests.mqtt.test_weighing import decoded
 
@@ -260,3 +264,29 @@ def test_old_clients_have_no_more_topic_filters_looked_at_than_others(
         assert number in hall.closed
         assert read == []
     assert hall.broker.core.state.counters.refused["quota_exceeded"] == 2
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_what_somebody_without_rights_is_refused_is_not_noted(brokers: int) -> None:
+    """Refused events, subscriptions and ends of them leave no trace in a journal, and are counted."""
+    hall = Hall(line(brokers), lambda knock: facts.ClientAdmitted(knock.number, publish=[], subscribe=[]))
+    guest = hall.visit(0, "guest", lasts_s=900)
+    hall.settle()
+    desk = hall.desks[0]
+    before = len(desk.store.written)
+    for number in range(1, 20):
+        options: dict[str, Any] = {"packet_id": 1, "qos": QoS(number % 3)} if number % 3 else {}
+        guest.send(PublishPacket("t" * 99, bytes(99), retain=number % 2 == 0, **options))
+        guest.send(wide(40, OTHERS))
+        guest.send(UnsubscribePacket(8, [f"z/{one}" for one in range(40)]))
+    hall.settle()
+    noted = [facts.read_entry(one).fact for one in desk.store.written[before:]]
+    assert not [one for one in noted if isinstance(one, facts.PacketsTaken)]
+    assert desk.core.state.counters.refused == {
+        "publish not_authorized": 19,
+        "subscribe not_authorized": 19 * 40,
+    }
+    codes = [int(one.reason_code) for one in guest.inbox if isinstance(one, (PubAckPacket, PubRecPacket))]
+    assert codes == [0x87] * 13
+    refused = [{*map(int, one.reason_codes)} for one in guest.inbox if isinstance(one, SubAckPacket)]
+    assert refused == [{0x87}] * 19

@@ -100,7 +100,7 @@ def test_who_has_a_value_from_another_broker_is_not_given_it_by_one_that_hears_o
     hall.visit(2, "traveller", lasts_s=500, got=got)
     hall.settle()
     network = hall.by_name["B3"].network
-    (value,) = network.core.retained_values(hall.now)
+    (value,) = network.core.state.retained.values(hall.now)
     network.core.state.retained.forget("door/1")
     network.receive(Retain((Carried(value),)), "B2", hall.now)
     assert network.core.state.retained.count == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import mqtt5
 import pytest
 from mqtt5 import (
@@ -19,7 +21,7 @@ from mqtt5 import (
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.mqtt.limits import Limits
-from sojourn.mqtt.room import ADDRESS_FULL
+from sojourn.mqtt.room import ADDRESS_FULL, levels_of
 from tests.broker.alone import PING, PINGRESP, Alone, events, patterns
 from tests.live.hall import Hall, line
 from tests.mqtt import old_words as old
@@ -121,6 +123,33 @@ def test_a_long_subscribe_is_one_packet_to_its_client_and_many_turns_to_others(t
     assert isinstance(answer, UnsubAckPacket)
     assert len(answer.reason_codes) == 1_000
     assert hall.broker.core.state.subscriptions == 0
+
+
+def test_deep_patterns_are_few_in_a_part_and_have_a_limit_of_their_own() -> None:
+    """A part is so many levels, and a client may have so many; its broker knows that after a restart too."""
+    hall = Alone()
+    greedy = hall.client("greedy", session_expiry_interval=600)
+    deep = [f"{number}/{'+/' * 240}x" for number in range(200)]
+    hall.send(greedy, SubscribePacket(7, [TopicFilter(one) for one in deep]))
+    state = hall.broker.core.state
+    counts = [0, state.subscriptions]
+    while hall.broker.has_work:
+        hall.broker.handle(facts.ReadyForMore(), hall.now)
+        counts.append(state.subscriptions)
+        hall.turn()
+    assert max(after - before for before, after in pairwise(counts)) <= 8  # of 32 that are not deep
+    (answer,) = hall.packets(greedy)
+    assert isinstance(answer, SubAckPacket)
+    held = 20_000 // levels_of(deep[0])
+    assert sorted(int(code) for code in answer.reason_codes) == [2] * held + [0x97] * (200 - held)
+    assert state.counters.refused == {"subscribe quota_exceeded": 200 - held}
+    restored = LiveBroker.revived(hall.settings, "next", hall.now, hall.broker.snapshot(), [])
+    assert state.levels == sum(map(levels_of, deep[:held]))
+    for again in (one.core.state for one in (hall.again(), restored)):
+        assert again.levels == again.sessions["greedy"].levels == state.levels
+    hall.send(greedy, UnsubscribePacket(8, deep))
+    hall.settle()
+    assert (state.levels, state.sessions["greedy"].levels, state.subscriptions) == (0, 0, 0)
 
 
 def test_what_a_long_subscribe_has_too_much_is_refused_at_once() -> None:

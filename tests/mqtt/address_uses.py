@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sojourn.mqtt.core import Core
+from sojourn.mqtt.room import levels_of
 
 Uses = dict[str, tuple[int, int, int]]
 """By address: clients, subscriptions, bytes that wait or are on their way."""
@@ -17,14 +20,20 @@ def uses(core: Core) -> Uses:
 def uses_by_hand(core: Core) -> Uses:
     """From every session, message by message; who is away has no subscriptions that count."""
     found: Uses = {}
+    levels: Counter[str] = Counter()
     for session in core.state.sessions.values():
         address, is_here = session.address or "", session.connection is not None
         assert session.connection is None or session.connection.peer == address
         deliveries = [*session.queue, *(one for one in session.inflight.values() if one is not None)]
+        assert session.levels == sum(map(levels_of, session.subscriptions))
+        levels[address] += is_here * session.levels
         clients, subscriptions, size = found.get(address, (0, 0, 0))
         found[address] = (
             clients + is_here,
             subscriptions + is_here * len(session.subscriptions),
             size + sum(one.message.size for one in deliveries),
         )
+    known = core.state.address_uses.by_address.items()
+    assert levels == Counter({address: use.levels for address, use in known})
+    assert core.state.levels == sum(session.levels for session in core.state.sessions.values())
     return found

@@ -125,14 +125,14 @@ def test_numbers_are_the_same_when_packets_are_told_again() -> None:
     for number in range(5):
         client.publish("unsure", b"%d" % number)
         client.publish(f"t/{number}", b"x", number % 2, retain=True)
-    live = [(one.topic, one.sequence) for one in world.core.retained_values(world.now)]
+    live = [(one.topic, one.sequence) for one in world.core.state.retained.values(world.now)]
     packets = world.core.take_kept()
     again = network()
     client = again.client()
     client.connect("client")
     again.core.retain(value(b"theirs", int((world.now + 60) * 1e6)))
     again.core.received_again(client.number, packets, again.now)
-    assert [(one.topic, one.sequence) for one in again.core.retained_values(again.now)] == live
+    assert [(one.topic, one.sequence) for one in again.core.state.retained.values(again.now)] == live
 
 
 def test_brokers_exchange_all_they_know() -> None:
@@ -142,13 +142,13 @@ def test_brokers_exchange_all_they_know() -> None:
         here.core.retain(value(b"%d" % number, 1_000_000_010 - number, topic=f"t/{number}"))
     here.core.retain(value(b"", 1_000_000_020, topic="t/2"))
     there.core.retain(value(b"stale", 1_000_000_000, topic="t/2"))
-    told = list(here.core.retained_values(here.now))
+    told = list(here.core.state.retained.values(here.now))
     assert [one.topic for one in told] == ["t/3", "t/1", "t/0", "t/2"]
     assert all(one.retain for one in told)
     assert [one.payload for one in told] == [b"3", b"1", b"0", b""]
     assert all(there.core.retain(one) for one in told)
-    assert not any(there.core.retain(one) for one in here.core.retained_values(here.now))
-    assert not any(here.core.retain(one) for one in there.core.retained_values(here.now))
+    assert not any(there.core.retain(one) for one in here.core.state.retained.values(here.now))
+    assert not any(here.core.retain(one) for one in there.core.state.retained.values(here.now))
     assert [kept(there, f"t/{number}") for number in range(4)] == [b"0", b"1", None, b"3"]
 
 
@@ -157,7 +157,7 @@ def test_telling_all_values_may_be_interrupted() -> None:
     world = network()
     for number in range(3):
         world.core.retain(value(b"x", 1_000_000_000 + number, topic=f"t/{number}"))
-    values = world.core.retained_values(world.now)
+    values = world.core.state.retained.values(world.now)
     assert next(values).topic == "t/0"
     world.core.retain(value(b"", 1_000_000_010, topic="t/1"))
     world.core.retain(value(b"new", 1_000_000_011, topic="t/2"))
@@ -188,7 +188,7 @@ def test_an_expired_value_leaves_its_key() -> None:
     world = network()
     world.core.retain(value(b"short", 1_000_000_002, expiry=5))
     world.now += 6
-    assert [one.payload for one in world.core.retained_values(world.now)] == [b""]
+    assert [one.payload for one in world.core.state.retained.values(world.now)] == [b""]
     assert not world.core.retain(value(b"older", 1_000_000_001, now=world.now))
     assert kept(world) is None
 

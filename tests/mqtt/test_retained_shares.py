@@ -162,8 +162,8 @@ def test_a_will_that_finds_no_share_ends_the_value_before_at_every_broker() -> N
     assert [there.core.retain(message) for message in told] == [True] * 6
     assert kept(there, "status") is None
     assert len(here.core.effects.published[-1].payload) == 90, "subscribers get it as it is"
-    assert [one.topic for one in there.core.retained_values(there.now)] == [
-        one.topic for one in here.core.retained_values(here.now)
+    assert [one.topic for one in there.core.state.retained.values(there.now)] == [
+        one.topic for one in here.core.state.retained.values(here.now)
     ]
 
 

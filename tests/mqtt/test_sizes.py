@@ -48,7 +48,7 @@ def test_strange_texts_are_served_like_any(text: str, *, collects: bool) -> None
     (got,) = client.messages()
     assert (got.topic, got.user_properties[0]) == (f"{text}/t", (text, text))
     world.core = again(world.core)
-    assert [one.topic for one in world.core.retained_values(world.now)] == [f"{text}/t"]
+    assert [one.topic for one in world.core.state.retained.values(world.now)] == [f"{text}/t"]
     state = world.core.custody.export_session(text, world.now)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(state))[0] == text
 

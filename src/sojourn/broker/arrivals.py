@@ -363,7 +363,7 @@ class Arrivals:
 
     def _dismiss(self, client_id: str, now: float) -> None:
         """End a session that somebody else has at another broker, and had before."""
-        self.core.dismiss(client_id, Reason.NOT_AUTHORIZED, FOREIGN, now)
+        self.core.custody.dismiss(client_id, Reason.NOT_AUTHORIZED, FOREIGN, now)
         self.core.custody.end_session(client_id, now)
         self.clients.report(now)
 

@@ -157,7 +157,7 @@ class Reconciling:
         """Tell a neighbour all retained values."""
         batch: list[Carried] = []
         size = 0
-        for message in self._core.retained_values(now):
+        for message in self._core.state.retained.values(now):
             batch.append(Carried(message))
             size += message.size
             if size >= RETAIN_BATCH_BYTES:

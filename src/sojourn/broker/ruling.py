@@ -70,7 +70,7 @@ def _send_away(core: Core, order: Order, why: str, now: float) -> None:
         if session.connection is not None and _concerns(order, session, session.connection.peer)
     ]
     for client_id in concerned:
-        core.dismiss(client_id, Reason.ADMINISTRATIVE_ACTION, why, now)
+        core.custody.dismiss(client_id, Reason.ADMINISTRATIVE_ACTION, why, now)
 
 
 def _concerns(order: Order, session: Session, address: str) -> bool:

@@ -50,6 +50,7 @@ from sojourn.mqtt.input import Input
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.retained import Retained, Tombstone
+from sojourn.mqtt.room import levels_of
 from sojourn.mqtt.session import Delivery, Permissions, Session, Subscription, Will
 from sojourn.mqtt.session_state import SessionState
 from sojourn.mqtt.state import Counters, Due, State
@@ -143,7 +144,7 @@ SESSIONS = (
             received=SET,
             will=REF,
         ),
-        rebuilt="attributes address_use",
+        rebuilt="attributes address_use levels",
         finish=_know_attributes,
     ),
     Value(
@@ -172,9 +173,11 @@ def _count_filters(state: State) -> None:
     """Enter the filters of all subscriptions in the book, so that equal ones are one object again."""
     state.subscriptions = sum(len(session.subscriptions) for session in state.sessions.values())
     for session in state.sessions.values():
+        session.levels = sum(map(levels_of, session.subscriptions))
         for subscription in session.subscriptions.values():
             if subscription.filter is not None:
                 subscription.filter = state.filters.add(subscription.filter)
+    state.levels = sum(session.levels for session in state.sessions.values())
     state.count_wills()
     state.address_uses.count(state.sessions.values())
 
@@ -218,7 +221,7 @@ CORE = (
         ),
         parts="counters tree retained input bans",
         wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
-        "subscriptions will_bytes address_uses",
+        "subscriptions levels will_bytes address_uses",
         finish=_count_filters,
     ),
     Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),

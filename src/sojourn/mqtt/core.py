@@ -20,7 +20,7 @@ Reading is arranged for speed: a PUBLISH without properties on a known topic is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
@@ -301,15 +301,6 @@ class Core:
         session.queue.clear()
         session.queue.extend(left)
 
-    def dismiss(self, client_id: str, reason: Reason, text: str, now: float) -> bool:
-        """Send a client away; its session stays. Return whether it was here."""
-        session = self.state.sessions.get(client_id)
-        if session is None or session.connection is None:
-            return False
-        self.handshake.dismiss(session.connection, reason, text, now)
-        self._settle(now)
-        return True
-
     def stop(self, reference: str | None, now: float) -> None:
         """Tell all clients that the broker stops, and where to go if there is a place."""
         reason = Reason.SERVER_SHUTTING_DOWN if reference is None else Reason.USE_ANOTHER_SERVER
@@ -328,10 +319,6 @@ class Core:
         Return whether it was news here, so that it is to be passed on.
         """
         return self.publisher.retain(message)
-
-    def retained_values(self, now: float) -> Iterator[Message]:
-        """Return all retained events for the `retain` of other brokers; an empty one ends its topic's."""
-        return self.state.retained.values(now)
 
     def answer(self, number: int, packet: bytes) -> None:
         """Send an answer that was due later (`Effects.subacks`), if its connection is still there."""
@@ -422,6 +409,8 @@ class Core:
                 left -= 1
             else:
                 self.dispatch.other(connection, session, data[at:stop], now)
+                if self.effects.is_void:
+                    self._keep_no_void()
                 if connection.state is Phase.CLOSED:
                     return
                 is_answered = is_answered or kind in ANSWERS
@@ -471,7 +460,16 @@ class Core:
                 self._unsure.pop()
             else:
                 self.kept.append((self.state.sequence, frame))
-        return self.publisher.publish(connection, session, packet, frame, now)
+        cost = self.publisher.publish(connection, session, packet, frame, now)
+        if self.effects.is_void:
+            self._keep_no_void()
+        return cost
+
+    def _keep_no_void(self) -> None:
+        """Do not keep a packet that was refused and changed nothing, as if it had never come."""
+        self.effects.is_void = False
+        if self.kept:
+            self.kept.pop()
 
     def _go_on(self, session: Session, now: float) -> None:
         if session.unsent:  # what was answered although it was not sent again yet need not be

@@ -8,6 +8,7 @@ here it is done to the session. Wills that become due are published before a cal
     custody.thin(client_id, now)                                what it does not want of what it missed
     custody.withdraw(client_id, addresses)                      what waits for it as a member that has left
     custody.deliver_to(client_id, message, now)                 an event for it alone
+    custody.dismiss(client_id, reason, text, now)               it is sent away
     custody.redirect(client_id, reference, now)                 it is to go to another server
     custody.export_session(client_id, now), then end_session    another broker has its client now
     custody.adopt(state, now)                                   another broker gave its session away
@@ -77,6 +78,15 @@ class Custody:
             session.queue.clear()
             session.queue.extend(kept)
         return [one.message for one in gone]
+
+    def dismiss(self, client_id: str, reason: Reason, text: str, now: float) -> bool:
+        """Send a client away; its session stays. Return whether it was here."""
+        session = self.state.sessions.get(client_id)
+        if session is None or session.connection is None:
+            return False
+        self.handshake.dismiss(session.connection, reason, text, now)
+        self._settle(now)
+        return True
 
     def redirect(
         self, client_id: str, reference: str | None, now: float, *, moved: bool = False, text: str = ""

@@ -13,6 +13,8 @@ was promised nothing before its answer. What it sent after them is read all the 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from mqtt5 import DisconnectReasonCode as Reason
 from mqtt5 import SubAckReasonCode, SubscribePacket, UnsubscribePacket
 
@@ -21,9 +23,12 @@ from sojourn.mqtt.conventions import BUDGET, EXPIRY, FILTER, KEEP
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.packets import PacketError, decode, remaining_length
 from sojourn.mqtt.rights import may_subscribe_to_something
+from sojourn.mqtt.room import levels_of
 
 PART = 32
 """Topic filters of a part."""
+LEVELS_A_PART = 1_024
+"""Levels that the topic filters of a part have, unless a single one has more."""
 FILTERED_PART = 2
 """The same where a filter goes along, which takes longer to compare."""
 RETAINED_A_PART = 10_000
@@ -64,7 +69,9 @@ def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> 
                 part = FILTERED_PART
         if any("+" in one.pattern or "#" in one.pattern for one in filters):
             part = max(1, min(part, RETAINED_A_PART // max(1, retained)))
-        if len(filters) <= part or not packet.packet_id:
+        most = min(most, len(filters))
+        ends = _ends([levels_of(one.pattern) for one in filters[:most]], part)
+        if (len(ends) < 2 and len(filters) <= part) or not packet.packet_id:
             return None
         if connection.is_gone:
             return b""
@@ -72,32 +79,44 @@ def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> 
         if sum(len(text.encode()) for _, text in said) > bytes_max:
             text = f"What so many topic filters have in common has at most {bytes_max} bytes here."
             raise PacketError(Reason.QUOTA_EXCEEDED, text)
-        beyond = max(0, len(filters) - most)
-        connection.part_codes_beyond = [int(SubAckReasonCode.QUOTA_EXCEEDED)] * beyond
+        connection.part_codes_beyond = [int(SubAckReasonCode.QUOTA_EXCEEDED)] * (len(filters) - most)
         parts = [
             SubscribePacket(
                 packet.packet_id,
-                filters[at : min(at + part, most)],
+                filters[at:end],
                 subscription_id=packet.subscription_id,
                 user_properties=said,
             ).write()
-            for at in range(0, min(most, len(filters)), part)
+            for at, end in pairwise([0, *ends])
         ]
     elif isinstance(packet, UnsubscribePacket):
         patterns = packet.patterns
-        if len(patterns) <= PART or not packet.packet_id:
+        ends = _ends([levels_of(one) for one in patterns], PART)
+        if len(ends) < 2 or not packet.packet_id:
             return None
         if connection.is_gone:
             return b""
         connection.part_codes_beyond = []
         parts = [
-            UnsubscribePacket(packet.packet_id, patterns[at : at + PART]).write()
-            for at in range(0, len(patterns), PART)
+            UnsubscribePacket(packet.packet_id, patterns[at:end]).write() for at, end in pairwise([0, *ends])
         ]
     else:
         return None
     connection.parts_left = len(parts)
     return b"".join(parts)
+
+
+def _ends(levels: list[int], most: int) -> list[int]:
+    """Where parts end, given the levels of each topic filter, and how many a part has at most."""
+    found: list[int] = []
+    count = total = 0
+    for at, more in enumerate(levels):
+        if count and (count == most or total + more > LEVELS_A_PART):
+            found.append(at)
+            count = total = 0
+        count += 1
+        total += more
+    return [*found, len(levels)] if levels else []
 
 
 def let_go(connection: Connection) -> None:

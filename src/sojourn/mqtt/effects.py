@@ -84,6 +84,7 @@ class Effects:
         "collects",
         "dismissals",
         "interests",
+        "is_void",
         "knocks",
         "overflowing",
         "published",
@@ -122,6 +123,9 @@ class Effects:
         """What local clients published, to be routed and delivered."""
         self.settled: list[tuple[Session, Delivery, str]] = []
         """Messages of QoS 1 and 2 that clients have acknowledged, or will never be sent, and why not."""
+        self.is_void = False
+        """Whether the packet that was just read was refused and changed nothing, so that no journal need hold
+        it: who may do nothing must not fill one."""
         self.subacks: list[SubAckDue] = []
         """Answers to SUBSCRIBEs where somebody routes, who knows when a subscription is in force elsewhere.
         Where nobody does they are written at once."""

@@ -44,6 +44,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Subscriptions of all clients of a broker."""
     subscriptions_address_max: int = 500_000
     """Subscriptions of all clients of one address that are connected; many clients may share one."""
+    subscription_levels_max: int = 20_000
+    """Levels of the topic filters of one client's subscriptions together, where every 64 characters of one
+    count for a further level: each level takes some hundred bytes, and time to compare."""
+    subscription_levels_max_all: int = 10_000_000
+    """The same of all clients of a broker."""
+    subscription_levels_address_max: int = 5_000_000
+    """The same of all clients of one address that are connected."""
     filters_max: int = 200
     """Subscriptions of one client that carry a filter."""
     filter_bytes_max: int = 4_096

@@ -121,9 +121,13 @@ class Publisher:
                 connection.unreleased.add(number)
                 self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
                 return cost
+        was = self.shared.sequence, session.last_number
         try:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
+            is_same = was == (self.shared.sequence, session.last_number) and packet.topic_alias is None
+            # Of the others, events of QoS 0, it is known later whether they are kept.
+            self.shared.effects.is_void = is_same and bool(qos or packet.retain)
             self.shared.counters.refused[f"publish {refusal.why}"] += 1
             self.shared.note_refusal("publish", refusal.why, topic, connection)
             self._answer(connection, qos, number, refusal)

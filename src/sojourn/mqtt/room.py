@@ -22,14 +22,25 @@ if TYPE_CHECKING:
 
 FULL = "queue full"
 ADDRESS_FULL = "queue full of the address"
+QUOTA = "quota_exceeded"
+"""Under which name it is counted that a client, or all together, have all that they may have."""
 ADDRESS_QUOTA = "address_quota_exceeded"
 """Under which name it is counted that an address has all that it may have of something."""
+
+
+LEVEL_CHARS = 64
+"""Characters of a topic filter that count for a further level."""
+
+
+def levels_of(text: str) -> int:
+    """How much a subscription takes of the room for topic filters, given the text of its own."""
+    return 1 + text.count("/") + len(text) // LEVEL_CHARS
 
 
 class AddressUse:
     """What the clients of one address take together."""
 
-    __slots__ = ("bytes", "clients", "sessions", "subscriptions", "will_bytes")
+    __slots__ = ("bytes", "clients", "levels", "sessions", "subscriptions", "will_bytes")
 
     def __init__(self) -> None:
         self.sessions = 0
@@ -38,6 +49,8 @@ class AddressUse:
         """Those that are here."""
         self.subscriptions = 0
         """Of clients that are here."""
+        self.levels = 0
+        """Of the topic filters of those."""
         self.bytes = 0
         """Of what waits for all of them, and of what they were sent and have not acknowledged."""
         self.will_bytes = 0
@@ -63,12 +76,14 @@ class AddressUses:
         connection.address_use = use
         use.clients += 1
         use.subscriptions += len(session.subscriptions)
+        use.levels += session.levels
 
     def left(self, connection: Connection, session: Session) -> None:
         """Count its client and its subscriptions no longer; what waits for it goes on to count."""
         use = connection.address_use
         use.clients -= 1
         use.subscriptions -= len(session.subscriptions)
+        use.levels -= session.levels
         assert use.clients or not use.subscriptions, "subscriptions count while their client is here"
 
     def kept(self, session: Session) -> None:
@@ -140,6 +155,28 @@ class NoRoom(NamedTuple):
     text: str
 
 
+def no_room_for_subscription(shared: State, session: Session, use: AddressUse, text: str) -> NoRoom | None:
+    """Why a client cannot have a further subscription with a topic filter; None if it can."""
+    limits, levels = shared.limits, levels_of(text)
+    if (
+        shared.subscriptions >= limits.subscriptions_max_all
+        or shared.levels + levels > limits.subscription_levels_max_all
+    ):
+        return NoRoom(QUOTA, "The broker has as many subscriptions as it may; try again later.")
+    if len(session.subscriptions) >= limits.subscriptions_max:
+        return NoRoom(QUOTA, f"A client has at most {limits.subscriptions_max} subscriptions.")
+    if session.levels + levels > limits.subscription_levels_max:
+        most = limits.subscription_levels_max
+        return NoRoom(QUOTA, f"All topic filters of a client have at most {most} levels together.")
+    if use.subscriptions >= limits.subscriptions_address_max:
+        most = limits.subscriptions_address_max
+        return NoRoom(ADDRESS_QUOTA, f"Clients of your address have {most} subscriptions already.")
+    if use.levels + levels > limits.subscription_levels_address_max:
+        most = limits.subscription_levels_address_max
+        return NoRoom(ADDRESS_QUOTA, f"Topic filters of your address have at most {most} levels together.")
+    return None
+
+
 def no_room_for_will(shared: State, client_id: str, address: str, size: int) -> NoRoom | None:
     """Why a client that comes from an address cannot have a will of so many bytes; None if it can.
 
@@ -150,7 +187,7 @@ def no_room_for_will(shared: State, client_id: str, address: str, size: int) -> 
     before = session.will_bytes if session is not None else 0
     if shared.will_bytes - before + size > limits.will_bytes_max_all:
         text = f"Wills of all clients have {limits.will_bytes_max_all} bytes at most; come without one."
-        return NoRoom("quota_exceeded", text)
+        return NoRoom(QUOTA, text)
     taken = use.will_bytes if use is not None else 0
     if session is not None and session.address == address:
         taken -= before

@@ -144,6 +144,7 @@ class Session:
         "last_number",
         "last_unsure",
         "left_s",
+        "levels",
         "next_id",
         "owned_s",
         "owner",
@@ -199,6 +200,8 @@ class Session:
         self.subscriptions: dict[str, Subscription] = {}
         self.filters = 0
         """How many of them carry a filter."""
+        self.levels = 0
+        """Of the topic filters of all of them together (`room.levels_of`)."""
         self.inflight: dict[int, Delivery | None] = {}
         """By packet identifier, in the order they were sent; None once only the PUBCOMP is missing."""
         self.inflight_bytes = 0

@@ -91,6 +91,8 @@ class State:
         """Bytes of the wills of all sessions."""
         self.subscriptions = 0
         """Subscriptions of all sessions."""
+        self.levels = 0
+        """Of their topic filters."""
         self.bans = Bans()
         self.queued_bytes = 0
         """Bytes waiting for all clients."""

@@ -32,7 +32,7 @@ from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.rights import may_subscribe, narrowed
-from sojourn.mqtt.room import ADDRESS_QUOTA
+from sojourn.mqtt.room import levels_of, no_room_for_subscription
 from sojourn.mqtt.session import Delivery, Session, Subscription
 from sojourn.mqtt.state import State
 
@@ -94,6 +94,7 @@ class Subscriber:
                 continue
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
+        self.shared.effects.is_void = bool(codes) and not greetings and SubCode.QUOTA_EXCEEDED not in codes
         codes += codes_beyond
         is_last = connection.parts_left == 1  # of a packet that was cut without what is beyond the limit
         self._count_beyond(connection, len(codes_beyond) + is_last * len(connection.part_codes_beyond))
@@ -136,6 +137,7 @@ class Subscriber:
                 codes.append(UnsubCode.NO_SUBSCRIPTION_EXISTED)
             else:
                 codes.append(UnsubCode.TOPIC_FILTER_INVALID)
+        self.shared.effects.is_void = UnsubCode.SUCCESS not in codes
         told = gather(connection, [int(code) for code in codes], [])
         if told is not None:
             codes = [UnsubCode(code) for code in told[0]]
@@ -146,7 +148,7 @@ class Subscriber:
         session, shared = subscription.session, self.shared
         previous = session.subscriptions.get(subscription.text)
         if previous is None:
-            self._count(session, 1)
+            self._count(subscription, 1)
         if subscription.filter is not None:
             subscription.filter = shared.filters.add(subscription.filter)
             session.filters += 1
@@ -171,7 +173,7 @@ class Subscriber:
         """Take a subscription out."""
         session, shared = subscription.session, self.shared
         del session.subscriptions[subscription.text]
-        self._count(session, -1)
+        self._count(subscription, -1)
         shared.tree.remove(subscription)
         if shared.effects.interests is not None:
             shared.effects.interests.append((subscription, -1))
@@ -181,11 +183,17 @@ class Subscriber:
         if shared.effects.collects:
             shared.effects.changes.append(Change(Turn.UNSUBSCRIBED, session, subscription))
 
-    def _count(self, session: Session, change: int) -> None:
+    def _count(self, subscription: Subscription, change: int) -> None:
         """Count a subscription more or less, of all and of the client's address if it is connected."""
-        self.shared.subscriptions += change
+        shared, session = self.shared, subscription.session
+        levels = change * levels_of(subscription.text)
+        shared.subscriptions += change
+        shared.levels += levels
+        session.levels += levels
         if session.connection is not None:
-            session.connection.address_use.subscriptions += change
+            use = session.connection.address_use
+            use.subscriptions += change
+            use.levels += levels
 
     def _read(
         self,
@@ -286,21 +294,11 @@ class Subscriber:
     def _check_room(
         self, connection: Connection, session: Session, text: str, condition: Filter | None
     ) -> None:
-        limits = self.shared.limits
-        previous = session.subscriptions.get(text)
-        if previous is None and self.shared.subscriptions >= limits.subscriptions_max_all:
-            raise _RefusedError(
-                SubCode.QUOTA_EXCEEDED, "The broker has as many subscriptions as it may; try again later."
-            )
-        if previous is None and len(session.subscriptions) >= limits.subscriptions_max:
-            raise _RefusedError(
-                SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.subscriptions_max} subscriptions."
-            )
-        if previous is None and connection.address_use.subscriptions >= limits.subscriptions_address_max:
-            already = (
-                f"Clients of your address have {limits.subscriptions_address_max} subscriptions already."
-            )
-            raise _RefusedError(SubCode.QUOTA_EXCEEDED, already, ADDRESS_QUOTA)
+        limits, previous = self.shared.limits, session.subscriptions.get(text)
+        if previous is None:
+            lack = no_room_for_subscription(self.shared, session, connection.address_use, text)
+            if lack is not None:
+                raise _RefusedError(SubCode.QUOTA_EXCEEDED, lack.text, lack.why)
         is_further = condition is not None and (previous is None or previous.filter is None)
         if is_further and session.filters >= limits.filters_max:
             raise _RefusedError(SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters.")
