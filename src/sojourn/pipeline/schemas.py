@@ -213,6 +213,13 @@ All of a run in one file is what lets it appear in one rename; columns that are 
 read."""
 
 LIVE_EVENTS = _table(
-    topic=_TEXT, payload=BinaryType(), attributes=MapType(_TEXT, _TEXT), source=_TEXT, sequence=_COUNT
+    topic=_TEXT,
+    payload=BinaryType(),
+    attributes=MapType(_TEXT, _TEXT),
+    source=_TEXT,
+    sequence=_COUNT,
+    publisher=_TEXT,  # who published it, by its own word; empty where it did not say
+    number=_COUNT,  # and under which number
+    time=TimestampType(),  # when its broker accepted it, or what the option timeAttribute names
 )
 """An event as `events_source.py` reads it from live brokers."""

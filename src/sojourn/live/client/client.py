@@ -106,6 +106,8 @@ class Client(Standing):
         )
         self.broker = ""
         """The name of the broker it is connected to, if that is one of Sojourn's."""
+        self.resumed = False
+        """Whether the brokers knew its session when it connected last."""
         self._session_expiry_s, self._keep_alive_s = session_expiry_s, keep_alive_s
         self._username, self._password, self._tls = username, password, tls
         self._attributes = attribute_properties(attributes or {})
@@ -253,6 +255,7 @@ class Client(Standing):
         keep_alive = connack.server_keep_alive
         link.keep_alive(self._keep_alive_s if keep_alive is None else keep_alive)
         self._packet_bytes_max = connack.max_packet_size or PACKET_BYTES_MAX
+        self.resumed = connack.session_present
         if not connack.session_present:
             self._half_received.clear()
             for subscription in self._subscriptions.packets:

@@ -50,6 +50,8 @@ class Received:
     publisher: str = ""
     number: int = 0
     """Who published it and under which number, where the publisher said so."""
+    qos: int = 1
+    """At which quality of service it came; what came at 0 no broker keeps."""
 
     def json(self) -> Any:
         """The payload read as JSON."""
@@ -267,4 +269,5 @@ def _read(packet: mqtt5.PublishPacket) -> Received:
         tuple(packet.user_properties),
         publisher,
         number,
+        int(packet.qos),
     )
