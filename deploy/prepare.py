@@ -79,7 +79,7 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--stores", default="/var/lib/sojourn", help="the folder of stores on every host")
     parser.add_argument(
-        "--control", default="/run/sojourn", help="the folder where operators speak to brokers"
+        "--control", default="/run/sojourn/control", help="the folder where operators speak to brokers"
     )
     asked = parser.parse_args()
     pairs = [(name, host or name) for name, _, host in (one.partition("=") for one in asked.brokers)]

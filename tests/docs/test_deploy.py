@@ -221,8 +221,9 @@ def test_manifests_agree_with_the_configuration(tmp_path: Path) -> None:
     container = state["containers"][0]
     assert {port["containerPort"] for port in container["ports"]} == ports
     mounted = {one["mountPath"] for one in container["volumeMounts"]}
-    used = {str(Path(str(config.brokers[0].store)).parent), str(config.network.control), "/etc/sojourn"}
-    assert mounted == used
+    control = Path(str(config.network.control))
+    used = {str(Path(str(config.brokers[0].store)).parent), str(control.parent), "/etc/sojourn"}
+    assert mounted == used, "the folder of controls is made by its broker, in one that it need not own"
     opened = re.search(r"^EXPOSE (.*)$", (DEPLOY / "Containerfile").read_text(), re.MULTILINE)
     assert opened is not None
     assert ports < set(map(int, opened[1].split()))
@@ -264,6 +265,19 @@ def test_the_compose_file_publishes_on_loopback_only() -> None:
     assert len({port.rsplit(":", 1)[0] for port in published}) == len(published), "each has its own"
     for one in services.values():
         assert one["build"]["dockerfile"] == "deploy/Containerfile"
+
+
+def test_the_image_gets_what_it_copies_and_nothing_else() -> None:
+    """No key, store or environment of whoever builds it; what is compiled has a place beside the stores."""
+    lines = (DEPLOY / "Containerfile").read_text().splitlines()
+    copied = {word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]}
+    sources = {word for word in copied if not word.startswith(("--from", "/"))}
+    ignore = (DEPLOY.parent / ".dockerignore").read_text().splitlines()
+    rules = [line for line in ignore if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == sources
+    assert any("NUMBA_CACHE_DIR=/var/lib/sojourn/" in line for line in lines)
+    assert "NUMBA_CACHE_DIR=%S/sojourn/" in (DEPLOY / "sojourn@.service").read_text()
 
 
 def test_the_unit_starts_a_broker_of_the_file() -> None:

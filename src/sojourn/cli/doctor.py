@@ -153,17 +153,19 @@ def _kernels() -> Finding:
     if not all(map(_is_there, EXTRAS["index"])):
         return Finding("kernels", "missing", "filters are tried one by one: pip install 'sojourn[index]'")
     from sojourn.interest.index.compiling import cache_folder  # noqa: PLC0415 - loads Numba
-    from sojourn.live.brokers.warming import load_index_kernels  # noqa: PLC0415
+    from sojourn.live.brokers.warming import keeps_kernels, load_index_kernels  # noqa: PLC0415
 
     since = time.perf_counter()
     load_index_kernels()
     took = f"loaded in {time.perf_counter() - since:.1f} s"
-    folder = cache_folder()
-    if folder is None or not any(Path(folder).glob("*.nbc")):
+    if not keeps_kernels():
         return Finding(
-            "kernels", "note", f"{took}, and cannot be kept in {folder}: every start compiles them"
+            "kernels",
+            "note",
+            f"{took}, and cannot be kept: every start compiles them; set NUMBA_CACHE_DIR to a folder that "
+            "can be written",
         )
-    return Finding("kernels", "ok", f"{took}, kept in {folder}")
+    return Finding("kernels", "ok", f"{took}, kept in {cache_folder()}")
 
 
 def _port(port: int, what: str) -> Finding:

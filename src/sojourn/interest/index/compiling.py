@@ -1,7 +1,8 @@
 """The one door to Numba: the decorators of all kernels, and a bit instruction Numba has no name for.
 
-Kernels are compiled on first use and cached on disk, so that a second start doesn't compile again. They
-release the interpreter lock and trust their indices, which `layout.py` and the callers guarantee.
+Kernels are compiled on first use and cached on disk, so that a second start doesn't compile again; where no
+folder can be written to, every start compiles them. They release the interpreter lock and trust their
+indices, which `layout.py` and the callers guarantee.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Numba counts references to every array it takes out of a tuple or hands to a helper, with atomic
 # instructions that cost ten times the work between them. A kernel that makes no arrays needs none of that.
 _UNCOUNTED: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
@@ -31,7 +32,11 @@ _kernels: list[Any] = []
 
 
 def _compile(function: F, **options: Any) -> F:
-    kernel: Any = numba.njit(**_OPTIONS, **options)(function)
+    kernel: Any
+    try:
+        kernel = numba.njit(cache=True, **_OPTIONS, **options)(function)
+    except RuntimeError:  # there is no folder to keep it in: a read-only disk, and no home
+        kernel = numba.njit(**_OPTIONS, **options)(function)
     _kernels.append(kernel)
     return kernel  # type: ignore[no-any-return]
 
@@ -50,7 +55,7 @@ def share_freshness() -> None:
 
 
 def cache_folder() -> str | None:
-    """Where compiled kernels are kept; None if this Numba does not say."""
+    """Where compiled kernels are kept; None if they are not, or if this Numba does not say."""
     for kernel in _kernels:
         folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
         if isinstance(folder, str):

@@ -54,6 +54,11 @@ class Warmer:
                 "pip install 'sojourn[index]'."
             )
             return
+        if not keeps_kernels():
+            _log.warning(
+                "The filter index was compiled and cannot be kept, so every start will compile it again: "
+                "set NUMBA_CACHE_DIR to a folder that this broker may write to."
+            )
         for user in self._users:
             user.use_index()
 
@@ -81,6 +86,14 @@ def load_index_kernels() -> bool:
         index.match(Event({"n": 2, "s": "x"}, topic="a/b"))
         index.remove(0)
     return True
+
+
+def keeps_kernels() -> bool:
+    """Whether the next start finds what was compiled."""
+    from sojourn.interest.index.compiling import cache_folder  # noqa: PLC0415 - loads Numba
+
+    folder = cache_folder()
+    return folder is not None and any(Path(folder).glob("*.nbc"))
 
 
 @contextlib.contextmanager
