@@ -140,3 +140,18 @@ def test_noise_is_refused_at_once(data: bytes) -> None:
     """Before much of it is kept."""
     with pytest.raises(ProofError):
         called().arrived(data)
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        (b"\x10\x0e\x00\x04MQTT\x05", "speaks MQTT, and this port is for neighbours"),
+        (b"\x16\x03\x01\x02\x00\x01", "begins with TLS"),
+        (b"GET /metrics HTTP/1.1\r\n", "speaks HTTP"),
+        (b"hello", "does not begin with a proof"),
+    ],
+)
+def test_who_comes_to_the_wrong_door_is_told_from_neighbours(first: bytes, why: str) -> None:
+    """The log says what somebody speaks, where that can be told."""
+    with pytest.raises(ProofError, match=why):
+        called().arrived(first)

@@ -14,6 +14,7 @@ from tests.live.raw_client import BrokerProcess, Raw, running_broker
 from tests.running import running
 
 from sojourn.cli.main import main
+from sojourn.cli.pub import why_no_json
 
 SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
 
@@ -94,6 +95,24 @@ def test_errors_are_one_sentence(
         main()
     assert ended.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_broken_json_is_sent_as_text_and_that_is_said(broker: BrokerProcess) -> None:
+    """Once, whatever the number of lines; of what is JSON, and of other text, nothing is said."""
+    lines = '{"speed": 93}\n93 km\n[1, 2]\n{speed: 94}\n{speed: 95}\n'
+    done = run("pub", f"127.0.0.1:{broker.port}", "cars/9", "-", "--lines", text=lines)
+    assert done.returncode == 0
+    assert "looks like JSON and is none" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_looks_like_json_and_is_none() -> None:
+    """The sentence says where it goes wrong."""
+    assert why_no_json(b"") is None
+    assert why_no_json(b" {} ") is None
+    assert why_no_json(b"\xff\xfe") is None
+    for broken in (b"{speed: 93}", b'{"speed": NaN}', b"[1, 2", b'{"a": "\xff"}', b"[" * 100_000):
+        assert why_no_json(broken), broken[:20]
 
 
 def wait_for_subscriber(port: int) -> None:

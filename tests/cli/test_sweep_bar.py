@@ -17,11 +17,15 @@ def test_a_log_is_told_how_many_runs_there_are_and_how_far_they_are(monkeypatch:
     out = io.StringIO()
     with sweep_bar(Console(file=out, width=60)) as listener:
         listener.begin(595, "starting Spark")
-        listener(Progress(595, 60, 2, 1, 0.1, 30.0))
+        listener(Progress(595, 0, 2, 0, 0.0, 5.0))
+        listener(Progress(595, 3, 2, 1, 0.1, 30.0))
+        listener(Progress(595, 60, 2, 1, 0.1, 30.0, 270.0))
         listener(Progress(595, 595, 0, 1, 1.0, 300.0))
     assert out.getvalue() == "595 runs; starting Spark\n"
     assert told == [
         ("starting Spark", ""),
+        ("simulating", "0/595 runs, 2 running, 0 failed; no run has ended yet"),
+        ("simulating", "3/595 runs, 2 running, 1 failed; estimating the time left"),
         ("simulating", "60/595 runs, 2 running, 1 failed; 4 min 30 s left"),
         ("summing up", ""),
     ]

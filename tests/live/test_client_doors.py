@@ -142,7 +142,7 @@ def test_the_wrong_door_is_told_with_what_is_likely(folder: Path) -> None:
         ("mqtts", "mqtt", "does not answer in TLS, so that is likely a port without it: use mqtt:// there"),
         ("wss", "ws", "does not answer in TLS, so that is likely a port without it: use ws:// there"),
         ("mqtt", "mqtts", r"without an answer; is that a port for TLS \(mqtts://\)"),
-        ("mqtt", "ws", r"without an answer; is that a port for TLS .* or for WebSockets \(ws://\)"),
+        ("mqtt", "ws", r"without an answer; is that a port for TLS .* for WebSockets \(ws://\)"),
         ("ws", "wss", r"opens no WebSocket .*; is that a port for TLS \(wss://\)"),
         ("mqtts", "wss", r"without an answer; is that a port for WebSockets \(wss://\)"),
     )

@@ -13,7 +13,7 @@ import pytest
 from sojourn.broker import facts
 from sojourn.broker.channel import Channel
 from sojourn.broker.proof import NONCE_BYTES, Proving
-from sojourn.live.links.peers import PeerAddress, PeerError, PeerLinks, Proof
+from sojourn.live.links.peers import UNANSWERED, UNANSWERED_SAID, PeerAddress, PeerError, PeerLinks, Proof
 
 PROOF = Proof("the network", b"a secret of at least thirty-two bytes")
 
@@ -298,3 +298,27 @@ def test_a_connection_that_refuses_to_be_written_to_is_given_up() -> None:
     assert written == [b"x"]
     assert broken.is_aborted
     assert not sound.is_aborted
+
+
+def test_a_wrong_port_for_a_neighbour_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Somebody is there and hangs up, such as a broker's port for clients: the log says what that may be."""
+
+    async def scenario() -> None:
+        calls = 0
+
+        def taken(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal calls
+            calls += 1
+            writer.transport.abort()
+
+        server = await asyncio.start_server(taken, "127.0.0.1", 0)
+        address = PeerAddress("127.0.0.1", server.sockets[0].getsockname()[1])
+        links = PeerLinks("B1", ("B2",), lambda _fact: None, PROOF, calls={"B2": address})
+        await links.start(None)
+        await until(lambda: calls > UNANSWERED_SAID + 2)
+        await links.stop()
+        server.close()
+
+    with caplog.at_level(logging.WARNING, "sojourn.peers"):
+        asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records] == [f"B1 ends a connection to B2: {UNANSWERED}"]

@@ -141,10 +141,7 @@ class Proving:
     def _next(self) -> Call | Answer | Confirmation | None:
         """Return the next thing that was said, once all of it is there."""
         if self._buffer[:4] != _MAGIC[: len(self._buffer)]:
-            raise ProofError(
-                "it does not begin with a proof of who it is; run the same release on both sides, with the "
-                "same `secret` in [network]."
-            )
+            raise ProofError(_strange(self._buffer))
         if len(self._buffer) < _LENGTH.size:
             return None
         _, length = _LENGTH.unpack_from(self._buffer)
@@ -206,3 +203,17 @@ def _quoted(word: str | int | None) -> str:
 def _framed(words: Call | Answer | Confirmation) -> bytes:
     body = _encode(words)
     return _LENGTH.pack(_MAGIC, len(body)) + body
+
+
+def _strange(first: bytes) -> str:
+    """Say what somebody speaks who does not begin with a proof, if that can be told."""
+    if first[:1] == b"\x10":
+        return "it speaks MQTT, and this port is for neighbours (`peers`); clients come to that of `listen`."
+    if first[:2] == b"\x16\x03":
+        return "it begins with TLS, and links have none here; give both sides the same [tls], or neither."
+    if first[:4] == b"GET ":
+        return "it speaks HTTP, and this port is for neighbours (`peers`)."
+    return (
+        "it does not begin with a proof of who it is; run the same release on both sides, with the "
+        "same `secret` in [network]."
+    )

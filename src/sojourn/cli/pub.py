@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Annotated
 
+import msgspec
 import typer
 
 from sojourn.cli.shell_client import (
@@ -71,7 +72,15 @@ def pub(  # noqa: PLR0913 - each is an option of the command
 
     async def publish() -> None:
         async with connected(client):
+            has_warned = False
             async for body in _bodies(payload, lines=lines):
+                if not has_warned and (why := why_no_json(body)) is not None:
+                    has_warned = True
+                    typer.echo(
+                        f"sojourn: the payload looks like JSON and is none ({why}); it is sent as text, "
+                        "without attributes of its own.",
+                        err=True,
+                    )
                 await client.publish(
                     topic, body, attributes=attributes, qos=qos, retain=retain, policy=policy
                 )
@@ -96,6 +105,17 @@ async def _bodies(payload: str, *, lines: bool) -> AsyncIterator[bytes]:
     threading.Thread(target=read, daemon=True).start()
     while (body := await queue.get()) is not None:
         yield body.rstrip(b"\r\n") if lines else body
+
+
+def why_no_json(body: bytes) -> str | None:
+    """What is wrong with a payload that looks like JSON and is none; None for all others."""
+    if not body.lstrip().startswith((b"{", b"[")):
+        return None
+    try:
+        msgspec.json.decode(body)  # as brokers read it: NaN is no JSON
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return str(error).removeprefix("JSON is malformed: ")
+    return None
 
 
 def _attribute(text: str) -> tuple[str, Scalar]:

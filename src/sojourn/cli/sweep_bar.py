@@ -58,7 +58,7 @@ class _Drawn(SweepBar):
             description="simulating",
             completed=now.share,
             runs=f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed",
-            left=time_left(now.left_s),
+            left=_left(now),
         )
 
 
@@ -78,9 +78,13 @@ class _Lines(SweepBar):
             return
         self._beat.tell(
             "simulating",
-            f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed; "
-            f"{time_left(now.left_s) or 'no run has ended yet'}",
+            f"{now.done}/{now.total} runs, {now.running} running, {now.failed} failed; {_left(now)}",
         )
+
+
+def _left(now: Progress) -> str:
+    """The time left in words, or why it is not known."""
+    return time_left(now.left_s) or ("estimating the time left" if now.done else "no run has ended yet")
 
 
 def time_left(seconds: float | None) -> str:

@@ -30,10 +30,43 @@ class Progress(NamedTuple):
     """Of the estimated cost that is done."""
     elapsed_s: float
 
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds until the end, or None before the first run finished."""
-        return self.elapsed_s * (1 - self.share) / self.share if self.share > 0 else None
+    left_s: float | None = None
+    """Estimated seconds until the end, or None while there is no ground for an estimate."""
+
+
+class Pace:
+    """Estimates the time left from the pace since the first runs have ended.
+
+    What is before that says little of the rest: processes start, code is compiled, and of the runs that
+    go side by side some cost has been spent while none of it counts as done. So nothing is estimated
+    before every worker has ended one run and, on the average, one more since; and while no further run
+    ends, the estimate stays.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = max(1, workers)
+        self._begun: tuple[int, float, float] | None = None
+        """Runs and share done, and seconds gone by, where the pace is measured from."""
+        self._told: tuple[int, float | None] = (0, None)
+        """The last estimate, and how many runs were done then."""
+
+    def left_s(self, done: int, share: float, elapsed_s: float) -> float | None:
+        """Estimated seconds until the end, or None."""
+        if share >= 1:
+            return 0.0
+        if done != self._told[0]:
+            self._told = (done, self._estimate(done, share, elapsed_s))
+        return self._told[1]
+
+    def _estimate(self, done: int, share: float, elapsed_s: float) -> float | None:
+        if self._begun is None:
+            if done >= self._workers:
+                self._begun = (done, share, elapsed_s)
+            return None
+        begun, begun_share, begun_s = self._begun
+        if done - begun < self._workers or share <= begun_share:
+            return None
+        return (elapsed_s - begun_s) * (1 - share) / (share - begun_share)
 
 
 Listener = Callable[[Progress], None]
@@ -58,6 +91,7 @@ class Watch:
         self._context = context
         self._total = total
         self._cost = cost or 1.0
+        self._pace = Pace(context.defaultParallelism)
         self._listener = listener
         self._group = f"sojourn-sweep-{id(self)}"
         self._over = threading.Event()
@@ -93,7 +127,8 @@ class Watch:
         done, failed = min(self._total, self.counters.done.value), self.counters.failed.value
         share = min(1.0, self.counters.cost.value / self._cost)
         elapsed_s = time.perf_counter() - self._started
-        self._listener(Progress(self._total, done, running, failed, share, elapsed_s))
+        left_s = self._pace.left_s(done, share, elapsed_s)
+        self._listener(Progress(self._total, done, running, failed, share, elapsed_s, left_s))
 
 
 class TaskWatch:

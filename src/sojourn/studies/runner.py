@@ -17,7 +17,7 @@ from itertools import islice
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.pipeline.progress import Listener, Progress
+from sojourn.pipeline.progress import Listener, Pace, Progress
 
 Row = dict[str, float | int | str | None]
 Simulate = Callable[[str], Row]
@@ -80,8 +80,9 @@ def run_one(spec: RunSpec, simulate: Simulate) -> Row:
 class _Meter:
     """Counts runs and tells the listener."""
 
-    def __init__(self, queue: list[RunSpec], progress: Listener | None) -> None:
+    def __init__(self, queue: list[RunSpec], workers: int, progress: Listener | None) -> None:
         self._progress = progress
+        self._pace = Pace(workers)
         self._total = len(queue)
         self._cost = sum(spec.cost for spec in queue) or 1.0
         self._spent = 0.0
@@ -97,11 +98,12 @@ class _Meter:
         if self._progress is not None:
             elapsed = time.perf_counter() - self._started
             share = self._spent / self._cost
-            self._progress(Progress(self._total, self._done, running, self._failed, share, elapsed))
+            left_s = self._pace.left_s(self._done, share, elapsed)
+            self._progress(Progress(self._total, self._done, running, self._failed, share, elapsed, left_s))
 
 
 def _in_this_process(queue: list[RunSpec], simulate: Simulate, progress: Listener | None) -> list[Row]:
-    meter = _Meter(queue, progress)
+    meter = _Meter(queue, 1, progress)
     rows = []
     for spec in queue:
         meter.tell(1)
@@ -112,7 +114,7 @@ def _in_this_process(queue: list[RunSpec], simulate: Simulate, progress: Listene
 
 
 def _in_pool(queue: list[RunSpec], simulate: Simulate, slots: int, progress: Listener | None) -> list[Row]:
-    meter = _Meter(queue, progress)
+    meter = _Meter(queue, slots, progress)
     rows: list[Row] = []
     # Fresh interpreters: a fork would copy the parent's threads' locks in whatever state they are.
     with ProcessPoolExecutor(slots, mp_context=multiprocessing.get_context("spawn")) as pool:

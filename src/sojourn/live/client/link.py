@@ -40,7 +40,7 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LE
 """What OpenSSL says of an answer that is none of TLS."""
 PLAIN = {"mqtts": "mqtt", "wss": "ws"}
 LIKELY = {
-    "mqtt": "is that a port for TLS (mqtts://) or for WebSockets (ws://)?",
+    "mqtt": "is that a port for TLS (mqtts://), for WebSockets (ws://) or for other brokers (`peers`)?",
     "mqtts": "is that a port for WebSockets (wss://), or is a certificate of the client asked for there?",
     "ws": "is that a port for TLS (wss://) or without WebSockets (mqtt://)?",
     "wss": "is that a port without WebSockets (mqtts://), or is a certificate of the client asked for there?",

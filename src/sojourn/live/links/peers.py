@@ -22,6 +22,7 @@ import logging
 import secrets
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -52,6 +53,12 @@ WRITE_BUFFER_BYTES = 8 << 20
 LOOK_S = 1.0
 SILENCE_S = 10.0
 """A link on which nothing came for so long is closed and called again."""
+UNANSWERED_SAID = 3
+"""After so many calls in a row that somebody took and ended without a word, that is said."""
+UNANSWERED = (
+    "whoever listens there hangs up without a word; that is another port than its `peers`, such as one for "
+    "clients, or it does not know this broker, of which its log says more."
+)
 
 _log = logging.getLogger("sojourn.peers")
 
@@ -114,6 +121,8 @@ class PeerLinks:
         """Connections that have not proved yet who they are, the oldest first."""
         self._callers: list[asyncio.Task[None]] = []
         self._listener: Listener | None = None
+        self._unanswered: Counter[str] = Counter()
+        """By neighbour: calls in a row that ended without a word."""
         self._seldom = Seldom(_log)
         self._of_strangers = Seldom(_log, lines_max=STRANGERS_LINES_MAX)
         """Apart, so that no stranger keeps what is said of neighbours out of the log."""
@@ -243,6 +252,9 @@ class PeerLinks:
             self._seldom.info((peer, "unreached"), "%s cannot reach %s: %s", self.broker, peer, why)
             return False
         await connection.ended
+        self._unanswered[peer] = 0 if connection.was_answered else self._unanswered[peer] + 1
+        if self._unanswered[peer] == UNANSWERED_SAID:  # once can be a neighbour that is just being stopped
+            self.complain(peer, UNANSWERED)
         return True
 
     # What connections tell -------------------------------------------------------------------------------
@@ -335,6 +347,8 @@ class _Connection(asyncio.Protocol):
         self.host = "an unknown address"
         """Where the other end is."""
         self._greeting = b""
+        self.was_answered = False
+        """Whether anything at all came."""
         self._next_look: asyncio.TimerHandle | None = None
         self._has_heard = False
         self._quiet_looks = 0
@@ -361,6 +375,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes on, once it is proved whose they are."""
+        self.was_answered = True
         try:
             if self._proving is not None:
                 found = self._prove(self._proving, data)
