@@ -11,7 +11,7 @@ import pytest
 from sojourn.broker import quenching
 from sojourn.broker.facts import ClientAdmitted
 from sojourn.edge.quench import CombinedInterest
-from sojourn.interest.work import TopicsTooComplexError, Work
+from sojourn.interest.work import TopicsTooComplexError, Work, within
 from sojourn.mqtt import conventions
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.effects import Knock
@@ -95,3 +95,45 @@ def test_patterns_that_are_too_many_to_combine_are_not_combined(monkeypatch: pyt
     reader.send(mqtt5.UnsubscribePacket(10, CROSSED))
     hall.settle()
     assert not was_told_everything(source)
+
+
+def test_changes_of_one_turn_share_what_they_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight patterns that come at once take no more steps than one; sources are told to send everything."""
+    hall = Hall(line(1))
+    source, reader = hall.visit(0, "source", user_properties=QUENCH), hall.visit(0, "reader")
+    reader.send(mqtt5.SubscribePacket(8, [mqtt5.TopicFilter(one) for one in CROSSED[:20]]))
+    hall.settle()
+    assert not was_told_everything(source)
+    steps: list[int] = []
+    spend = Work.spend
+
+    def counted(work: Work, count: int) -> None:
+        spend(work, count)
+        steps.append(count)
+
+    wanted = [mqtt5.TopicFilter(one) for one in CROSSED[20:28]]
+    monkeypatch.setattr(Work, "spend", counted)
+    reader.send(mqtt5.SubscribePacket(9, wanted))
+    hall.settle()
+    assert quenching.STEPS_MAX / 2 < sum(steps) <= quenching.STEPS_MAX + 500, "some for reading them"
+    assert was_told_everything(source)
+
+
+def test_what_narrowing_takes_is_counted_for_whoever_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps that are taken are taken from what is allowed around."""
+    interests = [interest_of(one, None) for one in CROSSED[:20]]
+    combined = CombinedInterest(steps_max=quenching.STEPS_MAX, narrow_after=100)
+    combined.add_all(interests)
+    for one in interests[:10]:
+        combined.remove(one)
+    taken: list[int] = []
+    spend = Work.spend
+
+    def counted(work: Work, count: int) -> None:
+        spend(work, count)
+        taken.append(count)
+
+    monkeypatch.setattr(Work, "spend", counted)
+    with within(Work(quenching.STEPS_MAX)) as work:
+        combined.narrow()
+    assert sum(taken) == quenching.STEPS_MAX - work.left > 1_000

@@ -24,6 +24,7 @@ from sojourn.broker.network import Network
 from sojourn.edge.quench import UNKNOWN, CombinedInterest, QuenchUpdate
 from sojourn.errors import SojournError
 from sojourn.interest import Filter
+from sojourn.interest.work import Work, within
 from sojourn.mqtt.connection import Connection, State
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.conventions import QUENCH_TOPIC
@@ -34,7 +35,7 @@ from sojourn.mqtt.rights import may_see_all
 INTERESTS_MAX = 200
 """Different interests that are combined."""
 STEPS_MAX = 30_000
-"""Work that combining them may take at once (`interest/work.py`), some ten milliseconds."""
+"""Work that combining them, or all changes of a turn, may take (`interest/work.py`): some ten ms."""
 NARROW_AFTER = 20
 RETRY_SHARE = 0.75
 """To what share the interests must fall before combining them is tried again."""
@@ -164,10 +165,11 @@ class Quencher:
             self._combine()
             return
         try:
-            for interest in fresh:
-                self._combined.add(interest)
-            for interest in gone:
-                self._combined.remove(interest)
+            with within(Work(STEPS_MAX)):
+                for interest in fresh:
+                    self._combined.add(interest)
+                for interest in gone:
+                    self._combined.remove(interest)
         except SojournError:  # it takes too long
             self._give_up()
 

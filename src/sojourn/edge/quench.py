@@ -156,7 +156,8 @@ class CombinedInterest:
         # is active and in none of the others is put together anew.
         around = current(inf)
         around.spend(PAIR_STEPS * len(self._numbers) * (len(gone) + len(self._active)))
-        with within(Work(min(NARROW_STEPS_MAX, around.left))) as work:
+        given = min(NARROW_STEPS_MAX, around.left)
+        with within(Work(given)) as work:
             touched = [part for part in self._numbers if any(part.covers(each) for each in gone)]
             rest = [part for part in self._numbers if part not in touched]
             again = [
@@ -166,6 +167,8 @@ class CombinedInterest:
                 if (wanted in self._loose or any(part.covers(conjunction) for part in touched))
                 and not any(part.covers(conjunction) for part in rest)
             ]
+        around.left -= given - work.left
+        around.spend(0)
         if work.left < 0:  # some covering was overlooked, and what is wanted must not be lost
             return self._rebuild()
         self._loose.clear()
@@ -179,12 +182,21 @@ class CombinedInterest:
 
     @contextmanager
     def _limited(self) -> Iterator[Work]:
-        """Let what is done inside take no more than a change may, and refuse a result that took more."""
-        if self._steps_max == inf:
+        """Let what is done inside take no more than a change may, and refuse a result that took more.
+
+        Several changes may share what they take (`within`): then there is what is left of that.
+        """
+        around = current(inf)
+        given = min(self._steps_max, around.left)
+        if given == inf:
             yield Work(inf)
             return
-        with within(Work(self._steps_max)) as work:
-            yield work
+        work = Work(given)
+        try:
+            with within(work):
+                yield work
+        finally:
+            around.left -= given - work.left
         work.spend(0)
 
     def update_from(self, version: int) -> QuenchUpdate:
