@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from mqtt5 import PubAckPacket, PublishPacket, QoS, Will
+from mqtt5 import PubAckPacket, PublishPacket, QoS, SubscribePacket, TopicFilter, Will
 
+from sojourn.mqtt import delivery
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message, new_message
 from sojourn.mqtt.retained import SPARE_EXPIRIES, TOMBSTONE_S, TOMBSTONES_MAX, Retained
+from sojourn.mqtt.room import change_queued, why_full
+from tests.counting import counted
 from tests.mqtt.world import World, again
 
 
@@ -250,3 +253,31 @@ def test_retained_messages_come_in_the_order_of_their_numbers() -> None:
     client.inbox.clear()
     client.subscribe("#")
     assert [client.next(PublishPacket).topic for _ in range(3)] == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize("bytes_max", [100_000, 4_000])
+def test_what_waits_of_many_retained_messages_is_entered_at_once(
+    bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room is looked for once and not for each; where there is too little, as many wait as find some."""
+    monkeypatch.setattr(delivery, "AT_ONCE_MAX", 10)
+    world = World(Limits(queue_bytes_max=bytes_max))
+    for number in range(300):
+        message = value(b"x" * 10, number + 1, topic=f"t/{number % 7}/{number:03}")
+        assert world.core.retain(message)
+    reader = world.client()
+    reader.connect("reader")
+    looked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(delivery, "why_full", counted(why_full, looked))
+    for pattern in ("#", "t/#", "t/+/+"):
+        reader.send(SubscribePacket(1, [TopicFilter(pattern, max_qos=QoS.AT_MOST_ONCE)]))
+        session = world.core.state.sessions["reader"]
+        size = sum(one.message.size for one in session.queue)
+        assert session.queued_bytes == world.core.state.queued_bytes == size <= bytes_max
+        numbers = [one.message.sequence for one in session.queue]
+        assert numbers == [*range(11, 11 + len(numbers))]
+        assert len(numbers) == (290 if bytes_max > 10_000 else bytes_max // session.queue[0].message.size)
+        assert len(looked) <= (1 if bytes_max > 10_000 else 300)
+        looked.clear()
+        change_queued(world.core.state, session, -size)
+        session.queue.clear()

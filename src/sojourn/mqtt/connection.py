@@ -144,3 +144,12 @@ class Connection:
     def takes(self, size: int) -> bool:
         """Whether the client takes a packet of so many bytes (MQTT-3.1.2-24)."""
         return not self.packet_bytes_max or size <= self.packet_bytes_max
+
+    def alias_for(self, topic: str) -> tuple[int, bool]:
+        """Return the alias for a topic towards the client, 0 for none, and whether the topic goes along."""
+        known = self.aliases_out.get(topic)
+        if known is not None:
+            return known, False
+        if len(self.aliases_out) < self.aliases_out_max:
+            return len(self.aliases_out) + 1, True
+        return 0, True

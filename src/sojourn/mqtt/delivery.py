@@ -13,7 +13,7 @@ a session drops nothing of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from mqtt5 import PubRelPacket
@@ -300,18 +300,27 @@ class Deliverer:
 
     # One session -------------------------------------------------------------------------------------
 
-    def hand_all(self, session: Session, deliveries: Iterable[Delivery], now: float) -> None:
+    def hand_all(self, session: Session, deliveries: Sequence[Delivery], now: float) -> None:
         """Send many messages to a client, as many at once as it may leave unread; the rest waits.
 
         These are retained ones, which nobody stores for the client: what finds no room is dropped.
         """
-        budget, left = self.shared.limits.output_bytes_max, AT_ONCE_MAX
-        for delivery in deliveries:
-            left -= 1
-            if (budget > 0 and left >= 0) or session.connection is None:
-                self.hand(session, delivery, now, is_stored=False)
-                budget -= delivery.message.size
-            else:
+        budget, done = self.shared.limits.output_bytes_max, 0
+        for delivery in deliveries[: AT_ONCE_MAX if session.connection is not None else None]:
+            if budget <= 0 and session.connection is not None:
+                break
+            self.hand(session, delivery, now, is_stored=False)
+            budget -= delivery.message.size
+            done += 1
+        rest = deliveries[done:]
+        size = sum([delivery.message.size for delivery in rest])
+        if rest and why_full(self.shared, session, size, len(rest)) is None:  # as with each of them
+            session.queue.extend(rest)
+            change_queued(self.shared, session, size)
+            if session.connection is not None:
+                session.connection.direct = False
+        else:
+            for delivery in rest:
                 self._enqueue(session, delivery, is_stored=False)
 
     def hand(self, session: Session, delivery: Delivery, now: float, *, is_stored: bool = True) -> bool:
@@ -375,7 +384,7 @@ class Deliverer:
             return self._drop(session, delivery, "expired")
         alias, with_topic = 0, True
         if connection.aliases_out_max:
-            alias, with_topic = _alias(connection, message.topic)
+            alias, with_topic = connection.alias_for(message.topic)
         if connection.is_old:
             form = message.old_form(delivery.qos, retain=delivery.retain)
         else:
@@ -488,13 +497,3 @@ class Deliverer:
 def _waits_for_nothing(session: Session, connection: Connection) -> bool:
     """Whether a message may go to a client of MQTT 3.1.1 at once, before nothing that waits."""
     return not (session.queue or session.unsent or session.held or connection.blocked)
-
-
-def _alias(connection: Connection, topic: str) -> tuple[int, bool]:
-    """Return the alias for a topic, 0 for none, and whether the topic must be sent along."""
-    known = connection.aliases_out.get(topic)
-    if known is not None:
-        return known, False
-    if len(connection.aliases_out) < connection.aliases_out_max:
-        return len(connection.aliases_out) + 1, True
-    return 0, True

@@ -33,6 +33,7 @@ ROOM_SHARE: Final = 0.9
 SPARE_EXPIRIES: Final = 1_000
 """Times of messages that were replaced in the meantime, which may stay in the heap."""
 
+_NUMBER: Final = attrgetter("sequence")
 _IN_ORDER: Final = attrgetter("sequence", "source", "topic")
 
 Key = tuple[int, str]
@@ -261,29 +262,31 @@ class Retained:
         """
         self._drop_expired(now)
         if pattern == "#":
-            return sorted((one for one in self._kept.values() if one.topic[:1] != "$"), key=_IN_ORDER)
+            return _in_order([one for one in self._kept.values() if one.topic[:1] != "$"])
         nodes = [self._root]
         for depth, level in enumerate(pattern.split("/")):
-            following: list[_Node] = []
-            for node in nodes:
-                if level == "#":
-                    following += self._all_below(node, first=depth == 0)
-                elif level == "+":
-                    following += [
-                        below for name, below in node.below.items() if depth > 0 or not name.startswith("$")
-                    ]
-                elif level in node.below:
-                    following.append(node.below[level])
-            nodes = following
-        found = [node.message for node in nodes if node.message is not None]
-        found.sort(key=_IN_ORDER)
-        return found
+            if level == "#":
+                nodes += _all_below(nodes)
+            elif level != "+":
+                nodes = [node.below[level] for node in nodes if level in node.below]
+            elif depth:
+                nodes = [below for node in nodes for below in node.below.values()]
+            else:
+                nodes = [below for name, below in self._root.below.items() if not name.startswith("$")]
+        return _in_order([node.message for node in nodes if node.message is not None])
 
-    def _all_below(self, node: _Node, *, first: bool) -> list[_Node]:
-        found = [node]
-        waiting = [below for name, below in node.below.items() if not (first and name.startswith("$"))]
-        while waiting:
-            below = waiting.pop()
-            found.append(below)
-            waiting += below.below.values()
-        return found
+
+def _all_below(nodes: list[_Node]) -> list[_Node]:
+    """All nodes below some, level by level: there may be very many."""
+    found: list[_Node] = []
+    while nodes := [below for node in nodes for below in node.below.values()]:
+        found += nodes
+    return found
+
+
+def _in_order(messages: list[Message]) -> list[Message]:
+    """Sort messages by their keys, which nearly always differ in their numbers alone."""
+    messages.sort(key=_NUMBER)
+    if len({*map(_NUMBER, messages)}) < len(messages):
+        messages.sort(key=_IN_ORDER)
+    return messages

@@ -133,11 +133,11 @@ def change_inflight(shared: State, session: Session, size: int) -> None:
         session.address_use.bytes += size
 
 
-def why_full(shared: State, session: Session, size: int) -> str | None:
-    """Why there is no room for so many bytes beside what waits and what is on its way; None if there is."""
+def why_full(shared: State, session: Session, size: int, count: int = 1) -> str | None:
+    """Why there is no room for messages of so many bytes beside what waits or is on its way, or None."""
     limits, use = shared.limits, session.address_use
     if (
-        len(session.queue) >= limits.queue_messages_max
+        len(session.queue) + count > limits.queue_messages_max
         or session.queued_bytes + session.inflight_bytes + size > limits.queue_bytes_max
         or shared.queued_bytes + shared.inflight_bytes + size > limits.queue_bytes_max_all
     ):

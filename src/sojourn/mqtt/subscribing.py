@@ -7,6 +7,7 @@ filter included. A refused topic filter changes nothing, and the others of the s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 
 from mqtt5 import SubAckReasonCode as SubCode
 from mqtt5 import SubscribePacket, TopicFilter, UnsubscribePacket
@@ -328,10 +329,9 @@ class Subscriber:
             messages = [one for one in messages if one.publisher != session.client_id]
         if condition is not None:
             messages = [one for one in messages if self.shared.filters.passes(one, condition)]
-        most, identifiers, permits = subscription.qos, subscription.identifiers, self.deliverer.permits
-        found = [
-            Delivery(one, min(most, one.qos), True, identifiers, True)  # noqa: FBT003 - many
-            for one in messages
-            if one.policy is None or permits(one, session)
-        ]
-        self.deliverer.hand_all(session, found, now)
+        most, permits = subscription.qos, self.deliverer.permits
+        seen = [one for one in messages if one.policy is None or permits(one, session)]
+        qos = [min(most, one.qos) for one in seen]
+        yes, identifiers = repeat(True), repeat(subscription.identifiers)  # noqa: FBT003  (that is quick)
+        fields = zip(seen, qos, yes, identifiers, yes, strict=False)
+        self.deliverer.hand_all(session, [*map(Delivery._make, fields)], now)
