@@ -14,7 +14,9 @@ from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.node import Node
+from sojourn.live.brokers.server import Server
 from sojourn.live.config import BrokerConfig, Config
+from sojourn.live.page.page import health
 from sojourn.live.store.journal import Journal, JournalError
 from sojourn.live.store.keeper import ROOM_CHECK_S, Keeper, NoRoomError
 from sojourn.mqtt.limits import Limits
@@ -279,3 +281,26 @@ def test_a_broker_that_cannot_make_anything_safe_is_to_end() -> None:
 
 def _no_room(entries: Sequence[bytes] = ()) -> None:
     raise JournalError("There is no room.")
+
+
+def test_a_broker_that_fails_while_it_is_started_ends_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its first turn comes while other things are waited for; until the end it says that it is not well."""
+
+    def commit(*_args: object) -> None:
+        raise NoRoomError("There is no room. The broker ends.")
+
+    async def start() -> tuple[bool, list[str]]:
+        here = BrokerConfig(name="B1", listen="127.0.0.1:0", page="127.0.0.1:0", store=str(tmp_path))
+        server = Server(Config(brokers=[here]), "B1")
+        failed = asyncio.Event()
+        server.on_failure = failed.set
+        await server.start()
+        assert server.observer is not None
+        found = failed.is_set(), health(server.observer).reasons
+        await server.stop()
+        return found
+
+    monkeypatch.setattr(Keeper, "commit", commit)
+    assert asyncio.run(start()) == (True, ["There is no room. The broker ends."])

@@ -56,6 +56,8 @@ class Server:
         self.book = book if book is not None else book_of(config)
         """Where brokers say where they listen: the configuration's folder, unless another is given."""
         self.node: Node | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        """What is to happen when the broker cannot go on."""
         self._listeners: list[asyncio.Server] = []
         """The addresses for clients."""
         self.tls_doors: dict[str, TlsDoor] = {}
@@ -77,6 +79,7 @@ class Server:
         place = self.config.broker(self.name)
         before = self.book.find(self.name) or Listening(broker=self.name, pid=0, clients="")
         node = self.node = Node(self.config, self.name, asyncio.get_running_loop(), self.book)
+        node.on_failure = self.on_failure  # at once: it may fail in its first turn, while others are awaited
         if node.warmer.is_due:
             await node.warmer.warm()
         tls = None if self.config.tls is None else for_clients(self.config.tls, self.name)
@@ -310,6 +313,7 @@ async def _serve(
     server = Server(config, name)
     server.reread = reread
     stopped = asyncio.Event()
+    server.on_failure = stopped.set
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(server.mishaps.heard)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -325,7 +329,6 @@ async def _serve(
     await server.start()
     assert server.listening is not None
     assert server.node is not None
-    server.node.on_failure = stopped.set
     rest_the_collector()
     if on_report is not None and server.observer is not None:
         server.observer.listeners.append(lambda report: None if on_report(report) else stopped.set())

@@ -261,8 +261,8 @@ def health(observer: Observer) -> Verdict:
     """Whether the broker lives and can write its store; only a reason to mend or restart is a reason here."""
     node = observer.node
     about = {"broker": node.place.name, "store": store_state(node)}
-    refusing = node.core.state.refusing
-    return Verdict(about, [] if refusing is None else [refusing])
+    reasons = [node.core.state.refusing, None if node.failure is None else str(node.failure)]
+    return Verdict(about, [why for why in reasons if why is not None])
 
 
 def readiness(observer: Observer) -> Verdict:
