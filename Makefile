@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak demo docs wheel bench sumo ns3 clean
+.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak soak-stream demo docs wheel bench sumo ns3 clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -35,6 +35,10 @@ fuzz: setup  ## a million mutated filters through the parser, and a million muta
 # SOAK='--seconds 60' makes it short; SOAK=--delete-stores takes the stores too.
 soak: setup  ## kill -9 every broker of six in turn for five minutes, and look for every acknowledged event
 	$(BIN)/python scripts/kill_brokers.py $(SOAK)
+
+# STREAM='--seconds 60 --rate 200 --kills 1' makes it short.
+soak-stream: setup  ## kill -9 a Spark query three times in ten minutes of 2,000 events/s, and look for every event
+	$(BIN)/python scripts/kill_stream.py $(STREAM)
 
 demo: setup-demo  ## see the system at work
 	$(BIN)/sojourn demo

@@ -36,7 +36,9 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from missing_events import UNEXPLAINED, Death, LostStore, Missed, explain
@@ -63,13 +65,22 @@ PUBLISHER_STAYS_S = (4.0, 12.0)
 class Network:
     """The brokers under `serve --all`."""
 
-    def __init__(self, folder: Path, template: str, *, any_ports: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        template: str,
+        *,
+        any_ports: bool,
+        limits: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self.folder = folder
         path = folder / "brokers.toml"
         subprocess.run([*SOJOURN, "init", template, str(path)], check=True)
         if any_ports:
             path.write_text(re.sub(r'"127\.0\.0\.1:\d+"', '"127.0.0.1:0"', path.read_text()))
         text = path.read_text()
+        wider = "".join(f"{name} = {value}\n" for name, value in limits.items())
+        path.write_text(text.replace("[limits]\n", f"[limits]\n{wider}"))
         self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
         logs = folder / "logs"
         self.said = folder / "serve.log"

@@ -12,7 +12,7 @@ from tests.live.mosquitto import MOSQUITTO
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = {str(path.relative_to(ROOT / "docs")): path for path in sorted((ROOT / "docs").rglob("*.md"))}
-LONG = {"guides/spark.md"}
+LONG = {"guides/spark.md", "guides/stream.md"}
 """Pages that start Spark."""
 BESIDE_MOSQUITTO = {"guides/mosquitto.md"}
 
