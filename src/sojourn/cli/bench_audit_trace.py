@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from sojourn.interest.index.compiling import compiled
 from sojourn.trace import segment_folder, write_run
+from sojourn.trace.manifests import segment_name
 from sojourn.trace.segments import arrow_table, write_segment
 
 RUN = "bench"
@@ -164,7 +165,7 @@ def _write_chunk(
     _write(
         root,
         "publications",
-        str(number),
+        number,
         {
             "source": _names("source", SOURCES).take(pa.array(source)),
             "sequence": sequence,
@@ -192,13 +193,13 @@ def _write_chunk(
         at = np.flatnonzero(lost & (third == code))
         columns = {name: values.take(pa.array(at)) for name, values in names.items()}
         columns |= {"time_s": times[events[at]], "reason": [reason] * len(at)}
-        _write(root, "drops", f"{number}-{reason}", columns)
+        _write(root, "drops", number, columns, writer=reason)
         setattr(planted, f"lost_{reason}", getattr(planted, f"lost_{reason}") + len(at))
     rows = np.concatenate([np.flatnonzero(~lost), np.flatnonzero(doubled)])
     when = np.concatenate([arrival[~lost], arrival[doubled] + 0.5])
     order = np.argsort(when, kind="stable")
     columns = {name: values.take(pa.array(rows[order])) for name, values in names.items()}
-    _write(root, "deliveries", str(number), {**columns, "time_s": when[order]})
+    _write(root, "deliveries", number, {**columns, "time_s": when[order]})
     planted.expected += len(events)
     planted.deliveries += len(rows)
     planted.lost += int(lost.sum())
@@ -242,8 +243,8 @@ def _names(prefix: str, count: int) -> pa.Array:
     return pa.array([f"{prefix}-{number:05d}" for number in range(count)])
 
 
-def _write(root: Path, table: str, number: str, columns: dict[str, Any]) -> None:
-    path = segment_folder(root, table, RUN) / f"part-bench-{number}.parquet"
+def _write(root: Path, table: str, number: int, columns: dict[str, Any], *, writer: str = "bench") -> None:
+    path = segment_folder(root, table, RUN) / segment_name(writer, number)
     write_segment(path, arrow_table(table, columns))
 
 

@@ -1,8 +1,9 @@
 """Trace tables on disk: which runs are there, which files can be trusted, and how to read them with Spark.
 
 `open_trace` looks at every file's footer, without reading data. A run with a file that is cut short, lacks a
-column or has one of another type is refused as a whole, with a sentence that names the file; the others are
-read. Files whose names begin with a dot or underscore are being written and are not there yet.
+column or has one of another type, with a segment that is missing, copied or a stranger's
+(`trace/manifests.py`), is refused as a whole, with a sentence that names the file; the others are read.
+Files whose names begin with a dot or underscore are being written and are not there yet.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pyspark.sql.types import TimestampType
 
 from sojourn.errors import SojournError
 from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
+from sojourn.trace.manifests import IDENTITY, Manifest, SegmentFile, fault_of_run, read_manifests
 
 _PREFIX = f"{PARTITION}="
 _READERS = 8
@@ -111,6 +113,8 @@ class _Checked:
     group_rows: tuple[int, ...] = ()
     nulls: int = 0
     has_policies: bool = False
+    identity: str = ""
+    """Which segment it says it is."""
     fault: str = ""
 
 
@@ -125,6 +129,7 @@ def open_trace(
             f"{base} is not a trace: it has no folder such as {base / 'publications'}; name the directory a "
             "run was written to."
         )
+    manifests = read_manifests(base)  # first: a run that goes on may have more segments by then, not fewer
     files = [
         (table, path)
         for table in wanted
@@ -139,7 +144,7 @@ def open_trace(
             checked.append(result)
             if progress is not None:
                 progress(done, len(files))
-    return _sorted_out(base, checked)
+    return _sorted_out(base, checked, _chosen(manifests, wanted))
 
 
 def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
@@ -245,7 +250,22 @@ def _with_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     return batch
 
 
-def _sorted_out(base: Path, checked: list[_Checked]) -> Trace:
+def _chosen(
+    manifests: dict[str, dict[str, Manifest]], tables: Sequence[str]
+) -> dict[str, dict[str, Manifest]]:
+    """Leave out what manifests say of tables that nobody asked for."""
+    return {
+        run_id: {
+            writer: {table: sealed for table, sealed in manifest.items() if table in tables}
+            for writer, manifest in writers.items()
+        }
+        for run_id, writers in manifests.items()
+    }
+
+
+def _sorted_out(
+    base: Path, checked: list[_Checked], manifests: Mapping[str, Mapping[str, Manifest]]
+) -> Trace:
     by_run: dict[str, list[_Checked]] = {}
     for file in checked:
         by_run.setdefault(file.path.parent.name.removeprefix(_PREFIX), []).append(file)
@@ -255,9 +275,14 @@ def _sorted_out(base: Path, checked: list[_Checked]) -> Trace:
     size = 0
     runs = []
     for run_id, files in sorted(by_run.items()):
-        faults = [file for file in files if file.fault]
+        faults = [file.fault for file in files if file.fault]
+        if not faults and run_id in manifests:
+            found = [
+                SegmentFile(file.table, file.path.name, sum(file.group_rows), file.identity) for file in files
+            ]
+            faults = [fault for fault in [fault_of_run(run_id, manifests[run_id], found)] if fault]
         if faults:
-            problems.append(Problem(run_id, faults[0].fault, refused=True))
+            problems.append(Problem(run_id, faults[0], refused=True))
             continue
         runs.append(run_id)
         for file in files:
@@ -290,7 +315,8 @@ def _check(table: str, path: Path) -> _Checked:
     policies = table == "publications" and _nulls(metadata, {"policy"}) != metadata.num_rows
     nulls = _nulls(metadata, set(KEYS.get(table, ())))
     group_rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    return _Checked(table, path, group_rows, nulls, policies)
+    identity = (metadata.metadata or {}).get(IDENTITY, b"").decode(errors="replace")
+    return _Checked(table, path, group_rows, nulls, policies, identity)
 
 
 def _schema_fault(table: str, schema: pa.Schema) -> str:

@@ -5,8 +5,8 @@ renamed in one step when it is sealed. A process that dies leaves its sealed seg
 file a table; the next writer of that name removes those. Rows not yet sealed are lost with the process.
 
 Rules: one writer a name and run; rows are kept in memory up to `rows_max` a table, then sealed by themselves;
-`seal` seals all tables in the order of `COLUMNS`, `runs` last. No time, no thread here: the caller decides
-when a segment ends.
+`seal` seals all tables in the order of `COLUMNS`, `runs` last. After each segment the writer notes it
+(`manifests.py`). No time, no thread here: the caller decides when a segment ends.
 """
 
 from __future__ import annotations
@@ -22,9 +22,20 @@ import pyarrow.parquet as pq
 
 from sojourn.errors import SojournError
 from sojourn.trace.columns import COLUMNS
+from sojourn.trace.manifests import (
+    IDENTITY,
+    Sealed,
+    identity_of,
+    manifest_path,
+    read_manifest,
+    segment_name,
+    write_manifest,
+)
 
 ROWS_MAX = 100_000
 ROW_GROUP_ROWS = 1_000_000
+MAIN = "main"
+"""The writer's name in runs that have one writer."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}\Z")
 
@@ -50,7 +61,7 @@ class SegmentWriter:
         root: str | Path,
         run_id: str,
         *,
-        name: str = "main",
+        name: str = MAIN,
         rows_max: int = ROWS_MAX,
         mode: int = 0o666,
     ) -> None:
@@ -63,7 +74,9 @@ class SegmentWriter:
         self._rows_max = rows_max
         self._mode = mode
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in COLUMNS}
-        self._next = {table: self._first_free(table) for table in COLUMNS}
+        self._manifest = manifest_path(self._root, run_id, name)
+        noted = read_manifest(self._manifest) or {}
+        self._sealed = {table: self._sealed_before(table, noted.get(table, Sealed())) for table in COLUMNS}
 
     def add(self, table: str, *values: object) -> None:
         """Add a row; the values follow the table's columns after `run_id`."""
@@ -83,22 +96,27 @@ class SegmentWriter:
         rows = self._rows[table]
         columns = zip(*rows, strict=True)
         names = COLUMNS[table].names
-        path = self._path(table, self._next[table])
-        write_segment(path, arrow_table(table, dict(zip(names, columns, strict=True))), self._mode)
-        self._next[table] += 1
+        number, count = self._sealed[table]
+        path = segment_folder(self._root, table, self.run_id) / segment_name(self._name, number)
+        made = arrow_table(table, dict(zip(names, columns, strict=True)))
+        write_segment(path, _named(made, table, self._name, number), self._mode)
+        self._sealed[table] = Sealed(number + 1, count + len(rows))
+        write_manifest(self._manifest, self._sealed, self._mode)
         rows.clear()
         return path
 
-    def _path(self, table: str, number: int) -> Path:
-        return segment_folder(self._root, table, self.run_id) / f"part-{self._name}-{number:08d}.parquet"
-
-    def _first_free(self, table: str) -> int:
-        """Return the next number, and remove what an earlier process left half-written."""
+    def _sealed_before(self, table: str, noted: Sealed) -> Sealed:
+        """Count on from what was noted and what is there, and remove what was left half-written."""
         folder = segment_folder(self._root, table, self.run_id)
         for left in folder.glob(f".part-{self._name}-*.parquet"):
             left.unlink()
-        numbers = [int(path.stem.rsplit("-", 1)[1]) for path in folder.glob(f"part-{self._name}-*.parquet")]
-        return max(numbers, default=-1) + 1
+        files = {
+            int(path.stem.rsplit("-", 1)[1]): path for path in folder.glob(f"part-{self._name}-*.parquet")
+        }
+        unnoted = [
+            pq.read_metadata(path).num_rows for number, path in files.items() if number >= noted.segments
+        ]
+        return Sealed(max([*(number + 1 for number in files), noted.segments]), noted.rows + sum(unnoted))
 
 
 def write_run(root: str | Path, run_id: str, tables: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[Path]:
@@ -107,13 +125,21 @@ def write_run(root: str | Path, run_id: str, tables: Mapping[str, Mapping[str, S
     Writing the same run again replaces it. A table without rows, like one not named, gets no file.
     """
     written = []
+    manifest = {}
     for table in COLUMNS:
         columns = tables.get(table, {})
         if any(len(values) for values in columns.values()):
-            path = segment_folder(Path(root), table, run_id) / "part-main-00000000.parquet"
-            write_segment(path, arrow_table(table, columns))
+            path = segment_folder(Path(root), table, run_id) / segment_name(MAIN, 0)
+            made = arrow_table(table, columns)
+            write_segment(path, _named(made, table, MAIN, 0))
             written.append(path)
+            manifest[table] = Sealed(1, len(made))
+    write_manifest(manifest_path(Path(root), run_id, MAIN), manifest)
     return written
+
+
+def _named(made: pa.Table, table: str, writer: str, number: int) -> pa.Table:
+    return made.replace_schema_metadata({IDENTITY: identity_of(table, writer, number)})
 
 
 def arrow_table(table: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
