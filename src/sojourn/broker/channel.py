@@ -441,6 +441,9 @@ class Channel:
         """
         if (self._out and not is_free) or self._pending.number <= self._noted_to:
             return None
+        first = self._out[0].position if self._out else None
+        if first is not None and not first.rank and first.number <= self._noted_to + 1:
+            return None  # the first frame that is not acknowledged comes right after what is noted
         kept = self.kept
         if kept <= self._noted_to:
             return None

@@ -171,8 +171,9 @@ class Node:
         if self.failure is not None:
             return
         now = self._epoch_s + self.loop.time()
-        if not self._flushing:
-            self._schedule()
+        if not self._flushing:  # as `_schedule` does; every packet comes this way
+            self._flushing, self._began = True, time.perf_counter()
+            self.loop.call_soon(self.flush)
         broker = self.broker
         broker.handle(fact, now)
         while broker.knocks:
@@ -266,8 +267,7 @@ class Node:
 
     def _schedule(self) -> None:
         """Have the turn end once everything that came together has been told."""
-        self._flushing = True
-        self._began = time.perf_counter()
+        self._flushing, self._began = True, time.perf_counter()
         self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
