@@ -480,6 +480,7 @@ class Core:
 
     def _break(self, connection: Connection, error: PacketError, now: float) -> None:
         """Close a connection whose client broke the protocol."""
+        assert not self.effects.is_void, "a void packet is taken back before the next is read"
         if self.kept is not None:
             self.kept.append((self.state.sequence, b""))
         self.state.counters.refused[error.reason.name.lower()] += 1

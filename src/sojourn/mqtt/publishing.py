@@ -126,11 +126,12 @@ class Publisher:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
             is_same = was == (self.shared.sequence, session.last_number) and packet.topic_alias is None
-            # Of the others, events of QoS 0, it is known later whether they are kept.
-            self.shared.effects.is_void = is_same and bool(qos or packet.retain)
             self.shared.counters.refused[f"publish {refusal.why}"] += 1
             self.shared.note_refusal("publish", refusal.why, topic, connection)
             self._answer(connection, qos, number, refusal)
+            # Last: the answer may be that the connection ends, and then this packet is part of how it did.
+            # Of the others, events of QoS 0, it is known later whether they are kept.
+            self.shared.effects.is_void = is_same and bool(qos or packet.retain)
             return costs.REFUSED
         if qos == 2:
             session.received.add(number)

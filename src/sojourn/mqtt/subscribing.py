@@ -95,7 +95,7 @@ class Subscriber:
                 continue
             codes.append(GRANTED[subscription.qos])
             greetings.append((subscription, self.enter(subscription)))
-        self.shared.effects.is_void = bool(codes) and not greetings and SubCode.QUOTA_EXCEEDED not in codes
+        is_void = bool(codes) and not greetings and SubCode.QUOTA_EXCEEDED not in codes
         codes += codes_beyond
         is_last = connection.parts_left == 1  # of a packet that was cut without what is beyond the limit
         self._count_beyond(connection, len(codes_beyond) + is_last * len(connection.part_codes_beyond))
@@ -107,6 +107,7 @@ class Subscriber:
                 subscription.retain_handling == 0 or (subscription.retain_handling == 1 and is_new)
             ):
                 self._send_retained(subscription, now)
+        self.shared.effects.is_void = is_void
 
     def _count_beyond(self, connection: Connection, count: int) -> None:
         """Count topic filters that were not looked at, as one client may not have so many."""
@@ -138,11 +139,12 @@ class Subscriber:
                 codes.append(UnsubCode.NO_SUBSCRIPTION_EXISTED)
             else:
                 codes.append(UnsubCode.TOPIC_FILTER_INVALID)
-        self.shared.effects.is_void = UnsubCode.SUCCESS not in codes
+        is_void = UnsubCode.SUCCESS not in codes
         told = gather(connection, [int(code) for code in codes], [])
         if told is not None:
             codes = [UnsubCode(code) for code in told[0]]
             self.deliverer.write(connection, answers.unsuback(connection, packet.packet_id, codes))
+        self.shared.effects.is_void = is_void
 
     def enter(self, subscription: Subscription) -> bool:
         """Enter a subscription; say whether there was none of its name."""
