@@ -6,6 +6,7 @@
 | `world.py`, `pipes.py`, `wires.py` | the clock; streams of bytes that break, stall and part |
 | `process.py`, `disk.py` | one broker's process and its store, which die at any point |
 | `clients.py`, `walkers.py`, `events.py` | MQTT clients that keep to the rules, and where they go |
+| `trespassers.py`, `strangers.py`, `hostility.py` | clients that do what nobody may, and that keep no rule |
 | `oracle.py`, `groups.py`, `log.py` | what was promised, judged from what clients saw and which faults were |
 | `ending.py`, `books.py` | the faults stop: everything is served, and in the end forgotten |
 | `check.py`, `shrink.py` | one check, and a failing one cut down to what it needs |

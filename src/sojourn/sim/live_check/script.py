@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from sojourn.sim.live_check.returns import with_returns
 from sojourn.sim.live_check.steps import TOPICS, VALUES, Place, Step
+from sojourn.sim.live_check.trespassers import attempts
 
 FAULTS = ("client", "break", "stall", "part", "kill", "power", "amnesia", "clock", "full")
 """Kinds of faults: connections of clients; links that break, stall and part; processes that are killed, that
@@ -186,6 +187,7 @@ def write_script(spec: Spec) -> Script:
         own = random.Random(f"{spec.seed}/faults/{kind}")
         steps += _FAULT_WRITERS[kind](own, spec, place)
     steps += _hostilities(random.Random(f"{spec.seed}/hostile"), spec, brokers)
+    steps += attempts(random.Random(f"{spec.seed}/trespassers"), brokers, FIRST_CLIENT_S, spec.seconds)
     kept = random.Random(f"{spec.seed}/snapshots")
     every_s = kept.choice((5.0, 20.0, 1_000.0))
     steps += [Step(at, "snapshot", kept.randrange(brokers)) for at in _times(kept, spec, every_s)]

@@ -20,6 +20,7 @@ from sojourn.sim.live_check.process import Doom, Process
 from sojourn.sim.live_check.script import CLIENT_STEPS, FIRST_CLIENT_S, HOSTILE, STRANGERS, Script
 from sojourn.sim.live_check.steps import LOSES_ALL, Step
 from sojourn.sim.live_check.strangers import Stranger
+from sojourn.sim.live_check.trespassers import TRESPASS, trespass
 from sojourn.sim.live_check.walkers import Walker
 from sojourn.sim.live_check.wires import Link
 
@@ -137,10 +138,10 @@ class World:
                 getattr(self.walkers[step.who], step.what)(step)
             case what if what == HOSTILE:
                 self.strangers[step.who].act(step)
-            case "cut client":
-                self.walkers[step.who].cut(step)
-            case "stall client":
-                self.walkers[step.who].stall(step)
+            case what if what == TRESPASS:
+                trespass(self, step)
+            case "cut client" | "stall client":
+                getattr(self.walkers[step.who], step.what.split()[0])(step)
             case "break link":
                 self.links[step.who].break_(step.seconds)
             case "part link":
