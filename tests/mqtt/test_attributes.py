@@ -98,7 +98,32 @@ def test_of_a_payload_with_many_fields_the_first_are_looked_at(monkeypatch: pyte
     assert len(looked) == content.FIELDS_MAX
 
 
-@pytest.mark.parametrize("piece", [b'{"a" :1}', b"[]", b'{"a.":[]}'])
+@pytest.mark.parametrize("digits", [41, 4_299, 5_000])
+def test_a_text_of_very_many_digits_is_no_number(digits: int) -> None:
+    """Reading one took as long as a hundred events; what others write as a number is far shorter."""
+    assert value_of("9" * digits) == "9" * digits
+    assert value_of("1." + "0" * 38) == 1.0
+
+
+LONG_NUMBERS = [b"9e307", b"-1.5E+300", b"4e-0324", b"9" * 4_000, b"0." + b"0" * 330 + b"1"]
+
+
+@pytest.mark.parametrize("number", LONG_NUMBERS)
+def test_a_payload_with_many_numbers_that_take_long_is_not_read(
+    number: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it has next to no names and lists; one with some of them, and any number of others, is."""
+    read: list[tuple[bytes]] = []
+    monkeypatch.setattr(content, "_read_json", counted(content._read_json, read))
+    many = b",".join([number] * (200_000 // min(len(number), 50)))
+    assert event_of(new_message("t", b'{"a":1,"b":[%s]}' % many, qos=0, now=0.0)).flat == {"topic": "t"}
+    assert read == []
+    few = b",".join([number] * 5 + [b"0.125", b"-3", b"2.5e-07", b"1e22"] * 20_000)
+    assert event_of(new_message("t", b'{"a":1,"b":[%s]}' % few, qos=0, now=0.0)).flat["a"] == 1
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("piece", [b'{"a" :1}', b"[]", b'{"a.":[]}', b"1,1,1,1"])
 def test_a_payload_with_too_much_in_it_is_not_looked_into(
     piece: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

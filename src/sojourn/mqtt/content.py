@@ -5,8 +5,8 @@
   a user property wins over a field of the same name. Its topic is the attribute `topic`. What cannot be an
   attribute (a list, a number beyond 2**53, a name with a dot) is left out, as the message is not ours to
   refuse; it still travels in it. A payload with NaN, Infinity or `1e999` is no JSON: it has no fields. One
-  with more than `STRUCTURE_MAX` names, objects and lists is not looked into at all, and of any other the
-  first `FIELDS_MAX` fields are looked at: reading is done at once, and others wait for it.
+  that would take long to read (`json_weight.py`) is not looked into at all, and of any other the first
+  `FIELDS_MAX` fields are looked at: reading is done at once, and others wait for it.
 - A filter that does not parse is refused with the reason code "implementation specific error" and a reason
   string that says where; so is a policy. In a network so is one that is too long once OR is distributed over
   AND: in that form brokers tell each other, and they would not read it (`check_tellable`).
@@ -30,6 +30,7 @@ from sojourn.interest.events import ATTRIBUTES_MAX, NESTING_MAX, EventError, che
 from sojourn.interest.values import Scalar
 from sojourn.interest.work import Work, within
 from sojourn.mqtt.conventions import ADVERTISE, ATTRIBUTE_PREFIX, POLICY, value_of
+from sojourn.mqtt.json_weight import is_heavy
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
 
@@ -38,8 +39,6 @@ JSON_STARTS = b"{ \t\r\n"
 KNOWN_NAMES_MAX = 10_000
 KNOWN_NAME_CHARS_MAX = 64
 """Longer names are checked each time: nobody fills memory with them."""
-STRUCTURE_MAX = 50_000
-"""Colons and opening brackets of a payload, those in its texts included, up to which its fields are read."""
 FIELDS_MAX = 4 * ATTRIBUTES_MAX
 """Fields of a payload that are looked at, in objects at any depth together."""
 TEXTS_MAX = 1_024
@@ -165,7 +164,7 @@ def event_of(message: Message) -> Event:
 
 
 def _read_fields(payload: bytes, flat: dict[str, Scalar], objects: set[str]) -> None:
-    if _is_intricate(payload):
+    if is_heavy(payload):
         return
     try:
         fields = _read_json(payload)
@@ -173,11 +172,6 @@ def _read_fields(payload: bytes, flat: dict[str, Scalar], objects: set[str]) -> 
         return
     if isinstance(fields, dict):
         _flatten(fields, "", 1, flat, objects, FIELDS_MAX)
-
-
-def _is_intricate(payload: bytes) -> bool:
-    """Whether reading a payload would take long, by what each name, object or list in it has."""
-    return len(payload) > STRUCTURE_MAX and sum(map(payload.count, (b":", b"{", b"["))) > STRUCTURE_MAX
 
 
 def _flatten(

@@ -61,6 +61,9 @@ POLICY: Final = "policy"
 MARKS_MAX: Final = 1_000
 """Sources in `sojourn-marks`; a client that heard more names those it heard last."""
 
+NUMBER_CHARACTERS_MAX: Final = 40
+"""A longer text is no number, however many digits it has: a number as others write it has fewer."""
+
 QUOTE: Final = '"'
 """What a user property begins and ends with that is text, whatever it looks like."""
 
@@ -69,13 +72,13 @@ def value_of(text: str) -> Scalar:
     """The value of a user property as an attribute: a number or boolean where it is written as one.
 
     So `7` is a number, which `road = '7'` does not match; `"7"` in double quotes is the text. What is no
-    finite number (`nan`, `inf`, `1e999`) is text too.
+    finite number (`nan`, `inf`, `1e999`) is text too, and so is what is too long for one.
     """
     if text[:1] == QUOTE and len(text) > 1 and text[-1] == QUOTE:
         return text[1:-1]
     if text in ("true", "false"):
         return text == "true"
-    if text and text[0] in "-0123456789" and "_" not in text:
+    if text and text[0] in "-0123456789" and len(text) <= NUMBER_CHARACTERS_MAX and "_" not in text:
         try:
             return int(text)
         except ValueError:

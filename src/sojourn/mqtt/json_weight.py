@@ -1,0 +1,38 @@
+"""How long a JSON payload takes to read, told from its bytes before anything of it is decoded.
+
+Whoever reads a payload does so at once, and others wait. What takes long is not its length but what it has
+many of: names, objects and lists above all, then elements of lists, and most of all some numbers. One near
+the end of what a double can hold (`9e307`), or with very many digits, takes as long as hundreds of others.
+All are counted as they look, those in texts included: whoever counts must be quick.
+"""
+
+from __future__ import annotations
+
+STRUCTURE_MAX = 50_000
+"""Colons and opening brackets of a payload up to which it is read; what else there is counts in these."""
+COMMAS = 4
+"""So many commas count for one."""
+LONG_NUMBER = 25
+"""What a number with an exponent of three digits counts for, and so many digits in a row as follow."""
+DIGITS = b"0" * 40
+SHORTEST_LONG = len("9e307,")
+UNWEIGHED_BYTES = STRUCTURE_MAX // LONG_NUMBER * SHORTEST_LONG
+"""No payload of so many bytes can be too much."""
+
+_AS_NUMBERS = bytes(
+    ord("0") if chr(byte).isdecimal() and byte < 128 else ord("e") if chr(byte) in "eE" else byte
+    for byte in range(256)
+)
+"""Every digit as 0, both letters of exponents as one."""
+_IN_NUMBERS = b"+-."
+
+
+def is_heavy(payload: bytes) -> bool:
+    """Whether reading a payload would take long."""
+    if len(payload) <= UNWEIGHED_BYTES:
+        return False
+    structure = sum(map(payload.count, (b":", b"{", b"["))) + payload.count(b",") // COMMAS
+    if structure > STRUCTURE_MAX:
+        return True
+    numbers = payload.translate(_AS_NUMBERS, _IN_NUMBERS)
+    return structure + LONG_NUMBER * (numbers.count(b"0e000") + numbers.count(DIGITS)) > STRUCTURE_MAX
