@@ -13,6 +13,7 @@ from sojourn.interest import Event, Filter
 from sojourn.mqtt import content
 from sojourn.mqtt.message import Message, new_message
 from sojourn.mqtt.topic_tree import TopicTree
+from tests.counting import counted
 
 MEBIBYTE = 1 << 20
 
@@ -78,3 +79,49 @@ def test_matches_of_long_topics_are_forgotten() -> None:
             interests.match(
                 Event(source="s", sequence=number, attributes={"topic": "t" * 60_000 + str(number)})
             )
+
+
+def nested(number: int, fields: int) -> bytes:
+    """A payload whose fields lie below fifteen long names each."""
+    names = '":{"'.join("n" * 127 + chr(97 + depth) for depth in range(15))
+    below = ",".join(f'"{field}":{number}' for field in range(fields))
+    return f'{{"{names}":{{{below}}}{"}" * 15}'.encode()
+
+
+def test_messages_that_wait_take_no_room_for_their_attributes() -> None:
+    """Whether they are queued or retained: 100 payloads of 10 kB once took 190 MB."""
+    waiting = [new_message("t", nested(number, 980), qos=1, now=0.0) for number in range(200)]
+    wide = [
+        new_message("t", b"{%s}" % b",".join(b'"%d":1' % field for field in range(900)), qos=1, now=0.0)
+        for _ in range(200)
+    ]
+    content.event_of(waiting[0])
+    with costs_at_most(content.READ_BYTES_MAX + MEBIBYTE):
+        for message in waiting + wide:
+            content.event_of(message)
+    assert sum(message.attributes is not None for message in waiting) == 0
+
+
+def test_a_message_is_read_once_for_all_who_ask_while_it_is_handed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where a slice of others is read meanwhile; and again, with the same result, much later."""
+    read: list[tuple[bytes]] = []
+    monkeypatch.setattr(content, "_read_json", counted(content._read_json, read))
+    slice_of_them = [new_message("t", b'{"a":%d}' % number, qos=1, now=0.0) for number in range(256)]
+    for _ in range(3):
+        assert [content.event_of(message).flat["a"] for message in slice_of_them] == list(range(256))
+    assert len(read) == 256
+    for number in range(content.READ_MAX):
+        content.event_of(new_message("t", b'{"a":%d}' % number, qos=1, now=0.0))
+    assert slice_of_them[7].event is None
+    assert content.event_of(slice_of_them[7]).flat == {"a": 7, "topic": "t"}
+
+
+def test_fields_below_long_names_count_for_more() -> None:
+    """The path of each repeats them: the paths of an event have 128 KiB together, about."""
+    flat, _ = content.attributes_of(new_message("t", nested(1, 980), qos=0, now=0.0))
+    most = content.FIELDS_MAX * content.PREFIX_CHARS
+    assert most // 2 < sum(map(len, flat)) <= most + len("topic")
+    flat, _ = content.attributes_of(new_message("t", nested(1, 10), qos=0, now=0.0))
+    assert len(flat) == 11

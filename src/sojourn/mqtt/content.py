@@ -11,12 +11,14 @@
   string that says where; so is a policy. In a network so is one that is too long once OR is distributed over
   AND: in that form brokers tell each other, and they would not read it (`check_tellable`).
 
-Texts are parsed once and kept, within limits.
+Texts are parsed once and kept, within limits. So are the attributes of the messages that were read last, and
+of no others: a message may wait for days, and its attributes take far more room than it does.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
@@ -41,6 +43,15 @@ KNOWN_NAME_CHARS_MAX = 64
 """Longer names are checked each time: nobody fills memory with them."""
 FIELDS_MAX = 4 * ATTRIBUTES_MAX
 """Fields of a payload that are looked at, in objects at any depth together."""
+PREFIX_CHARS = 32
+"""So many characters of names above a field make it count for one more: each path repeats them."""
+READ_MAX = 1_024
+READ_BYTES_MAX = 8 << 20
+"""How many messages keep their attributes, and about how many bytes all that may take."""
+ATTRIBUTE_BYTES = 128
+"""What an attribute takes besides its path and value, about."""
+TEXT_WIDTH = 4
+"""Bytes that a character of a value may take, and one byte of a payload did."""
 TEXTS_MAX = 1_024
 ADVERTISED_AT_ONCE = 4
 """How many of the longest texts one packet may advertise: they are read in one turn."""
@@ -56,6 +67,30 @@ Parsed = TypeVar("Parsed")
 _read_json = msgspec.json.Decoder().decode
 _known_names: dict[str, bool] = {}
 """Names of attributes that were checked before, and whether they may be used; a cache."""
+
+
+class _LastRead:
+    """The messages that keep their attributes; a cache."""
+
+    __slots__ = ("bytes", "messages")
+
+    def __init__(self) -> None:
+        self.messages: deque[tuple[Message, int]] = deque()
+        self.bytes = 0
+
+    def note(self, message: Message, flat: dict[str, Scalar], objects: set[str]) -> None:
+        """Let a message keep what was read of it, and others that were read earlier nothing."""
+        size = (1 + TEXT_WIDTH) * len(message.frame) + ATTRIBUTE_BYTES * (len(flat) + len(objects))
+        size += sum(map(len, flat)) + sum(map(len, objects))
+        self.messages.append((message, size))
+        self.bytes += size
+        while len(self.messages) > 1 and (self.bytes > READ_BYTES_MAX or len(self.messages) > READ_MAX):
+            earlier, size = self.messages.popleft()
+            self.bytes -= size
+            earlier.attributes = earlier.event = None
+
+
+_last_read = _LastRead()
 
 
 class ContentError(SojournError):
@@ -136,7 +171,7 @@ def _parsed(text: str, parse: Callable[[str], Parsed]) -> Parsed:
 
 
 def attributes_of(message: Message) -> tuple[dict[str, Scalar], set[str]]:
-    """Return a message's attributes by path, and the paths that are objects; read once."""
+    """Return a message's attributes by path, and the paths that are objects; read once for a while."""
     found = message.attributes
     if found is None:
         flat: dict[str, Scalar] = {}
@@ -151,11 +186,12 @@ def attributes_of(message: Message) -> tuple[dict[str, Scalar], set[str]]:
             _enter_at(flat, "", name, value_of(text))
         flat["topic"] = message.topic
         found = message.attributes = flat, objects
+        _last_read.note(message, flat, objects)
     return found
 
 
 def event_of(message: Message) -> Event:
-    """Return a message's attributes as an event; read once."""
+    """Return a message's attributes as an event; read once for a while."""
     event = message.event
     if event is None:
         flat, objects = attributes_of(message)
@@ -183,10 +219,11 @@ def _flatten(
     left: int,
 ) -> int:
     """Enter the fields of an object, so many at the most; return how many more may be looked at."""
+    each = 1 + len(prefix) // PREFIX_CHARS
     for name, value in fields.items():
-        if left <= 0:
+        if left < each:
             break
-        left -= 1
+        left -= each
         if isinstance(value, dict):
             if depth < NESTING_MAX and _is_name(name):
                 before = len(flat)

@@ -112,7 +112,7 @@ class Message:
         self.party = ""
         """On whose account it is retained (`shares.py`); empty for nobody's, or where it is not."""
         self.attributes: tuple[dict[str, Scalar], set[str]] | None = None
-        """Its attributes by path and the paths of objects, once somebody asked for them (`content.py`)."""
+        """Its attributes by path and the paths of objects, if somebody asked just now (`content.py`)."""
         self.event: Event | None = None
         """The same as an event."""
         self._plain: Form | None = None
