@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import mqtt5
 import pytest
@@ -15,6 +16,7 @@ from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilte
 from sojourn.interest import Event, Filter, TopicPattern
 from sojourn.interest.filter_tests import test_of as function_of
 from sojourn.interest.matcher import ONE_BY_ONE_MAX
+from sojourn.mqtt import retained as retaining
 from sojourn.mqtt.filter_book import FilterBook
 from sojourn.mqtt.message import new_message
 from sojourn.mqtt.packets import PacketError, VersionError, decode
@@ -77,8 +79,16 @@ def test_the_tree_finds_what_trying_all_finds(steps: list[tuple[int, str, bool]]
 
 @given(st.sets(st.sampled_from(TOPICS), max_size=12), st.sets(st.sampled_from(TOPICS), max_size=6), PATTERNS)
 @settings(deadline=None)
-def test_retained_messages_are_found_by_topic_filter(kept: set[str], gone: set[str], pattern: str) -> None:
-    """As trying all finds them; what was forgotten leaves nothing behind."""
+@pytest.mark.parametrize("depth_max", [1, 2, 8])
+def test_retained_messages_are_found_by_topic_filter(
+    depth_max: int, kept: set[str], gone: set[str], pattern: str
+) -> None:
+    """As trying all finds them, however deep the tree is; what was forgotten leaves nothing behind."""
+    with patch.object(retaining, "DEPTH_MAX", depth_max):
+        _check_retained(kept, gone, pattern)
+
+
+def _check_retained(kept: set[str], gone: set[str], pattern: str) -> None:
     retained = Retained(1_000, 1_000_000)
     for topic in sorted(kept):
         assert retained.keep(new_message(topic, b"x", qos=0, now=0.0))

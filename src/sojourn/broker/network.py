@@ -170,7 +170,7 @@ class Network:
             self.links.flood(Retain(news), sender, now)
             for one in news:
                 if one.message.payload_at < len(one.message.frame):
-                    self.core.subscriber.greet_late(one.message, self._here_since, now)
+                    self.core.subscriber.greeter.greet_late(one.message, self._here_since, now)
 
     def _here_since(self, session: Session) -> float | None:
         """Since when a client is here, if it is."""

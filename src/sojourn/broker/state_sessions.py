@@ -161,7 +161,7 @@ SESSIONS = (
             state=Choice(Phase),
             session=REF,
         ),
-        rebuilt="output said address_use is_gone",
+        rebuilt="output said address_use is_gone rests greets greeting",
     ),
 )
 
@@ -241,12 +241,12 @@ CORE = (
             _expiring=Rows(lambda moment_s, topic: (moment_s, topic)),
             _tombstones=RowValues(lambda row: Tombstone(*row)),
         ),
-        wired="_root _messages_max _bytes_max shares",
+        wired="_root _messages_max _bytes_max shares changes",
         finish=Retained.rebuild,
     ),
     Part(FilterBook, wired="_numbers _filters _uses _tests _index _last indexed wants_index"),
     Part(Deliverer, wired="shared"),
-    Part(Subscriber, wired="shared deliverer"),
+    Part(Subscriber, wired="shared deliverer greeter"),
     Part(Publisher, wired="shared deliverer"),
     Part(Acknowledger, wired="shared effects deliverer"),
     Part(Gate, wired="_shared slices unsliced"),

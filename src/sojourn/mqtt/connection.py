@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sojourn.mqtt.room import AddressUse
 
 if TYPE_CHECKING:
+    from sojourn.mqtt.greeting import Found
     from sojourn.mqtt.session import Session
 
 
@@ -37,6 +38,8 @@ class Connection:
         "deadline_s",
         "direct",
         "fresh_id",
+        "greeting",
+        "greets",
         "have",
         "is_bridge",
         "is_gone",
@@ -56,6 +59,7 @@ class Connection:
         "pieces",
         "problem_information",
         "reminded",
+        "rests",
         "said",
         "seen_s",
         "session",
@@ -109,6 +113,12 @@ class Connection:
         self.part_codes_beyond: list[int] = []
         """What it is answered for the rest, which is not read."""
         self.part_reasons: list[str] = []
+        self.rests: list[bytes] = []
+        """What a packet that was just read leaves to be done in turn (`greeting.py`)."""
+        self.greets = 0
+        """How many such rests were put before what came of the client."""
+        self.greeting: Found | None = None
+        """What the first of them goes on with; a cache."""
         self.tokens = 0.0
         """How many events it may publish at once (`rates.py`), as of `tokens_s`."""
         self.tokens_s = 0.0

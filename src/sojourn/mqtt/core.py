@@ -33,10 +33,11 @@ from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.conventions import ADVERTISE_TOPIC
 from sojourn.mqtt.custody import Custody
-from sojourn.mqtt.cutting import cut
+from sojourn.mqtt.cutting import SUBSCRIBES, cut
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.dispatch import Dispatch
 from sojourn.mqtt.gate import UNLIMITED, Gate
+from sojourn.mqtt.greeting import put_before
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
@@ -45,8 +46,6 @@ from sojourn.mqtt.packets import (
     PUBACK,
     PUBLISH,
     SECRETIVE,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
     PacketError,
     VersionError,
     decode,
@@ -66,7 +65,6 @@ PLAIN_PUBACK = PUBACK << 4
 """The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
 PLAIN_PUBLISH = 0x30
 """The first byte of a PUBLISH of QoS 0 that is not retained."""
-SUBSCRIBES = (SUBSCRIBE, UNSUBSCRIBE)
 ANSWERS = (0x4, 0x5, 0x7)
 """The kinds of packets by which a client answers events: PUBACK, PUBREC, PUBCOMP."""
 FORGETTABLE = (PLAIN_PUBLISH, 0xC0)  # QoS 0 and not retained, and PINGREQ: nobody is promised anything
@@ -159,7 +157,8 @@ class Core:
 
     def begin_turn(self) -> None:
         """Read clients in slices from now on, some at once and the rest in turn (`take_turn`)."""
-        self.gate.slices, self.gate.unsliced = True, costs.UNSLICED_MAX
+        self.gate.slices = self.subscriber.greeter.cuts = True
+        self.gate.unsliced = costs.UNSLICED_MAX
 
     def take_turn(self, now: float) -> Connection | None:
         """Return the connection whose turn it is to be read (`received` without further bytes)."""
@@ -354,8 +353,7 @@ class Core:
         light = SMALLEST_BYTES * min(limits.user_properties_max, limits.topic_filters_max)
         if connection.state is Phase.NEW and goes_on:
             packet_bytes_max = min(limits.connect_bytes_max, packet_bytes_max)
-        publish_plain = self.publisher.publish_plain
-        on_puback = self.acknowledger.puback
+        publish_plain, on_puback = self.publisher.publish_plain, self.acknowledger.puback
         kept, routes = self.kept, self.effects.collects
         needed, is_answered = 2, False
         while end - at >= 2 and left > 0:
@@ -413,6 +411,9 @@ class Core:
                     self._keep_no_void()
                 if connection.state is Phase.CLOSED:
                     return
+                if connection.rests:
+                    data = put_before(connection, data[stop:], goes_on=goes_on)
+                    begin, stop, end = 0, 0, len(data)
                 is_answered = is_answered or kind in ANSWERS
                 left -= costs.SUBSCRIBE if kind in SUBSCRIBES else costs.OTHER
             at = stop

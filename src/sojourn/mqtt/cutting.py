@@ -21,10 +21,20 @@ from mqtt5 import SubAckReasonCode, SubscribePacket, UnsubscribePacket
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.conventions import BUDGET, EXPIRY, FILTER, KEEP
 from sojourn.mqtt.limits import Limits
-from sojourn.mqtt.packets import PacketError, decode, remaining_length
+from sojourn.mqtt.packets import (
+    REST,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    PacketError,
+    decode,
+    malformed,
+    remaining_length,
+)
 from sojourn.mqtt.rights import may_subscribe_to_something
 from sojourn.mqtt.room import levels_of
 
+SUBSCRIBES = (SUBSCRIBE, UNSUBSCRIBE, REST)
+"""The kinds of packets that are looked at here."""
 PART = 32
 """Topic filters of a part."""
 LEVELS_A_PART = 1_024
@@ -46,12 +56,23 @@ def own_properties(packet: SubscribePacket) -> list[tuple[str, str]]:
     return [pair for pair in packet.user_properties if pair[0] in _OWN]
 
 
+def _is_rest(connection: Connection, frame: bytes) -> bool:
+    """Whether a packet was put there by the broker; one that says so and comes of a client is refused."""
+    if frame[0] >> 4 != REST or connection.session is None:
+        return False
+    if not connection.greets:
+        raise malformed("There is no such packet.")
+    connection.greets -= 1
+    return True
+
+
 def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> bytes | None:
     """Return the parts of a packet, one after the other, or None if it is short enough.
 
     `retained` is how many retained messages there are, of which each wildcard may ask for all.
     """
-    if len(frame) <= CUT_BYTES_MIN and retained * PART <= RETAINED_A_PART:
+    is_short = len(frame) <= CUT_BYTES_MIN and retained * PART <= RETAINED_A_PART
+    if _is_rest(connection, frame) or is_short:
         return None
     packet = decode(frame)
     parts: list[bytes]
@@ -124,13 +145,18 @@ def let_go(connection: Connection) -> None:
     connection.is_gone = True
     if connection.parts_left and connection.pieces:
         data, start = connection.pieces[0], connection.offset
+        while data[start] >> 4 == REST:  # which was promised, unlike the parts behind it
+            size = remaining_length(data, start, len(data))
+            assert size is not None, "rests wait whole"
+            start = size[1] + size[0]
         at = start
         for _ in range(connection.parts_left):
             size = remaining_length(data, at, len(data))
             assert size is not None, "parts wait whole"
             length, body = size
             at = body + length
-        connection.offset = at
+        connection.pieces[0] = data[connection.offset : start] + data[at:]
+        connection.offset = 0
         connection.have -= at - start
         connection.translated = max(0, connection.translated - (at - start))
     connection.parts_left = 0

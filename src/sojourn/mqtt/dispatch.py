@@ -19,6 +19,7 @@ from sojourn.mqtt.mqtt3 import connect_of, is_bridge, is_connect, without_passwo
 from sojourn.mqtt.packets import (
     CONNECT,
     MALFORMED_CONNECT,
+    REST,
     SECRETIVE,
     Connect,
     PacketError,
@@ -92,6 +93,9 @@ class Dispatch:
             raise protocol_error("A connection has one CONNECT.")
         if frame == b"\xc0\x00":
             self._deliverer.write(connection, PINGRESP)
+            return
+        if frame[0] >> 4 == REST:
+            self._subscriber.greeter.go_on(connection, session, frame, now)
             return
         packet = decode(frame)
         if self._acknowledger.took(connection, session, packet):

@@ -20,6 +20,8 @@ PACKET_ID: Final = tuple(bytes((number >> 8, number & 255)) for number in range(
 
 CONNECT, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = 1, 3, 4, 5, 6, 7
 SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH = 8, 10, 12, 14, 15
+REST = 0
+"""What a broker puts before a client's packets, to be done in their turn; MQTT has no such kind of packet."""
 SECRETIVE: Final = (CONNECT, AUTH)
 """Packets that may hold a password or the like, which no store is to hold."""
 

@@ -9,7 +9,8 @@ room from messages; they are forgotten when their date is a day ago, or earlier 
 A broker that has no room for a message that others kept asks them again when it has (`wants_again`). What one
 party may have of the room is looked at where a message is published, before it is kept (`has_share_for`).
 
-A tree of levels is as deep as its topics. Nothing here calls itself, and a store holds it flat.
+A tree of levels has the first `DEPTH_MAX` levels of topics; what is deeper is kept where the tree ends, and
+compared. Otherwise every level of a topic would take memory that nobody counts, and time to pass by.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Final, NamedTuple
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message, new_message
 from sojourn.mqtt.shares import Shares
+from sojourn.mqtt.topic_tree import pattern_matches
 
 TOMBSTONES_MAX: Final = 100_000
 TOMBSTONE_BYTES_MAX: Final = 32 * 1_048_576
@@ -30,6 +32,8 @@ TOMBSTONE_S: Final = 86_400
 """How long a tombstone is kept, from the date of its key: all brokers forget it at the same time."""
 ROOM_SHARE: Final = 0.9
 """What there was no room for is asked for again when no more than this share of the limits is used."""
+DEPTH_MAX: Final = 8
+"""Levels of topics that the tree has."""
 SPARE_EXPIRIES: Final = 1_000
 """Times of messages that were replaced in the meantime, which may stay in the heap."""
 
@@ -37,14 +41,22 @@ _NUMBER: Final = attrgetter("sequence")
 _IN_ORDER: Final = attrgetter("sequence", "source", "topic")
 
 Key = tuple[int, str]
+Place = tuple[int, str, str]
+"""Of a message among all: its number, its source and its topic."""
 
 
 class _Node:
-    __slots__ = ("below", "message")
+    __slots__ = ("below", "deeper", "message")
 
     def __init__(self) -> None:
         self.below: dict[str, _Node] = {}
         self.message: Message | None = None
+        self.deeper: dict[str, Message] = {}
+        """At the end of the tree: the messages of deeper topics."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.below or self.deeper) and self.message is None
 
 
 class Tombstone(NamedTuple):
@@ -70,6 +82,11 @@ def key_of(message: Message) -> Key:
     return message.sequence, message.source
 
 
+def place_of(message: Message) -> Place:
+    """Where a message stands in the order in which messages are given."""
+    return message.sequence, message.source, message.topic
+
+
 class Retained:
     """Messages by topic, within limits on their number and bytes."""
 
@@ -87,6 +104,8 @@ class Retained:
         self.bytes = 0
         self.shares = Shares()
         """The same by who retained them."""
+        self.changes = 0
+        """How often a message came or went; for whoever remembers what there was."""
         self.lacks = False
         """Whether there was no room for a message that other brokers may have kept."""
 
@@ -149,6 +168,7 @@ class Retained:
             self.shares.remove(previous)
         self.shares.add(message)
         self._kept[message.topic] = message
+        self.changes += 1
         self._place(message)
         self.bytes = size
         if message.expiry is not None:
@@ -174,12 +194,16 @@ class Retained:
     def _place(self, message: Message) -> None:
         """Enter a message into the tree."""
         node = self._root
-        for level in message.topic.split("/"):
+        levels, is_deeper = _levels(message.topic)
+        for level in levels:
             below = node.below.get(level)
             if below is None:
                 below = node.below[level] = _Node()
             node = below
-        node.message = message
+        if is_deeper:
+            node.deeper[message.topic] = message
+        else:
+            node.message = message
 
     def forget(self, topic: str) -> None:
         """Keep nothing for a topic, and remember nothing of it."""
@@ -187,16 +211,19 @@ class Retained:
         message = self._kept.pop(topic, None)
         if message is None:
             return
+        self.changes += 1
         self.bytes -= message.size
         self.shares.remove(message)
-        levels = topic.split("/")
+        levels, is_deeper = _levels(topic)
         path = [self._root]
         for level in levels:
             path.append(path[-1].below[level])
-        path[-1].message = None
+        if is_deeper:
+            del path[-1].deeper[topic]
+        else:
+            path[-1].message = None
         for depth in range(len(levels), 0, -1):
-            node = path[depth]
-            if node.below or node.message is not None:
+            if not path[depth].is_empty:
                 break
             del path[depth - 1].below[levels[depth - 1]]
 
@@ -264,7 +291,11 @@ class Retained:
         if pattern == "#":
             return _in_order([one for one in self._kept.values() if one.topic[:1] != "$"])
         nodes = [self._root]
-        for depth, level in enumerate(pattern.split("/")):
+        levels = pattern.split("/")
+        for depth, level in enumerate(levels[: DEPTH_MAX + 1]):
+            if depth == DEPTH_MAX and level != "#":
+                deep = [one for node in nodes for one in node.deeper.values()]
+                return _in_order([one for one in deep if pattern_matches(pattern, one.topic)])
             if level == "#":
                 nodes += _all_below(nodes)
             elif level != "+":
@@ -273,7 +304,16 @@ class Retained:
                 nodes = [below for node in nodes for below in node.below.values()]
             else:
                 nodes = [below for name, below in self._root.below.items() if not name.startswith("$")]
-        return _in_order([node.message for node in nodes if node.message is not None])
+        found = [node.message for node in nodes if node.message is not None]
+        if levels[-1] == "#":
+            found += [one for node in nodes if node.deeper for one in node.deeper.values()]
+        return _in_order(found)
+
+
+def _levels(topic: str) -> tuple[list[str], bool]:
+    """Return the first levels of a topic, and whether there are more than the tree has."""
+    levels = topic.split("/", DEPTH_MAX)
+    return levels[:DEPTH_MAX], len(levels) > DEPTH_MAX
 
 
 def _all_below(nodes: list[_Node]) -> list[_Node]:

@@ -6,15 +6,14 @@ filter included. A refused topic filter changes nothing, and the others of the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 
 from mqtt5 import SubAckReasonCode as SubCode
 from mqtt5 import SubscribePacket, TopicFilter, UnsubscribePacket
 from mqtt5 import UnsubAckReasonCode as UnsubCode
 
 from sojourn.interest import Filter, TopicError, TopicPattern
-from sojourn.mqtt import answers, system_topics
+from sojourn.mqtt import answers
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
     ContentError,
@@ -28,13 +27,13 @@ from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.cutting import gather, own_properties
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, SubAckDue, Turn
+from sojourn.mqtt.greeting import Greeter
 from sojourn.mqtt.members import SHARE, address_of, here_at
-from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.rights import may_subscribe, narrowed
 from sojourn.mqtt.room import levels_of, no_room_for_subscription
-from sojourn.mqtt.session import Delivery, Session, Subscription
+from sojourn.mqtt.session import Session, Subscription
 from sojourn.mqtt.state import State
 
 GRANTED = (
@@ -46,8 +45,6 @@ GRANTED = (
 
 REASONS_MAX = 5
 """Refusals of one packet that are explained."""
-NO_GREETING = 2
-"""The retain handling of who wants no retained events upon subscribing."""
 BROKERS_MAX = 1_000_000
 """More than there are brokers in a network."""
 
@@ -69,6 +66,7 @@ class Subscriber:
     def __init__(self, shared: State, deliverer: Deliverer) -> None:
         self.shared = shared
         self.deliverer = deliverer
+        self.greeter = Greeter(shared, deliverer)
 
     def subscribe(
         self, connection: Connection, session: Session, packet: SubscribePacket, now: float
@@ -106,7 +104,7 @@ class Subscriber:
             if not subscription.share and (
                 subscription.retain_handling == 0 or (subscription.retain_handling == 1 and is_new)
             ):
-                self._send_retained(subscription, now)
+                self.greeter.greet(subscription, now)
         self.shared.effects.is_void = is_void
 
     def _count_beyond(self, connection: Connection, count: int) -> None:
@@ -305,35 +303,3 @@ class Subscriber:
         is_further = condition is not None and (previous is None or previous.filter is None)
         if is_further and session.filters >= limits.filters_max:
             raise _RefusedError(SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters.")
-
-    def _send_retained(self, subscription: Subscription, now: float) -> None:
-        messages = self.shared.retained.matching(subscription.pattern, now)
-        messages += system_topics.messages(self.shared, subscription.pattern, now)
-        self._greet(subscription, messages, now)
-
-    def greet_late(self, message: Message, here_since: Callable[[Session], float | None], now: float) -> None:
-        """Send a value that this broker lacked to those connected who subscribed to it here meanwhile.
-
-        Who subscribed elsewhere, before its session came here, was given the value there or later.
-        """
-        for session, found in self.shared.tree.route(message.topic).by_session.items():
-            since_s = here_since(session) if session.connection is not None else None
-            if since_s is None:
-                continue
-            for one in found:
-                if one.since_s >= since_s and one.retain_handling < NO_GREETING:
-                    self._greet(one, [message], now)
-
-    def _greet(self, subscription: Subscription, messages: list[Message], now: float) -> None:
-        """Send retained events to a subscriber, those that it wants and may have."""
-        session, condition = subscription.session, subscription.filter
-        if subscription.no_local:
-            messages = [one for one in messages if one.publisher != session.client_id]
-        if condition is not None:
-            messages = [one for one in messages if self.shared.filters.passes(one, condition)]
-        most, permits = subscription.qos, self.deliverer.permits
-        seen = [one for one in messages if one.policy is None or permits(one, session)]
-        qos = [min(most, one.qos) for one in seen]
-        yes, identifiers = repeat(True), repeat(subscription.identifiers)  # noqa: FBT003  (that is quick)
-        fields = zip(seen, qos, yes, identifiers, yes, strict=False)
-        self.deliverer.hand_all(session, [*map(Delivery._make, fields)], now)
