@@ -178,3 +178,20 @@ def test_many_user_properties_over_as_many_objects_are_one_pass(monkeypatch: pyt
     flat, objects = content.attributes_of(message)
     assert (flat, objects) == (dict.fromkeys(fields, 1) | {"topic": "t"}, set())
     assert len(passes) == 1
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "9" * 19, "\u0663", "\u00b2", "-1", "", "x"])
+@pytest.mark.parametrize("name", ["sojourn-sequence", "sojourn-number"])
+def test_a_number_that_is_none_breaks_no_client(name: str, digits: str) -> None:
+    """Any publisher may write one; its event is an event without that number."""
+    said = [("sojourn-source", "s"), (name, digits if name == "sojourn-sequence" else f"p:{digits}")]
+    read = _read(event(b'{"a":1}', *said))
+    assert (read.sequence, read.number, read.attributes) == (0, 0, {"a": 1})
+    assert _read(event(b"{}", ("sojourn-sequence", "7"), ("sojourn-number", "p:8"))).number == 8
+
+
+def test_a_client_reads_no_payload_that_takes_long() -> None:
+    """As brokers do not: its program is told the payload, and waits for nothing."""
+    payload = b'{"a":1,"b":[' + b"9e307," * 20_000 + b"1]}"
+    assert _read(event(payload)).attributes == {}
+    assert _read(event(payload)).payload == payload

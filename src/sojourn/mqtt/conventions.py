@@ -64,8 +64,17 @@ MARKS_MAX: Final = 1_000
 NUMBER_CHARACTERS_MAX: Final = 40
 """A longer text is no number, however many digits it has: a number as others write it has fewer."""
 
+NUMBER_DIGITS_MAX: Final = 18
+"""Digits of the numbers of events, which are dates in microseconds or counted."""
+
 QUOTE: Final = '"'
 """What a user property begins and ends with that is text, whatever it looks like."""
+
+
+def number_of(text: str) -> int | None:
+    """The number of an event, as a broker or a publisher wrote it; None for anything else."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= NUMBER_DIGITS_MAX
+    return int(text) if is_number else None
 
 
 def value_of(text: str) -> Scalar:

@@ -24,7 +24,7 @@ from sojourn.mqtt.content import (
     parse_policy,
     property_values,
 )
-from sojourn.mqtt.conventions import ADVERTISE_TOPIC, NUMBER, POLICY
+from sojourn.mqtt.conventions import ADVERTISE_TOPIC, NUMBER, POLICY, number_of
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import PLAIN, Message, Properties, write_publish
@@ -227,13 +227,8 @@ class Publisher:
         is_sure = bool(int(packet.qos) or packet.retain)
         for text in property_values(packet.user_properties, NUMBER):
             publisher, _, digits = text.rpartition(":")
-            if (
-                publisher == session.client_id
-                and digits.isascii()
-                and digits.isdecimal()
-                and len(digits) < 19
-            ):
-                number = int(digits)
+            number = number_of(digits) if publisher == session.client_id else None
+            if number is not None:
                 if number <= session.last_number or (not is_sure and number <= session.last_unsure):
                     self.shared.counters.refused["repeated"] += 1
                     return True

@@ -14,6 +14,8 @@ from sojourn.live.config import ConfigError, JwtConfig, UserConfig
 from sojourn.mqtt.admission import Admission
 
 BAD = mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD
+_ODD = (OverflowError, RecursionError)
+"""What a date beyond all dates, and claims that are nested without end, are refused by."""
 
 
 class Tokens:
@@ -63,7 +65,7 @@ class Tokens:
                 ),
                 until_s=float(claims["exp"]),
             )
-        except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError) as error:
+        except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError, *_ODD) as error:
             return Refusal(BAD, f"The token is not accepted: {error}.")
 
 

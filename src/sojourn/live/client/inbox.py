@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from sojourn.mqtt import conventions
+from sojourn.mqtt.json_weight import is_heavy
 
 if TYPE_CHECKING:
     import mqtt5
@@ -239,21 +240,21 @@ def _remember(known: OrderedDict[Known, None], one: Known, limit: int) -> bool:
 
 
 def _read(packet: mqtt5.PublishPacket) -> Received:
-    """The event of a packet."""
+    """The event of a packet; what anybody may have put into it and is malformed counts for nothing."""
     source, sequence, publisher, number = "", 0, "", 0
     attributes: dict[str, Any] = {}
     for name, value in packet.user_properties:
         if name == conventions.SOURCE:
             source = value
-        elif name == conventions.SEQUENCE and value.isdecimal():
-            sequence = int(value)
+        elif name == conventions.SEQUENCE:
+            sequence = conventions.number_of(value) or 0
         elif name == conventions.NUMBER:
             publisher, _, digits = value.rpartition(":")
-            number = int(digits) if digits.isdecimal() else 0
+            number = conventions.number_of(digits) or 0
         else:
             attributes[name] = conventions.value_of(value)
     payload = packet.payload or b""
-    if payload[:1] == b"{":
+    if payload[:1] == b"{" and not is_heavy(payload):
         try:
             fields = msgspec.json.decode(payload)  # as brokers read it: NaN is no JSON
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -86,6 +86,7 @@ class StoreFolder:
     @classmethod
     def locked(cls, path: Path) -> StoreFolder:
         """Take a folder for this process alone, whatever is in it."""
+        refuse_no_files(path)
         lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,6 +112,7 @@ class StoreFolder:
 
     def about(self) -> About:
         """Return what the store says of itself."""
+        refuse_no_files(self.path)
         try:
             return msgspec.json.decode((self.path / "about").read_bytes(), type=About)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -227,10 +229,19 @@ def _is_ours(name: str) -> bool:
     return name in ("about", "lock", "reserve") or name.endswith(".new") or name.startswith(_SET_ASIDE)
 
 
+def refuse_no_files(path: Path) -> None:
+    """Refuse a store with a pipe, a device or the like in it: whoever opened that might wait for ever."""
+    for one in sorted(path.iterdir()) if path.is_dir() else ():
+        if (_is_ours(one.name) or _NUMBERED.match(one.name)) and not one.is_file():
+            raise FolderError(f"In the store {path}, {one.name} is no regular file; move it away.")
+
+
 def _refuse_other_files(path: Path) -> None:
     """Refuse a path where there is a file."""
     if not path.exists() or path.is_dir():
         return
+    if not path.is_file():
+        raise FolderError(f"The store {path} is neither a folder nor a file; choose another path.")
     try:
         with path.open("rb") as file:
             is_old = file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
