@@ -12,7 +12,7 @@ from sojourn.live.store.folder import StoreFolder
 
 
 @pytest.mark.parametrize("name", ["journal.1", "snapshot.1", "about", "lock", "reserve", "old-journal.1"])
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
 def test_a_store_with_what_is_no_file_is_refused(name: str, make: object, tmp_path: Path) -> None:
     """In one sentence that names it."""
     StoreFolder.taken(tmp_path / "store", "B1").close()

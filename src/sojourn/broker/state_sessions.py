@@ -245,7 +245,7 @@ CORE = (
         finish=Retained.rebuild,
     ),
     Part(FilterBook, wired="_numbers _filters _uses _tests _index _last indexed wants_index"),
-    Part(Deliverer, wired="shared"),
+    Part(Deliverer, wired="shared _judges"),
     Part(Subscriber, wired="shared deliverer greeter"),
     Part(Publisher, wired="shared deliverer"),
     Part(Acknowledger, wired="shared effects deliverer"),

@@ -35,6 +35,8 @@ REFUSED = SLICE
 """An event that is refused: whether that took long is not looked at."""
 POLICY, POLICY_ALTERNATIVES = 8, 4
 """An access policy, besides its length, and each of its alternatives."""
+JUDGED = 4
+"""So many alternatives of a policy make its event count once more for all subscriptions that may get it."""
 PICK = 8
 """One of a shared subscription's members is chosen, and sent the event, in a network."""
 CONNECT_BYTES, POLICY_BYTES, INPUT_BYTES = 16, 16, 1_024
@@ -56,6 +58,10 @@ def of_decoded(properties: int, size: int) -> int:
     return DECODED + properties // PROPERTIES + size // INPUT_BYTES
 
 
-def of_policy(size: int, alternatives: int) -> int:
-    """What reading a policy costs, given the bytes that it is in and its alternatives in normal form."""
-    return POLICY + size // POLICY_BYTES + POLICY_ALTERNATIVES * alternatives
+def of_policy(size: int, alternatives: int, way: int) -> int:
+    """What a policy costs, given the bytes that it is in, its alternatives, and what its event's way costs.
+
+    It is read once, and asked about everybody who may get the event.
+    """
+    asking = way * alternatives // JUDGED
+    return POLICY + size // POLICY_BYTES + POLICY_ALTERNATIVES * alternatives + asking

@@ -20,6 +20,7 @@ from mqtt5 import PubRelPacket
 
 from sojourn.interest import Filter
 from sojourn.mqtt.connection import Connection, State
+from sojourn.mqtt.judging import Judges
 from sojourn.mqtt.members import addressee
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
@@ -38,7 +39,7 @@ class Deliverer:
     """Hands messages to sessions."""
 
     def __init__(self, shared: Shared) -> None:
-        self.shared = shared
+        self.shared, self._judges = shared, Judges()
 
     # The fast way ------------------------------------------------------------------------------------
 
@@ -153,7 +154,7 @@ class Deliverer:
 
     def permits(self, message: Message, session: Session) -> bool:
         """Whether a message's policy lets a subscriber see it; counted if not."""
-        if message.policy is None or message.policy.permits(session.attributes):
+        if message.policy is None or self._judges.permits(message.policy, session.attributes):
             return True
         self.shared.counters.dropped["policy"] += 1
         return False

@@ -140,10 +140,11 @@ class Publisher:
         if message is None:
             return costs.ADVERTISE if topic == ADVERTISE_TOPIC else cost
         tree = self.shared.tree
-        if message.policy is not None:
-            cost += costs.of_policy(message.payload_at, len(message.policy.condition.conjunctions))
         before = tree.looked
         route = tree.route(topic)
+        if message.policy is not None:
+            alternatives = len(message.policy.condition.conjunctions)
+            cost += costs.of_policy(message.payload_at, alternatives, route.cost)
         return cost + (tree.looked - before) // costs.PLACES + self._accept(message, route, now)
 
     def _check_quota(self, connection: Connection, number: int) -> None:
