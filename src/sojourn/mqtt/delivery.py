@@ -24,9 +24,9 @@ from sojourn.mqtt.judging import Judges
 from sojourn.mqtt.members import addressee
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
-from sojourn.mqtt.queue_policies import THIN_AT, thinned
+from sojourn.mqtt.queue_policies import FITTING_MAX, THIN_AT, thinned
 from sojourn.mqtt.room import change_inflight, change_queued, why_full
-from sojourn.mqtt.session import Delivery, Session, Subscription
+from sojourn.mqtt.session import Delivery, Session, Subscription, waits_for_nothing
 from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
 
@@ -82,7 +82,7 @@ class Deliverer:
                 if not output:
                     touched.append(connection)
                 output.append(frame)
-            elif connection is not None and connection.is_old and _waits_for_nothing(session, connection):
+            elif connection is not None and connection.is_old and waits_for_nothing(session, connection):
                 self.write(connection, message.old_form(0, retain=retain).head)
             else:
                 self.hand(session, Delivery(message, 0, retain, group.identifiers), now)
@@ -128,7 +128,7 @@ class Deliverer:
             elif (
                 connection is not None
                 and connection.is_old
-                and _waits_for_nothing(session, connection)
+                and waits_for_nothing(session, connection)
                 and len(inflight) < connection.window
                 and inflight_bytes <= bytes_max
             ):
@@ -230,19 +230,23 @@ class Deliverer:
                 levels.append(self._deliver_to(message, session, fitting, now) if fitting else -1)
         return levels
 
-    def _fitting(self, message: Message, session: Session) -> list[Subscription]:
-        """The subscriptions of a session that a message fits."""
+    def _fitting(self, message: Message, session: Session, most: int = 1 << 60) -> list[Subscription]:
+        """The subscriptions of a session that a message fits; if it has more for the topic, all of these."""
         if message.address:
             one = addressee(session, message.address)
             return [] if one is None else [one]
-        found = self.shared.tree.route(message.topic).by_session.get(session, ())
+        found = self.shared.tree.route(message.topic).by_session.get(session, [])
+        if len(found) > most:
+            return found
         passes = self.shared.filters.passes
         return [one for one in found if one.filter is None or passes(message, one.filter)]
 
     def thin(self, session: Session, now: float, *, is_back: bool) -> list[tuple[Message, str]]:
         """Drop from a session's queue what its subscriptions' policies do not keep; what, and why."""
         queue = session.queue
-        kept, gone = thinned(queue, lambda one: self._fitting(one.message, session), now, is_back=is_back)
+        kept, gone = thinned(
+            queue, lambda one: self._fitting(one.message, session, FITTING_MAX), now, is_back=is_back
+        )
         size = sum(delivery.message.size for delivery in kept)
         change_queued(self.shared, session, size - session.queued_bytes)
         queue.clear()
@@ -493,8 +497,3 @@ class Deliverer:
         head = bytes((form.head[0] | 0x08,)) + form.head[1:]
         self.write(connection, head + PACKET_ID[number] + form.tail)
         return form.size
-
-
-def _waits_for_nothing(session: Session, connection: Connection) -> bool:
-    """Whether a message may go to a client of MQTT 3.1.1 at once, before nothing that waits."""
-    return not (session.queue or session.unsent or session.held or connection.blocked)

@@ -9,6 +9,8 @@ In a network the brokers' mobility cores store for clients that are away, in ful
 client arrives, when what was stored for it is about to be sent (`broker/serving.py`).
 
 An event that matches several subscriptions stays if one of them keeps it; one without a policy keeps all.
+So does the whole of more than `FITTING_MAX` of one client for an event's topic, which are not asked one by
+one: otherwise a thousand of them, and as many events, would be a million questions at once.
 Age counts from when the event was published, which its sequence tells (`State.number`).
 """
 
@@ -25,6 +27,8 @@ from sojourn.mqtt.session import Delivery, Subscription
 
 UNLIMITED = 1 << 62
 """The session's queue has its own limits."""
+FITTING_MAX = 16
+"""Subscriptions of a client for one topic that are asked what they keep; if there are more, all is kept."""
 THIN_AT = 100
 """Messages that wait for a client with such a subscription before they are first thinned."""
 
@@ -83,6 +87,8 @@ def thinned(
         subscriptions = fitting(delivery)
         # One that no subscription fits any more is not ours to drop.
         keepers.append(max(1, len(subscriptions)))
+        if len(subscriptions) > FITTING_MAX:
+            continue
         for one in subscriptions:
             if one.policy is None:
                 continue

@@ -242,3 +242,8 @@ class Session:
     def on_their_way(self) -> int:
         """QoS 1 and 2 messages that the present connection has been sent and not answered."""
         return len(self.inflight) - len(self.unsent)
+
+
+def waits_for_nothing(session: Session, connection: Connection) -> bool:
+    """Whether a message may go to a client of MQTT 3.1.1 at once, before nothing that waits."""
+    return not (session.queue or session.unsent or session.held or connection.blocked)
