@@ -10,8 +10,9 @@ import pytest
 
 from sojourn.broker.names import LiveInterests
 from sojourn.interest import Event, Filter
-from sojourn.mqtt import content
+from sojourn.mqtt import content, topic_tree
 from sojourn.mqtt.message import Message, new_message
+from sojourn.mqtt.session import Session, Subscription
 from sojourn.mqtt.topic_tree import TopicTree
 from tests.counting import counted
 
@@ -68,6 +69,19 @@ def test_routes_of_long_topics_are_forgotten() -> None:
     with costs_at_most(40 * MEBIBYTE):
         for number in range(1_000):
             tree.route("t" * 60_000 + str(number))
+
+
+def test_routes_to_many_are_forgotten_by_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 subscribers of `l/#` and 2,500 topics once took 135 MB, which were kept."""
+    monkeypatch.setattr(topic_tree, "ROUTE_BYTES_MAX", 4 * MEBIBYTE)
+    tree = TopicTree()
+    for number in range(400):
+        tree.add(Subscription(Session(f"reader-{number}", 0.0), "l/#", qos=0))
+    with costs_at_most(5 * MEBIBYTE):
+        for number in range(1_000):
+            assert len(tree.route(f"l/{number}").by_session) == 400
+    assert tree.route("l/999") is tree.route("l/999")
+    assert 20 < len(tree.routes) < 100
 
 
 def test_matches_of_long_topics_are_forgotten() -> None:

@@ -229,7 +229,7 @@ CORE = (
     Part(Input, fields("bytes by_address since", ring=DEQUE)),
     Part(
         TopicTree,
-        wired="_exact _root _shares routes _route_chars looked by_bytes",
+        wired="_exact _root _shares routes _route_bytes looked by_bytes",
         save=_save_tree,
         restore=_restore_tree,
     ),

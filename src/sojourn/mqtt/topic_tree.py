@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from sojourn.mqtt.session import Session, Subscription
 
 ROUTES_MAX = 50_000
-ROUTE_TOPICS_MAX = 8 << 20
-"""Characters of all topics whose routes are remembered."""
+ROUTE_BYTES_MAX = 64 << 20
+"""About how many bytes all routes take that are remembered; beyond it they are found anew."""
+ROUTE_BYTES, RECIPIENT_BYTES, CHARACTER_BYTES = 512, 128, 8
+"""About what a route takes, besides each subscription that it leads to and each character of its topic."""
 
 
 class Group:
@@ -113,8 +115,8 @@ class TopicTree:
         """By name of the share and topic filter."""
         self.routes: dict[str, Route] = {}
         """What was found for topics so far (`route`)."""
-        self._route_chars = 0
-        """Characters of topics in there since it was last emptied for their sake."""
+        self._route_bytes = 0
+        """About what was put in there since it was last emptied."""
         self.looked = 0
         """How many places of the tree were looked at so far."""
         self.by_bytes: dict[bytes, Route] = {}
@@ -207,12 +209,14 @@ class TopicTree:
         """Return what is to be done with messages of a topic."""
         route = self.routes.get(topic)
         if route is None:
-            self._route_chars += len(topic)
-            if len(self.routes) >= ROUTES_MAX or self._route_chars > ROUTE_TOPICS_MAX:
-                self.routes.clear()
-                self.by_bytes.clear()
-                self._route_chars = len(topic)
-            route = self.routes[topic] = self.find(topic)
+            route = self.find(topic)
+            recipients = route.cost * costs.RECIPIENTS
+            size = ROUTE_BYTES + RECIPIENT_BYTES * recipients + CHARACTER_BYTES * len(topic)
+            self._route_bytes += size
+            if len(self.routes) >= ROUTES_MAX or self._route_bytes > ROUTE_BYTES_MAX:
+                self._forget_all_routes()
+                self._route_bytes = size
+            self.routes[topic] = route
             if not topic.startswith("$"):
                 self.by_bytes[topic.encode()] = route
         return route
@@ -222,8 +226,12 @@ class TopicTree:
             self.routes.pop(pattern, None)
             self.by_bytes.pop(pattern.encode(), None)
         else:
-            self.routes.clear()
-            self.by_bytes.clear()
+            self._forget_all_routes()
+
+    def _forget_all_routes(self) -> None:
+        self.routes.clear()
+        self.by_bytes.clear()
+        self._route_bytes = 0
 
     def _place(self, pattern: str) -> dict[Session, Subscription]:
         if _is_exact(pattern):
