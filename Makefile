@@ -47,8 +47,8 @@ docs: setup  ## build the documentation into build/docs, from pages and from cod
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "Open build/docs/index.html"
 
-wheel: setup  ## install the wheel alone in a clean environment and measure broker and client at work (a minute)
-	$(BIN)/python scripts/try_wheel.py
+wheel:  ## install the wheel alone in a clean environment and measure broker and client at work (a minute)
+	@scripts/python scripts/try_wheel.py
 
 bench: setup  ## every benchmark, as tables
 	$(BIN)/sojourn bench all

@@ -1,10 +1,11 @@
 """Tries somebody else's first minutes: the wheel alone in a clean environment, broker and client at work.
 
-    python scripts/try_wheel.py [--json]
+    scripts/python scripts/try_wheel.py [--json]
 
-Builds the wheel, installs it and nothing else with pip, and measures what that takes: megabytes, seconds
-until a broker listens, its memory at rest, an event from `pub` over the broker to `sub`, six linked brokers.
-Beside each time stands the processor time, which depends less on what else the machine does.
+Needs a Python with its venv module and nothing else: pip fetches what builds the wheel. Builds the wheel,
+installs it and nothing else with pip, and measures what that takes: megabytes, seconds until a broker
+listens, its memory at rest, an event from `pub` over the broker to `sub`, six linked brokers. Beside each
+time stands the processor time, which depends less on what else the machine does.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import IO, TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 WAIT_S = 120.0
 BUILT_FROM = ("src", "pyproject.toml", "README.md", "LICENSE")
+QUIET = ("--quiet", "--disable-pip-version-check")
 NOT_OURS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence.pth")
 """What a clean environment has before anything is installed."""
 
@@ -61,19 +63,19 @@ def build(folder: Path) -> Path:
     for name in BUILT_FROM:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
-    code = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)], cwd=source, capture_output=True, text=True, check=True
-    )
-    return folder / done.stdout.splitlines()[-1]
+    workshop = folder / "workshop"
+    subprocess.run([sys.executable, "-m", "venv", workshop], check=True)
+    command = [workshop / "bin" / "python", "-m", "pip", "wheel", *QUIET, "--no-deps", "--wheel-dir", folder]
+    subprocess.run([*command, source], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def install(wheel: Path, environment: Path) -> None:
     """Make a clean environment and install the wheel there, with what it asks for."""
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    quiet = ["--quiet", "--disable-pip-version-check"]
     subprocess.run(
-        [environment / "bin" / "python", "-m", "pip", "install", *quiet, wheel],
+        [environment / "bin" / "python", "-m", "pip", "install", *QUIET, wheel],
         stderr=subprocess.DEVNULL, check=True,
     )  # fmt: skip
 

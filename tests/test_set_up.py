@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import subprocess
 import sys
 import threading
 import tomllib
@@ -61,6 +62,16 @@ class Installed:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
     """A folder with nothing installed."""
     return Installed(tmp_path, monkeypatch)
+
+
+def test_the_wheel_is_tried_without_a_set_up() -> None:
+    """`make wheel` measures what a stranger needs, and so must need no more itself."""
+    planned = subprocess.run(
+        ["/usr/bin/env", "make", "--dry-run", "wheel"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "try_wheel.py" in planned
+    assert "setup" not in planned
+    assert ".venv" not in planned
 
 
 def test_nothing_is_installed_twice(installed: Installed) -> None:
