@@ -65,8 +65,10 @@ def build(folder: Path) -> Path:
         copy(ROOT / name, source / name)
     workshop = folder / "workshop"
     subprocess.run([sys.executable, "-m", "venv", workshop], check=True)
-    command = [workshop / "bin" / "python", "-m", "pip", "wheel", *QUIET, "--no-deps", "--wheel-dir", folder]
-    subprocess.run([*command, source], check=True)
+    python = workshop / "bin" / "python"
+    subprocess.run(
+        [python, "-m", "pip", "wheel", *QUIET, "--no-deps", "--wheel-dir", folder, source], check=True
+    )
     (wheel,) = folder.glob("*.whl")
     return wheel
 

@@ -231,6 +231,41 @@ def test_help_is_shown_without_the_libraries_too(name: str, tmp_path: Path) -> N
     assert f"pip install 'sojourn[{COMMANDS[name].extra}]'" in shown or "--json" in shown
 
 
+@pytest.mark.parametrize("check", ["live", "fuzz", "replay", "replicas", "handoff", "election", "properties"])
+def test_every_check_explains_itself_without_the_libraries(check: str, tmp_path: Path) -> None:
+    """With its own options."""
+    done = run(tmp_path, "check", check, "--help", refused=" ".join(HEAVY))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"check {check} [OPTIONS]" in done.stdout
+
+
+def test_live_brokers_are_checked_without_the_libraries(tmp_path: Path) -> None:
+    """What checks them needs nothing that they do without."""
+    asked = ("--seeds", "1", "--seconds", "1", "--brokers", "2", "--jobs", "1")
+    done = run(tmp_path, "check", "live", *asked, refused=" ".join(HEAVY))
+    assert done.returncode == 0, done.stderr
+    assert "0 lost" in done.stdout
+    asked = ("--seeds", "1", "--seconds", "1", "--world-steps", "20", "--jobs", "1")
+    done = run(tmp_path, "check", "fuzz", *asked, refused=" ".join(HEAVY))
+    assert done.returncode == 0, done.stderr
+    done = run(tmp_path, "check", "replay", str(tmp_path), refused=" ".join(HEAVY))
+    assert "NumPy" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("check", "sentence"),
+    [
+        (("handoff", "--seeds", "1"), "NumPy: pip install 'sojourn[index]'"),
+        (("election", "--seeds", "1"), "NumPy: pip install 'sojourn[index]'"),
+    ],
+)
+def test_a_check_says_what_it_needs(check: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    """In the last line, for one says first what it will do."""
+    done = run(tmp_path, "check", *check, refused=" ".join(HEAVY))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"sojourn: sojourn check needs {sentence}"
+
+
 def test_the_broker_is_for_both_versions_of_mqtt(tmp_path: Path) -> None:
     """As its help says."""
     assert "of version 3.1.1 or 5" in " ".join(run(tmp_path, "serve", "--help").stdout.split())

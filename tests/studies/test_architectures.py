@@ -12,7 +12,7 @@ from sojourn.errors import SojournError
 from sojourn.interest.events import Event
 from sojourn.sim.edge_roaming import EdgeRoaming
 from sojourn.sim.edge_workload import Workload
-from sojourn.sim.election_world import History
+from sojourn.sim.election_history import History
 from sojourn.studies import means
 from sojourn.studies.architectures import advice, checks, judging, presentation, study
 from sojourn.studies.architectures.grid import PLAIN, grid

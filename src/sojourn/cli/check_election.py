@@ -7,19 +7,19 @@ repeats it, and the exit code is 1.
 
 import json
 import os
+import statistics
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sojourn.cli.heartbeat import heartbeat
-from sojourn.sim.election_world import Healed, History, heal
+from sojourn.sim.election_history import Healed, History
 
 _DEFAULT = History()
 _BLOCK = 20
@@ -110,6 +110,8 @@ def _healed(histories: list[History], workers: int) -> Iterator[list[Healed]]:
 
 
 def _heal_block(histories: list[History]) -> list[Healed]:
+    from sojourn.sim.election_world import heal  # noqa: PLC0415 - needs NumPy, which not every check does
+
     return [heal(history) for history in histories]
 
 
@@ -120,10 +122,9 @@ def _summary(found: list[Healed]) -> str:
     ]
     times = [h.healed_s for h in good if h.brokers_before > 1 and h.healed_s is not None]
     if times:
-        middle, most = np.quantile(times, [0.5, 1.0])
         parts.append(
-            f"{len(times)} of them had several brokers to merge, which took {middle:.2f} s (median) and "
-            f"at most {most:.2f} s"
+            f"{len(times)} of them had several brokers to merge, which took "
+            f"{statistics.median(times):.2f} s (median) and at most {max(times):.2f} s"
         )
     shown = [h.delivered_s for h in good if h.delivered_s is not None]
     if shown:

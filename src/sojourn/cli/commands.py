@@ -101,9 +101,7 @@ COMMANDS = {
         "Measure every claim of a study and write figures, verdicts and report.html.",
         "studies",
     ),
-    "check": Command(
-        "sojourn.cli.check:app", "Check that protocols keep their promises, over many seeds.", "studies"
-    ),
+    "check": Command("sojourn.cli.check:app", "Check that protocols keep their promises, over many seeds."),
     "audit": Command(
         "sojourn.cli.audit:audit",
         "Compare what was delivered with what should have been, for every run of a trace.",

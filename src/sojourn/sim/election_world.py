@@ -10,7 +10,6 @@ broker, it has every displayer's subscription, and every displayer has been show
 from collections import Counter
 from heapq import heappop
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +32,7 @@ from sojourn.adhoc.election.node import Node, Timing
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
 from sojourn.sim.clock import Clock
+from sojourn.sim.election_history import Healed, History
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 
@@ -42,52 +42,6 @@ ISLAND_M = 10_000.0
 """Between islands: far out of range."""
 STEP_S = 0.05
 """How often the healing is looked at."""
-
-
-class History(msgspec.Struct, frozen=True, kw_only=True):
-    """A random history of partitions."""
-
-    seed: int = 1
-    nodes: int = 10
-    displayers: int = 6
-    sources: int = 3
-    """The last nodes; a node may be both displayer and source."""
-    refresh_s: float = 2.0
-    partitions: int = 5
-    """How often the nodes are dealt anew before the network heals."""
-    islands: int = 3
-    """At most."""
-    phase_s: float = 8.0
-    """Mean time between two deals."""
-    off_share: float = 0.1
-    """Of the nodes, switched off in each phase."""
-    publish_s: float = 2.0
-    """Mean time between two events of a source."""
-    loss: float = 0.0
-    """Share of receptions that the radio loses."""
-
-
-class Healed(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a history."""
-
-    healed_s: float | None
-    """From the healing until there was one broker with all subscriptions, for good; None for never."""
-    delivered_s: float | None
-    """The same until all owed events were shown as well."""
-    brokers: int
-    """At the end."""
-    missing: int
-    """Live subscriptions that the broker lacks at the end."""
-    owed: int
-    lost: int
-    duplicated: int
-    unwanted: int
-    brokers_before: int
-    """When the network came together."""
-    most_brokers: int
-    """At once, during the history."""
-    merges: int
-    said: int
 
 
 class ElectionWorld:
