@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from sojourn.live.client.link import ClientError, RefusedError, UnreachableError
     from sojourn.live.client.replicas import ReplicaClient
     from sojourn.pipeline.audit_api import audit
-    from sojourn.pipeline.audit_job import AuditOptions, AuditReport
+    from sojourn.pipeline.audit_job import AuditReport
+    from sojourn.pipeline.audit_options import AuditOptions
 
 __version__ = "0.1.0"
 __all__ = [
@@ -59,7 +60,7 @@ if TYPE_CHECKING or _can_audit():  # `from sojourn import *` asks for every name
     __all__ += ["AuditOptions", "AuditReport", "audit"]
 
 _HOMES = {
-    "AuditOptions": "sojourn.pipeline.audit_job",
+    "AuditOptions": "sojourn.pipeline.audit_options",
     "AuditReport": "sojourn.pipeline.audit_job",
     "Client": "sojourn.live.client.client",
     "ClientError": "sojourn.live.client.link",

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from sojourn.cli.audit import AuditError, audit
 from sojourn.cli.audit_follow import FollowError
-from sojourn.pipeline.tables import NoTraceError
+from sojourn.pipeline.places import NoTraceError
 from sojourn.trace import SegmentWriter
 
 _APP = typer.Typer()

@@ -212,7 +212,13 @@ def test_a_broker_of_a_network_loads_none_of_them_either(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", [name for name, one in COMMANDS.items() if one.extra])
 def test_a_missing_library_is_one_sentence(name: str, tmp_path: Path) -> None:
     """It says what is needed and how to get it."""
-    given = {"bench": ["match"]}.get(name, [])  # what `bench` needs depends on what is measured
+    (tmp_path / "runs" / "run_id=1").mkdir(parents=True)  # looks like a trace
+    trace = str(tmp_path)
+    given = {
+        "bench": ["match"],  # what it needs depends on what is measured
+        "audit": [trace],
+        "plan": [trace, "--subscribers", "10"],
+    }.get(name, [])
     done = run(tmp_path, name, *given, refused=" ".join(HEAVY))
     assert done.returncode == 2
     assert re.fullmatch(
@@ -229,6 +235,19 @@ def test_help_is_shown_without_the_libraries_too(name: str, tmp_path: Path) -> N
     shown = " ".join(re.sub(r"[│╭╰─╮╯]", " ", done.stdout).split())
     assert COMMANDS[name].summary in shown
     assert f"pip install 'sojourn[{COMMANDS[name].extra}]'" in shown or "--json" in shown
+
+
+@pytest.mark.parametrize(
+    "asked", [("audit",), ("audit", "--follow"), ("plan", "--subscribers", "10"), ("check", "properties")]
+)
+def test_no_library_is_loaded_for_a_trace_that_is_not_there(asked: tuple[str, ...], tmp_path: Path) -> None:
+    """Spark alone takes seconds to load, for a sentence that needs none of it."""
+    done = run(tmp_path, *asked, str(tmp_path / "nosuch"))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"sojourn: {tmp_path / 'nosuch'} is not there; name the directory a run was written to.\n"
+    )
+    assert loaded(tmp_path) == set()
 
 
 @pytest.mark.parametrize("check", ["live", "fuzz", "replay", "replicas", "handoff", "election", "properties"])
@@ -284,7 +303,8 @@ def test_nothing_is_no_password(given: str, tmp_path: Path) -> None:
 
 def test_the_audit_says_that_it_needs_spark(tmp_path: Path) -> None:
     """Whatever of it is imported first."""
-    done = run(tmp_path, "audit", "x", refused="pyspark py4j")
+    (tmp_path / "runs" / "run_id=1").mkdir(parents=True)
+    done = run(tmp_path, "audit", str(tmp_path), refused="pyspark py4j")
     assert done.stderr == "sojourn: sojourn audit needs Spark: pip install 'sojourn[spark]'\n"
 
 

@@ -5,8 +5,9 @@ Usage: live_driver.py ROOT RUN OUT
 
 import sys
 
+from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.session import spark_session
-from sojourn.pipeline.streaming import LiveOptions, start_live_audit
+from sojourn.pipeline.streaming import start_live_audit
 
 
 def main(root: str, run_id: str, out: str) -> None:

@@ -6,8 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from sojourn.pipeline.audit_job import TABLES, AuditOptions, AuditReport, audit_trace, build_audit
-from sojourn.pipeline.tables import NoTraceError, open_trace
+from sojourn.pipeline.audit_job import TABLES, AuditReport, audit_trace, build_audit
+from sojourn.pipeline.audit_options import AuditOptions
+from sojourn.pipeline.places import NoTraceError
+from sojourn.pipeline.tables import open_trace
 from sojourn.trace import segment_folder
 from tests.pipeline.random_traces import RandomTrace, audit_by_hand, expected_of, random_trace
 

@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sojourn.pipeline.audit_job import audit_trace
-from sojourn.pipeline.streaming import LiveOptions, by_window, read_findings, start_live_audit
+from sojourn.pipeline.audit_options import LiveOptions
+from sojourn.pipeline.streaming import by_window, read_findings, start_live_audit
 from sojourn.trace import SegmentWriter
 from tests.pipeline.random_traces import RandomTrace, Row, audit_by_hand, expected_of, random_trace
 

@@ -2,7 +2,8 @@
 
 Totals a run go to standard output, as a table or as one JSON object; what is wrong with a run goes to
 standard error, a sentence each, and into the JSON. The exit code is 1 when a run had to be refused. With
-`--follow` a run is audited while it goes on (`audit_follow.py`).
+`--follow` a run is audited while it goes on (`audit_follow.py`). What is asked is looked at before Spark is
+loaded, which takes seconds.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sojourn.cli.audit_follow import follow as follow_run
 from sojourn.cli.heartbeat import Heartbeat, heartbeat
 from sojourn.cli.sweep_bar import time_left
 from sojourn.errors import SojournError
-from sojourn.pipeline.audit_job import AuditOptions, AuditReport, audit_trace
-from sojourn.pipeline.session import spark_session
-from sojourn.pipeline.streaming import LiveOptions
+from sojourn.pipeline.audit_options import AuditOptions, LiveOptions
+from sojourn.pipeline.places import no_trace, require_trace
+
+if TYPE_CHECKING:
+    from sojourn.pipeline.audit_job import AuditReport
 
 DETAILS = {"client": "clients", "broker": "brokers", "window": "windows"}
 _DEFAULTS = AuditOptions()
@@ -91,6 +93,10 @@ def audit(  # noqa: PLR0913  each is an option of the command
     if follow:
         if by or incidents:
             raise AuditError("--follow counts by window only; leave --by and --incidents out.")
+        if run is None and not trace.is_dir():
+            raise no_trace(trace)
+        from sojourn.cli.audit_follow import follow as follow_run  # noqa: PLC0415 - loads Spark
+
         live = LiveOptions(window_s=window_s, delay_s=delay_s, patience_s=patience_s, trigger_s=every_s)
         follow_run(trace, run_id=run, out=checkpoint, master=master, options=live, as_json=as_json)
         return
@@ -98,6 +104,7 @@ def audit(  # noqa: PLR0913  each is an option of the command
         raise AuditError("--run and --checkpoint are for --follow; leave them out, or add it.")
     if incidents is not None and incidents.exists():
         raise AuditError(f"--incidents {incidents} exists; name a directory that does not.")
+    require_trace(trace)
     options = AuditOptions(
         window_s=window_s, in_flight_s=in_flight_s, broadcast_filters_max=broadcast_filters_max
     )
@@ -105,6 +112,9 @@ def audit(  # noqa: PLR0913  each is an option of the command
     console = Console(stderr=True, highlight=False)
     with _bar(console) as tell:
         tell("starting Spark", None)
+        from sojourn.pipeline.audit_job import audit_trace  # noqa: PLC0415 - seconds, and Spark
+        from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+
         spark = spark_session(master)
         report = audit_trace(spark, trace, options, details=details, incidents=incidents, progress=tell)
     if as_json:

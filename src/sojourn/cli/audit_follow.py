@@ -27,8 +27,9 @@ from rich.text import Text
 from sojourn.cli.heartbeat import working
 from sojourn.errors import SojournError
 from sojourn.pipeline.audit_job import JOB_FAILURES
+from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.session import spark_session
-from sojourn.pipeline.streaming import CHECKPOINT, LiveOptions, by_window, read_findings, start_live_audit
+from sojourn.pipeline.streaming import CHECKPOINT, by_window, read_findings, start_live_audit
 from sojourn.trace import COLUMNS, segment_folder
 
 if TYPE_CHECKING:

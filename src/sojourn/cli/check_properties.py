@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sojourn.cli.heartbeat import working
+from sojourn.pipeline.places import require_trace
 
 PROPERTIES = ("ordered", "consistent", "complete")
 
@@ -25,12 +26,13 @@ def properties(
     ] = None,
 ) -> None:
     """Hold what users were shown to the three properties of a replicated system (paper 003)."""
-    # Imported here because the other checks need neither Spark nor Java.
-    from sojourn.pipeline.properties_job import judge_trace  # noqa: PLC0415
-    from sojourn.pipeline.session import spark_session  # noqa: PLC0415
-
+    require_trace(trace)
     console = Console(stderr=True)
     with working(console, "holding deliveries to the properties"):
+        # Imported here because the other checks need neither Spark nor Java.
+        from sojourn.pipeline.properties_job import judge_trace  # noqa: PLC0415
+        from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+
         rows, problems = judge_trace(spark_session(master), trace, by_client=clients)
     for problem in problems:
         console.print(f"{problem.run_id}: {problem.sentence}", markup=False)

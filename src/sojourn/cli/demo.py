@@ -28,7 +28,8 @@ from sojourn.cli.serve_all import Keeper, wait_for_links
 from sojourn.errors import SojournError
 from sojourn.live.brokers.fleet import Fleet
 from sojourn.live.links.secret import SECRET_NAME, write_secret
-from sojourn.pipeline.audit_job import AuditOptions, audit_trace
+from sojourn.pipeline.audit_job import audit_trace
+from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.session import spark_session
 
 LINKS_S = 60.0

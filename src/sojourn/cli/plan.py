@@ -3,8 +3,10 @@
 Example: sojourn plan traces --subscribers 5000 --rate 50
 """
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -12,11 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from sojourn.cli.heartbeat import working
-from sojourn.mobility.learnt_graph import encode_graph
-from sojourn.pipeline.capacity import Measured, Plan, Wish, measure
-from sojourn.pipeline.capacity import plan as make_plan
-from sojourn.pipeline.session import spark_session
-from sojourn.pipeline.tables import open_trace
+from sojourn.pipeline.places import require_trace
+
+if TYPE_CHECKING:
+    from sojourn.pipeline.capacity import Measured, Plan
 
 
 def plan(
@@ -44,6 +45,13 @@ def plan(
 
     Example: sojourn plan traces --subscribers 5000 --rate 50
     """
+    require_trace(trace)
+    with working(Console(stderr=True), "loading Spark"):
+        from sojourn.mobility.learnt_graph import encode_graph  # noqa: PLC0415 - all of these take seconds
+        from sojourn.pipeline.capacity import Wish, measure  # noqa: PLC0415
+        from sojourn.pipeline.capacity import plan as make_plan  # noqa: PLC0415
+        from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+        from sojourn.pipeline.tables import open_trace  # noqa: PLC0415
     wish = Wish(clients=subscribers, publications_per_s=rate, stay_s=stay, busy_max=busy)
     found = open_trace(trace)
     for problem in found.problems:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from sojourn.pipeline.audit_job import AuditOptions, AuditReport, audit_trace
+from sojourn.pipeline.audit_job import AuditReport, audit_trace
+from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.session import spark_session
 
 Detail = Literal["clients", "brokers", "windows"]

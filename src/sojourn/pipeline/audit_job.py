@@ -46,6 +46,7 @@ from sojourn.pipeline.audit_interests import (
     run_interests,
 )
 from sojourn.pipeline.audit_losses import RunEnds
+from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.audit_sentences import cannot, said, unreadable_clients
 from sojourn.pipeline.audit_sums import COUNTS, PERCENTILES
 from sojourn.pipeline.progress import TaskWatch
@@ -83,22 +84,6 @@ HANDOFF_TIMES = ("away", "ready", "wait")
 
 class AuditJobError(SojournError):
     """An audit cannot run here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditOptions:
-    """How to audit."""
-
-    window_s: float = 60.0
-    """Length of the windows that counts are given for."""
-    in_flight_s: float = 1.0
-    """What was published so shortly before the end of its run and not delivered was in flight."""
-    broadcast_filters_max: int = 200_000
-    """With more filters than this the interests are dealt into parts instead of broadcast."""
-    part_filters: int = 50_000
-    """Filters in such a part, about."""
-    slice_events: int = 200_000
-    """Publications that a task matches with one part, about."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sojourn.pipeline.audit_findings import INCIDENT
-from sojourn.pipeline.audit_job import TABLES, AuditOptions, build_audit
+from sojourn.pipeline.audit_job import TABLES, build_audit
+from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.properties import properties_by_client, properties_by_run
 from sojourn.pipeline.tables import Problem, open_trace, read_table
 

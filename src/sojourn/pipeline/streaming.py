@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from sojourn.pipeline.audit import DELIVERY, PUBLICATION, Transform, counted
 from sojourn.pipeline.audit_chunks import named_rows, serialised, split
 from sojourn.pipeline.audit_findings import BY_WINDOW
+from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.schemas import FINDINGS, LIVE_ROWS, LIVE_STATE, TRACE, file_schema
 from sojourn.pipeline.streaming_state import CLIENTS, DELIVERIES, END, HANDOFFS, INTERESTS, PUBLICATIONS, Held
 from sojourn.pipeline.tables import KEYS
@@ -58,21 +58,6 @@ _COLUMNS = {
     "clients": tuple(TRACE["clients"].names),
     "handoffs": ("run_id", "client", "left_s", "arrived_s", "ready_s"),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveOptions:
-    """How to audit a running system."""
-
-    window_s: float = 60.0
-    delay_s: float = 10.0
-    """How much later than another table's a segment may be sealed."""
-    patience_s: float = 30.0
-    """How long after its publication a delivery, or a copy of it, may still come."""
-    buckets: int = 4
-    """Parts of the clients, judged side by side."""
-    trigger_s: float = 5.0
-    """Seconds between looks at the directory."""
 
 
 def start_live_audit(

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812  Spark's documentation call
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import TimestampType
 
-from sojourn.errors import SojournError
+from sojourn.pipeline.places import NoTraceError, no_trace
 from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
 from sojourn.trace.manifests import IDENTITY, Manifest, SegmentFile, fault_of_run, read_manifests
 
@@ -46,10 +46,6 @@ KEYS = {
     "handoffs": ("client",),
 }
 """Columns without which a row says nothing; such rows are left out and counted."""
-
-
-class NoTraceError(SojournError):
-    """There is no trace where one was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +121,7 @@ def open_trace(
     base = Path(root)
     wanted = [table for table in tables if (base / table).is_dir()]
     if not wanted:
-        raise NoTraceError(
-            f"{base} is not a trace: it has no folder such as {base / 'publications'}; name the directory a "
-            "run was written to."
-        )
+        raise no_trace(base)
     manifests = read_manifests(base)  # first: a run that goes on may have more segments by then, not fewer
     files = [
         (table, path)
