@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import typer
+from rich.console import Console
 
 from sojourn import __version__
+from sojourn.cli.heartbeat import working
 from sojourn.errors import LIBRARIES, SojournError
 from sojourn.pipeline.java import JAVA_MAJOR_MIN, find_java, java_major
 
@@ -156,7 +158,8 @@ def _kernels() -> Finding:
     from sojourn.live.brokers.warming import keeps_kernels, load_index_kernels  # noqa: PLC0415
 
     since = time.perf_counter()
-    load_index_kernels()
+    with working(Console(stderr=True), "compiling the kernels of the filter index, once"):
+        load_index_kernels()
     took = f"loaded in {time.perf_counter() - since:.1f} s"
     if not keeps_kernels():
         return Finding(
