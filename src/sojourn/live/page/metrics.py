@@ -138,7 +138,8 @@ class BrokerMetrics(Collector):
         )
         forgotten = CounterMetricFamily(
             "sojourn_forgotten_events",
-            "Events that a neighbour forgot with the end of its store; what it had passed on is not lost.",
+            "Events that a neighbour forgot with the end of its store, at most so many of which are lost: "
+            "what it had passed on is not. Sessions that it forgot are in no count.",
             labels=["broker"],
         )
         for neighbour, count in self._observer.forgotten.items():

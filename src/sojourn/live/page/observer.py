@@ -221,8 +221,9 @@ class Observer:
         It had passed on most of them, so that is no count of what subscribers did not get.
         """
         _log.warning(
-            "%s has forgotten the last that it had made safe: %d events that it had been sent or had sent. "
-            "Those that waited there are lost; what it had passed on is not",
+            "%s has forgotten the last that it had made safe: at most %d events that it had been sent or had "
+            "sent. Those that waited there are lost; what it had passed on is not. Sessions that began there "
+            "since then begin anew, and are not counted",
             neighbour,
             events,
             extra={"forgetful": neighbour, "events": events},

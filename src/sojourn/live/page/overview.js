@@ -39,7 +39,7 @@ function mended(brokers) {
     },
     "events sent again by a neighbour": function (report) { return report.repeated || 0; },
     "SUBACKs not confirmed by all": function (report) { return report.unconfirmed || 0; },
-    "events that a neighbour forgot": function (report) { return report.forgotten || 0; },
+    "events that a neighbour forgot, and are lost at most": function (report) { return report.forgotten || 0; },
   };
   return Object.keys(sums).map(function (what) {
     const where = brokers.filter(function (broker) { return sums[what](broker.report); });

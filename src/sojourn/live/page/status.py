@@ -107,7 +107,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unconfirmed: int = 0
     """SUBACKs that were given although not every broker in reach had confirmed the subscription."""
     forgotten: int = 0
-    """Events that neighbours forgot with the end of their stores, most of which they had passed on."""
+    """Events that neighbours forgot with the end of their stores: at most so many are lost, for they had
+    passed most of them on."""
     memory: str = ""
     """What the broker's memory is called: another name after its store was deleted."""
     held: int = 0
