@@ -168,6 +168,7 @@ def test_the_commands_complain_in_a_sentence(tmp_path: Path) -> None:
         (["init", "star"], "building, line, tree, single"),
         (["init", "line", str(file)], "already"),
         (["serve", str(tmp_path / "none.toml")], "sojourn init single"),
+        (["serve", str(tmp_path)], f"sojourn init single {tmp_path / 'sojourn.toml'}"),
         (["serve", str(file)], "B1, B2, B3"),
         (["serve", str(file), "--broker", "B9"], "B1, B2, B3"),
         (["serve", str(file), "--port", "1883"], "--port"),

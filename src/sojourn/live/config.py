@@ -283,10 +283,15 @@ def load_config(path: Path) -> Config:
     """Read a configuration file."""
     try:
         text = path.read_bytes()
-    except OSError as error:
+    except FileNotFoundError:
+        raise ConfigError(f"There is no file {path}; `sojourn init single {path}` writes one.") from None
+    except IsADirectoryError:
         raise ConfigError(
-            f"Cannot read {path}: {error.strerror}; `sojourn init single {path}` writes one."
+            f"{path} is a folder; name the file of a configuration: `sojourn init single "
+            f"{path / 'sojourn.toml'}` writes one."
         ) from None
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
     return at_folder(read_config(text, str(path)), path.parent)
 
 
