@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sojourn import Client, ClientError, ReplicaClient, UnreachableError
+from sojourn import Client, ClientError, ReplicaClient, SojournError, UnreachableError
 from tests.live.raw_client import BrokerProcess
 
 LONG_S = 60
@@ -41,6 +41,35 @@ def test_a_second_filter_does_not_silently_replace_the_first(
             await client.subscribe("n = 3")
 
     asyncio.run(asyncio.wait_for(scenario(), 4 * LONG_S))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"payload": [1, 2]}, "The payload of an event is bytes, a text or a mapping, not list"),
+        ({"payload": None}, "not NoneType"),
+        ({"topic": 7}, "The topic of an event is a text, not int"),
+        ({"topic": "a\ud800"}, "no UTF-8"),
+        ({"payload": "a\ud800"}, "no UTF-8"),
+        ({"attributes": {"road": "\ud800"}}, "half a surrogate pair"),
+        ({"policy": "role = '\ud800'"}, "no UTF-8"),
+        ({"qos": "1"}, "qos is 0, 1 or 2, not '1'"),
+        ({"expires_s": "soon"}, "cannot be published"),
+    ],
+)
+def test_what_can_be_no_event_is_refused_in_a_sentence(
+    broker: BrokerProcess, wrong: dict[str, object], sentence: str
+) -> None:
+    """Whatever is wrong with it; the client goes on."""
+
+    async def scenario() -> None:
+        async with Client(url(broker)) as client:
+            asked: dict[str, object] = {"topic": "a", "payload": b"b", **wrong}
+            with pytest.raises(SojournError, match=sentence):
+                await client.publish(**asked)  # type: ignore[arg-type]
+            await client.publish("a", bytearray(b"b"))
+
+    asyncio.run(asyncio.wait_for(scenario(), 2 * LONG_S))
 
 
 def test_a_replica_client_keeps_its_subscription_when_another_is_refused(broker: BrokerProcess) -> None:

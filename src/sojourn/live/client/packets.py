@@ -63,6 +63,10 @@ def publish_packet(
 ) -> mqtt5.PublishPacket:
     """An event as a packet, a mapping as JSON; or why it cannot be one."""
     _check_qos(qos)
+    if not isinstance(topic, str) or not isinstance(payload, (bytes, bytearray, memoryview, str, Mapping)):
+        wrong, value = ("topic", topic) if not isinstance(topic, str) else ("payload", payload)
+        kinds = "a text" if wrong == "topic" else "bytes, a text or a mapping"
+        raise ClientError(f"The {wrong} of an event is {kinds}, not {type(value).__name__}.")
     if isinstance(payload, Mapping):
         try:
             payload = json.dumps(payload, separators=(",", ":"), allow_nan=False)
@@ -70,8 +74,10 @@ def publish_packet(
             raise ClientError(
                 f"The payload for {topic!r} cannot be JSON ({error}); NaN and Infinity are no numbers there."
             ) from None
-    body = payload.encode() if isinstance(payload, str) else payload
     try:
+        body = payload.encode() if isinstance(payload, str) else bytes(payload)
+        for text in (topic, *(text for pair in properties for text in pair)):
+            text.encode()  # a lone surrogate is no character, and would be found when the packet is written
         return mqtt5.PublishPacket(
             topic,
             body,
@@ -81,7 +87,12 @@ def publish_packet(
             message_expiry_interval=expires_s,
             user_properties=properties,
         )
-    except (ValueError, OverflowError) as error:
+    except UnicodeEncodeError as error:
+        raise ClientError(
+            f"An event for {topic!r} has a text that is no UTF-8 (a lone surrogate, "
+            f"{error.object[error.start]!r}); send such bytes as bytes."
+        ) from None
+    except (TypeError, ValueError, OverflowError) as error:
         raise ClientError(
             f"An event cannot be published to {topic!r} so ({error}); a topic has no wildcards, and texts "
             "have at most 65,535 bytes."
@@ -122,8 +133,8 @@ def subscribe_packet(
 
 
 def _check_qos(qos: int) -> None:
-    if not 0 <= qos <= QOS_MAX:
-        raise ClientError(f"qos is 0, 1 or 2, not {qos}.")
+    if not isinstance(qos, int) or not 0 <= qos <= QOS_MAX:
+        raise ClientError(f"qos is 0, 1 or 2, not {qos!r}.")
 
 
 def with_id(packet: mqtt5.PublishPacket, packet_id: int, *, duplicate: bool = False) -> mqtt5.PublishPacket:
