@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from sojourn import Client
+from sojourn import Client, UnreachableError
 
 EVENTS = 30
 FAST_KMH = 80
@@ -46,4 +46,7 @@ async def drive(urls: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(drive(sys.argv[1:] or [f"mqtt://127.0.0.1:{1883 + number}" for number in range(3)]))
+    try:
+        asyncio.run(drive(sys.argv[1:] or [f"mqtt://127.0.0.1:{1883 + number}" for number in range(3)]))
+    except UnreachableError as error:
+        sys.exit(f"{error} `sojourn serve` starts a broker.")

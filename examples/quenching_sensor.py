@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from sojourn import Client
+from sojourn import Client, UnreachableError
 
 DEGREES = (18, 21, 35, 24, 41, 19)
 
@@ -41,4 +41,7 @@ async def measure(sensor_url: str, reader_url: str) -> None:
 
 if __name__ == "__main__":
     given = sys.argv[1:] or ["mqtt://127.0.0.1:1883"]
-    asyncio.run(measure(given[0], given[-1]))
+    try:
+        asyncio.run(measure(given[0], given[-1]))
+    except UnreachableError as error:
+        sys.exit(f"{error} `sojourn serve` starts a broker.")

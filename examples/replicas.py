@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from sojourn import ReplicaClient
+from sojourn import ReplicaClient, UnreachableError
 
 EVENTS = 20
 
@@ -32,4 +32,7 @@ async def talk(urls: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(talk(sys.argv[1:] or ["mqtt://127.0.0.1:1883", "mqtt://127.0.0.1:1884"]))
+    try:
+        asyncio.run(talk(sys.argv[1:] or ["mqtt://127.0.0.1:1883", "mqtt://127.0.0.1:1884"]))
+    except UnreachableError as error:
+        sys.exit(f"{error} `sojourn serve` starts a broker.")

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sojourn import Client
+from sojourn import Client, UnreachableError
 
 STANDING_MS = 0.5
 WAIT_S = 60
@@ -111,7 +112,10 @@ def main() -> None:
     parser.add_argument("--every-s", type=float, default=5.0, help="seconds of SUMO between two looks")
     parser.add_argument("--cars-max", type=int, default=50)
     asked = parser.parse_args()
-    asyncio.run(drive(asked.fcd, asked.brokers, asked.width_m, asked.every_s, asked.cars_max))
+    try:
+        asyncio.run(drive(asked.fcd, asked.brokers, asked.width_m, asked.every_s, asked.cars_max))
+    except UnreachableError as error:
+        sys.exit(f"{error} `sojourn serve` starts a broker.")
 
 
 if __name__ == "__main__":

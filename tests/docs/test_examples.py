@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,20 @@ def run(program: str, *arguments: str) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize("program", ["moving_car.py", "quenching_sensor.py", "replicas.py"])
+def test_where_no_broker_runs_one_sentence_says_so(program: str) -> None:
+    """And not a traceback."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # taken, and not listened to
+        address = f"mqtt://127.0.0.1:{nobody.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLES / program), address, address],
+            capture_output=True, text=True, timeout=RUN_S, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch(r".*`sojourn serve` starts a broker\.\n", done.stderr)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, Self
 from sojourn.edge.filters import DuplicateFilter, OrderedFilter, displayer_filter
 from sojourn.live.client.client import Client
 from sojourn.live.client.inbox import REMEMBERED_PUBLISHERS, Received
-from sojourn.live.client.link import ClientError, RefusedError
+from sojourn.live.client.link import ClientError, RefusedError, UnreachableError
 from sojourn.live.client.outbox import Outbox
 from sojourn.live.client.packets import may_pass
 from sojourn.live.client.patience import FIRST_PAUSE_S, jittered, longer
@@ -218,7 +218,7 @@ class ReplicaClient:
         except TimeoutError:
             await self.close()
             names = ", ".join(str(replica.client.address) for replica in self.replicas)
-            raise ClientError(f"None of {names} answered within {timeout_s:g} s.") from None
+            raise UnreachableError(f"None of {names} answered within {timeout_s:g} s.") from None
         except BaseException:
             await self.close()
             raise
