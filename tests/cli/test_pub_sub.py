@@ -53,6 +53,22 @@ def test_what_is_published_is_printed(broker: BrokerProcess) -> None:
     assert subscriber.returncode == 0
 
 
+def test_who_has_a_name_is_told_whether_anything_was_kept(broker: BrokerProcess) -> None:
+    """At the first time nothing was; at the second it goes on with what it asked for."""
+    url = f"mqtt://127.0.0.1:{broker.port}"
+    said = []
+    for _ in range(2):
+        with running(
+            [*SOJOURN, "sub", url, "--topic", "named", "--id", "reader-7", "--count", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as subscriber:  # fmt: skip
+            wait_for_subscriber(broker.port)
+            assert run("pub", url, "named", "news").returncode == 0
+            said.append(subscriber.communicate(timeout=60)[1])
+    assert "sojourn: reader-7 is new there: nothing was kept for it\n" in said[0]
+    assert "reader-7" not in said[1]
+
+
 def test_retained_events_and_the_end_by_ctrl_c(broker: BrokerProcess) -> None:
     """A retained event waits for a later subscriber; Ctrl-C ends it without an error or a traceback."""
     url = f"mqtt://127.0.0.1:{broker.port}"

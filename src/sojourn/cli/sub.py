@@ -63,16 +63,26 @@ def sub(  # noqa: PLR0913 - each is an option of the command
         certificate=certificate,
         key=key,
     )
-    asyncio.run(_subscribe(client, filter_text, topic, qos, count, as_json=as_json))
+    is_kept = bool(client_id and keep_s)
+    asyncio.run(_subscribe(client, filter_text, topic, qos, count, as_json=as_json, is_kept=is_kept))
 
 
 async def _subscribe(
-    client: Client, wanted: str, topic: str, qos: int, count: int | None, *, as_json: bool
+    client: Client,
+    wanted: str,
+    topic: str,
+    qos: int,
+    count: int | None,
+    *,
+    as_json: bool,
+    is_kept: bool,
 ) -> None:
     def tell() -> None:
         if client.connected:
             name = f"{client.broker} at " if client.broker else ""
             typer.echo(f"sojourn: connected to {name}{client.address}", err=True)
+            if is_kept and not client.resumed:
+                typer.echo(f"sojourn: {client.client_id} is new there: nothing was kept for it", err=True)
         else:
             typer.echo(f"sojourn: the connection to {client.address} is lost; it is tried again", err=True)
 
