@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from tests.live.raw_client import BrokerProcess, Raw, running_broker
+from tests.live.raw_client import BrokerProcess, Raw, running_broker, single_config
 from tests.running import running
 
 from sojourn.cli.main import main
@@ -62,11 +63,29 @@ def test_who_has_a_name_is_told_whether_anything_was_kept(broker: BrokerProcess)
             [*SOJOURN, "sub", url, "--topic", "named", "--id", "reader-7", "--count", "1"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ) as subscriber:  # fmt: skip
-            wait_for_subscriber(broker.port)
+            assert subscriber.stderr is not None
+            heard = [subscriber.stderr.readline()]
+            while "subscribed" not in heard[-1]:
+                heard.append(subscriber.stderr.readline())
+                assert heard[-1], heard
             assert run("pub", url, "named", "news").returncode == 0
-            said.append(subscriber.communicate(timeout=60)[1])
+            subscriber.communicate(timeout=60)
+            said.append("".join(heard))
     assert "sojourn: reader-7 is new there: nothing was kept for it\n" in said[0]
     assert "reader-7" not in said[1]
+
+
+def test_a_reader_is_told_what_did_not_fit_while_it_was_away(tmp_path: Path) -> None:
+    """Of five events three fit; a single broker says so to whoever comes back, by `sub` in a line."""
+    with running_broker(single_config(tmp_path, queue_messages_max=3)) as small:
+        url = f"mqtt://127.0.0.1:{small.port}"
+        with Raw(small.port) as reader:
+            reader.connect("reader-8", session_expiry_interval=3600)
+            reader.subscribe("t")
+        run("pub", url, "t", "-", "--lines", text="1\n2\n3\n4\n5\n")
+        done = run("sub", url, "--topic", "t", "--id", "reader-8", "--count", "3")
+        assert done.stdout == "t 1\nt 2\nt 3\n"
+        assert "sojourn: 2 events were dropped, for more than the broker's limits" in done.stderr
 
 
 def test_retained_events_and_the_end_by_ctrl_c(broker: BrokerProcess) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from mqtt5 import ConnectPacket
+from mqtt5 import ConnAckPacket, ConnectPacket
 
 from sojourn.broker.effects import COPY_FULL
 from sojourn.mqtt.limits import Limits
@@ -59,6 +59,34 @@ def test_what_a_copy_has_no_room_for_is_counted_where_the_session_is(back_at: in
     missed = EVENTS - len(reader.got)
     assert 0 < missed < EVENTS
     assert drops(hall) == [Counter({FULL: missed}), Counter(), Counter({COPY_FULL: missed})]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("back_at", [0, 1, 2])
+def test_who_comes_back_is_told_how_many_events_were_dropped(back_at: int, *, restarts: bool) -> None:
+    """Once, wherever it comes back, also after the broker that had no room was started again."""
+    hall = hall_of_three()
+    roamed(hall).lose()
+    hall.settle()
+    publish(hall, EVENTS)
+    if restarts:
+        hall.restart("B1")
+        hall.settle()
+    reader = hall.visit(back_at, "reader", lasts_s=300)
+    hall.settle()
+    missed = EVENTS - len(reader.got)
+    assert told_of(reader) == str(missed)
+    reader.lose()
+    again = hall.visit(back_at, "reader", lasts_s=300)
+    hall.settle()
+    assert told_of(again) is None
+
+
+def told_of(visitor: Visitor) -> str | None:
+    """How many events were dropped, as CONNACK says."""
+    (connack,) = (packet for packet in visitor.inbox if isinstance(packet, ConnAckPacket))
+    assert connack.session_present
+    return dict(connack.user_properties).get("sojourn-dropped")
 
 
 @pytest.mark.parametrize("back_at", [0, 1, 2])

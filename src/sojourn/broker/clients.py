@@ -32,7 +32,7 @@ from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.policies import Policy
-from sojourn.mobility.queues import FULL, GIVEN_UP
+from sojourn.mobility.queues import FULL, GIVEN_UP, PARTY_FULL
 from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.core import Core
@@ -442,10 +442,8 @@ class Clients:
         name = self.names.client_name(drop.client)
         if self.traces and isinstance(drop.publication, Carried):
             self._note("dropped", name, drop.publication.message, drop.reason, now)
-        session = self.core.state.sessions.get(name)
-        connection = session.connection if session is not None else None
-        if drop.reason == FULL and connection is not None and connection.blocked:
-            self.core.effects.overflowing[connection.number] = None
+        if drop.reason in (FULL, PARTY_FULL) and not drop.by_copy and isinstance(drop.publication, Carried):
+            self.core.custody.missed(name, drop.publication.message, overflows=drop.reason == FULL)
 
     def _hold(self, client: int) -> bool:
         """Hold back what was stored for a client whose subscriptions do not want all of that."""

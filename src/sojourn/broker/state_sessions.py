@@ -131,7 +131,7 @@ SESSIONS = (
         _blank_session,
         fields(
             "client_id started_s ended expiry expires_s held thin_at username owner owned_s previous filters "
-            "queued_bytes address "
+            "queued_bytes address missed "
             "inflight_bytes next_id left_s last_number last_unsure will_s reminded_s",
             connection=REF,
             permissions=REF,

@@ -83,6 +83,8 @@ async def _subscribe(
             typer.echo(f"sojourn: connected to {name}{client.address}", err=True)
             if is_kept and not client.resumed:
                 typer.echo(f"sojourn: {client.client_id} is new there: nothing was kept for it", err=True)
+            if client.dropped:
+                typer.echo(f"sojourn: {_missed(client.dropped)}", err=True)
         else:
             typer.echo(f"sojourn: the connection to {client.address} is lost; it is tried again", err=True)
 
@@ -95,6 +97,12 @@ async def _subscribe(
             asyncio.get_running_loop().add_signal_handler(number, printing.cancel)
         with suppress(asyncio.CancelledError):
             await printing
+
+
+def _missed(dropped: int) -> str:
+    """What is lost to a reader whose queue was full, and who can do something about it."""
+    events = "1 event was" if dropped == 1 else f"{dropped:,} events were"
+    return f"{events} dropped, for more than the broker's limits (queue_messages_max, queue_bytes_max) waited"
 
 
 def _wish(wanted: str, topic: str) -> str:

@@ -12,11 +12,13 @@ On CONNECT a client may send
 - `sojourn-quench` = `1`: it wants to be told what anybody wants, so that it can keep back what nobody does;
 - `sojourn-attribute-NAME`: an attribute of the subscriber, for the access policies of events, where the
   configuration lets clients state their own.
-On CONNACK the broker answers with `sojourn-broker`, its name, and `sojourn-quench` = `1` if it will quench
-the client. It then sends the combined interest of all subscriptions on the topic `$sojourn/quench` at QoS 0:
-first the whole (`base` is -1), then differences, as JSON with `version`, `base` (the version it starts from),
-`dropped` (numbers of alternatives) and `added` (pairs of a number and a filter). What matches no alternative
-is wanted by nobody at present; retained events are for later subscribers and are sent all the same.
+On CONNACK the broker answers with `sojourn-broker`, its name; with `sojourn-dropped`, how many events of QoS
+1 and 2 found no room in the queue of the client's session since that was last told, if any did; and with
+`sojourn-quench` = `1` if it will quench the client. It then sends the combined interest of all subscriptions
+on the topic `$sojourn/quench` at QoS 0: first the whole (`base` is -1), then differences, as JSON with
+`version`, `base` (the version it starts from), `dropped` (numbers of alternatives) and `added` (pairs of a
+number and a filter). What matches no alternative is wanted by nobody at present; retained events are for
+later subscribers and are sent all the same.
 
 On PUBLISH a client may number its events itself with `sojourn-number` = `CLIENT:NUMBER`, growing: one that it
 has to send again, perhaps to another broker, is then known as the same. It is passed on like any property.
@@ -48,6 +50,7 @@ QUENCH: Final = "sojourn-quench"
 QUENCH_TOPIC: Final = "$sojourn/quench"
 ATTRIBUTE_PREFIX: Final = "sojourn-attribute-"
 BROKER: Final = "sojourn-broker"
+DROPPED: Final = "sojourn-dropped"
 SOURCE: Final = "sojourn-source"
 SEQUENCE: Final = "sojourn-sequence"
 NUMBER: Final = "sojourn-number"

@@ -8,6 +8,7 @@ here it is done to the session. Wills that become due are published before a cal
     custody.thin(client_id, now)                                what it does not want of what it missed
     custody.withdraw(client_id, addresses)                      what waits for it as a member that has left
     custody.deliver_to(client_id, message, now)                 an event for it alone
+    custody.missed(client_id, message)                          an event for it found no room elsewhere
     custody.dismiss(client_id, reason, text, now)               it is sent away
     custody.redirect(client_id, reference, now)                 it is to go to another server
     custody.export_session(client_id, now), then end_session    another broker has its client now
@@ -78,6 +79,16 @@ class Custody:
             session.queue.clear()
             session.queue.extend(kept)
         return [one.message for one in gone]
+
+    def missed(self, client_id: str, message: Message, *, overflows: bool) -> None:
+        """Note that there was no room for an event; a client that does not read is closed if it overflows."""
+        session = self.state.sessions.get(client_id)
+        if session is None:
+            return
+        session.missed += message.qos > 0
+        connection = session.connection
+        if overflows and connection is not None and connection.blocked:
+            self.state.effects.overflowing[connection.number] = None
 
     def dismiss(self, client_id: str, reason: Reason, text: str, now: float) -> bool:
         """Send a client away; its session stays. Return whether it was here."""

@@ -376,6 +376,7 @@ class Deliverer:
                 shared.effects.overflowing[connection.number] = None
             if not (delivery.qos and is_stored and shared.effects.collects):
                 shared.counters.dropped[reason] += 1
+                session.missed += delivery.qos > 0  # of the others nobody was promised anything
                 return
         session.queue.append(delivery)
         change_queued(shared, session, size)

@@ -27,7 +27,7 @@ from sojourn.mqtt.content import (
     subscriber_event,
     unclear_content,
 )
-from sojourn.mqtt.conventions import ADVERTISE, BROKER, NUMBERED, PREVIOUS, QUENCH
+from sojourn.mqtt.conventions import ADVERTISE, BROKER, DROPPED, NUMBERED, PREVIOUS, QUENCH
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
@@ -329,6 +329,9 @@ class Handshake:
         if self.shared.quenches and "1" in property_values(packet.user_properties, QUENCH):
             properties.append((QUENCH, "1"))
             self.shared.effects.sources.append(connection)
+        if session.missed:
+            properties.append((DROPPED, str(session.missed)))
+            session.missed = 0
         longer, shorter = (
             self._connack(packet, session.client_id, is_old=is_old, properties=told)
             for told in (properties, [])

@@ -145,6 +145,7 @@ class Session:
         "last_unsure",
         "left_s",
         "levels",
+        "missed",
         "next_id",
         "owned_s",
         "owner",
@@ -209,6 +210,8 @@ class Session:
         """Of those, which still have to be sent again on the present connection."""
         self.queue: deque[Delivery] = deque()
         self.queued_bytes = 0
+        self.missed = 0
+        """Events of QoS 1 and 2 for which there was no room since its client was last told so."""
         self.received: set[int] = set()
         """Packet identifiers of QoS 2 messages that came and were not released yet."""
         self.next_id = 1

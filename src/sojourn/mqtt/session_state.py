@@ -105,6 +105,7 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
     """Where its client came from last."""
     stored: int = 0
     """How many events the broker that gave it had stored for it."""
+    missed: int = 0
 
 
 def message_state(message: Message, now: float) -> MessageState:
@@ -184,6 +185,7 @@ def session_state(session: Session, now: float, will_left_s: float | None) -> Se
         session.owner,
         session.owned_s,
         address=session.address,
+        missed=session.missed,
     )
 
 
@@ -260,6 +262,7 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
     session.next_id = state.next_id
     session.last_number, session.last_unsure = state.last_number, state.last_unsure
     session.left_s = state.left_s
+    session.missed = state.missed
     if state.will is not None:
         will = Will(message_of(state.will.message, now), state.will.delay_s)
         subscriber.shared.change_will(session, will)

@@ -108,6 +108,8 @@ class Client(Standing):
         """The name of the broker it is connected to, if that is one of Sojourn's."""
         self.resumed = False
         """Whether the brokers knew its session when it connected last."""
+        self.dropped = 0
+        """Events that found no room while it was away or did not read, as told when it connected last."""
         self._session_expiry_s, self._keep_alive_s = session_expiry_s, keep_alive_s
         self._username, self._password, self._tls = username, password, tls
         self._attributes = attribute_properties(attributes or {})
@@ -256,6 +258,8 @@ class Client(Standing):
         link.keep_alive(self._keep_alive_s if keep_alive is None else keep_alive)
         self._packet_bytes_max = connack.max_packet_size or PACKET_BYTES_MAX
         self.resumed = connack.session_present
+        told = given.get(conventions.DROPPED, "")
+        self.dropped = int(told) if told.isdecimal() else 0
         if not connack.session_present:
             self._half_received.clear()
             for subscription in self._subscriptions.packets:
