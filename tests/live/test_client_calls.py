@@ -67,7 +67,7 @@ def test_what_can_be_no_event_is_refused_in_a_sentence(
             asked: dict[str, object] = {"topic": "a", "payload": b"b", **wrong}
             with pytest.raises(SojournError, match=sentence):
                 await client.publish(**asked)  # type: ignore[arg-type]
-            await client.publish("a", bytearray(b"b"))
+            await client.publish("a", b"b")
 
     asyncio.run(asyncio.wait_for(scenario(), 2 * LONG_S))
 

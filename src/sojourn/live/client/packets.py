@@ -63,10 +63,7 @@ def publish_packet(
 ) -> mqtt5.PublishPacket:
     """An event as a packet, a mapping as JSON; or why it cannot be one."""
     _check_qos(qos)
-    if not isinstance(topic, str) or not isinstance(payload, (bytes, bytearray, memoryview, str, Mapping)):
-        wrong, value = ("topic", topic) if not isinstance(topic, str) else ("payload", payload)
-        kinds = "a text" if wrong == "topic" else "bytes, a text or a mapping"
-        raise ClientError(f"The {wrong} of an event is {kinds}, not {type(value).__name__}.")
+    _check_kinds(topic, payload)
     if isinstance(payload, Mapping):
         try:
             payload = json.dumps(payload, separators=(",", ":"), allow_nan=False)
@@ -130,6 +127,16 @@ def subscribe_packet(
         raise ClientError(
             f"{topic!r} is no topic filter ({error}); + stands for one level and # for all below."
         ) from None
+
+
+def _check_kinds(topic: object, payload: object) -> None:
+    """Refuse what no type checker was asked about."""
+    if not isinstance(topic, str):
+        raise ClientError(f"The topic of an event is a text, not {type(topic).__name__}.")
+    if not isinstance(payload, (bytes, bytearray, memoryview, str, Mapping)):
+        raise ClientError(
+            f"The payload of an event is bytes, a text or a mapping, not {type(payload).__name__}."
+        )
 
 
 def _check_qos(qos: int) -> None:
