@@ -250,7 +250,7 @@ def test_no_library_is_loaded_for_a_trace_that_is_not_there(asked: tuple[str, ..
     assert loaded(tmp_path) == set()
 
 
-@pytest.mark.parametrize("check", ["live", "fuzz", "replay", "replicas", "handoff", "election", "properties"])
+@pytest.mark.parametrize("check", ["live", "replay", "handoff", "election"])
 def test_every_check_explains_itself_without_the_libraries(check: str, tmp_path: Path) -> None:
     """With its own options."""
     done = run(tmp_path, "check", check, "--help", refused=" ".join(HEAVY))
