@@ -1,0 +1,526 @@
+"""One process's part in all seats: facts and time in, effects out.
+
+    council = Council(terms, register, logs, now)
+    council.connected(peer, now); council.lost(peer, now); council.heard(peer, message, now)
+    council.logged(name, now)       # the broker that this process plays has noted more
+    council.tick(now)               # every `TICK_S`
+    council.take_effects()          # what to do, in order, after each of these
+    council.released(name)          # up to which batch what follows from a journal may leave
+
+The protocol in short. Each seat has terms; the first is given by the configuration, each further one is decided
+by a majority of all processes (`register.py`). In a term, the host's turns leave once every follower holds
+their lines (`shipping.py`, `following.py`). When a member is gone another one attempts the next term
+(`attempt.py`), with somebody else in its place (`choosing.py`); it brings new members up to date first. So all
+members of a decided term hold all that was ever promised, except those whose memory was lost, and they know
+that. No clock matters for that; time only decides how soon somebody is thought gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sojourn.broker.seats import messages as say
+from sojourn.broker.seats.attempt import Attempt, Phase
+from sojourn.broker.seats.choosing import next_seat
+from sojourn.broker.seats.desk import Desk, Terms
+from sojourn.broker.seats.effects import Close, Effect, Logs, Seated, Serve, Stop
+from sojourn.broker.seats.following import Following
+from sojourn.broker.seats.messages import Seat
+from sojourn.broker.seats.register import Entry, Register, enough_to_enrol
+from sojourn.broker.seats.shipping import Shipping
+
+TICK_S = 0.1
+BEAT_S = 0.5
+"""How often a process says that it is there."""
+HELD_UP_S = 1.0
+"""A process that was held up itself for so long thinks nobody silent because of that."""
+RETRY_S = 0.5
+"""After how long another attempt is made; longer for those who are named later."""
+SYNC_S = 60.0
+"""How long new members may take to be brought up to date."""
+
+
+class Council:
+    """What one process decides and knows about seats."""
+
+    def __init__(self, terms: Terms, register: Register, logs: Logs, now: float) -> None:
+        self.desk = Desk(terms, register, logs, now)
+        self.shipping, self.following = Shipping(self.desk), Following(self.desk)
+        self.serving = self.following.serving
+        self.addresses: dict[str, tuple[int, str]] = {}
+        """By broker: the term in which it is somewhere else than at home, and where."""
+        self._own_addresses: dict[str, str] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._next_try_s: dict[str, float] = {}
+        self._tries: dict[str, int] = {}
+        self._counters: dict[str, int] = {}
+        """By seat: the largest number of an attempt that was heard of."""
+        self._pending_s: dict[str, float] = {}
+        """By seat: since when something was voted for and is not decided."""
+        self._released: dict[str, int] = {}
+        self._verified: set[str] = set()
+        """Brokers of which this process surely holds all that it noted."""
+        self._answers: dict[str, say.Enrolled] = {}
+        self._told: dict[str, say.Standing] = {}
+        self._ticked_s = self._beat_s = now
+        self.now = now
+
+    # What is asked -------------------------------------------------------------------------------------
+
+    @property
+    def register(self) -> Register:
+        """What this process must not forget."""
+        return self.desk.register
+
+    def seat(self, name: str) -> Seat:
+        """Return the latest term of a seat, as far as known."""
+        return self.register.entries[name].seat
+
+    def take_effects(self) -> list[Effect]:
+        """Return what is to be done, in order."""
+        self.desk.settle()
+        effects, self.desk.effects = self.desk.effects, []
+        return effects
+
+    def released(self, name: str) -> int:
+        """Return the batch before which everything that follows from a broker's lines may leave."""
+        return self._released.get(name, 0)
+
+    def attempt(self, name: str) -> Attempt | None:
+        """Return the attempt that this process makes at the next term of a seat."""
+        return self._attempts.get(name)
+
+    def at_risk(self, name: str) -> bool:
+        """Whether a broker that this process plays waits for copies at present."""
+        entry = self.register.entries[name]
+        return any(
+            not self.shipping.is_whole(name, one, entry.seat.term) for one in entry.seat.followers
+        )
+
+    # What happens --------------------------------------------------------------------------------------
+
+    def connected(self, peer: str, now: float) -> None:
+        """There is a connection to a process: say who this is."""
+        if peer not in self.desk.peers:
+            return
+        self.lost(peer, now)
+        one = self.desk.peers[peer]
+        one.is_up, one.heard_s, one.standings = True, now, {}
+        entries = self.register.entries.values()
+        self.desk.send(
+            peer,
+            say.Hello(
+                self.register.identity,
+                not self.register.may_vote,
+                tuple(entry.seat for entry in entries),
+                tuple(entry.standing for entry in entries),
+            ),
+        )
+        for name, address in self._own_addresses.items():
+            self.desk.send(peer, say.At(name, self.seat(name).term, address))
+
+    def lost(self, peer: str, now: float) -> None:
+        """The connection to a process is gone."""
+        one = self.desk.peers.get(peer)
+        if one is None or not one.is_up:
+            return
+        one.is_up, one.down_s, one.standings = False, now, {}
+        self.shipping.lost(peer)
+        self.following.lost(peer)
+        self._release_all()
+
+    def heard(self, peer: str, message: say.Message, now: float) -> None:
+        """A process said something."""
+        one = self.desk.peers.get(peer)
+        if one is None or not one.is_up:
+            return
+        one.heard_s = self.now = now
+        self._HANDLERS[type(message)](self, peer, message, now)
+
+    def logged(self, name: str) -> None:
+        """The broker that this process plays has noted more."""
+        self._release(name)
+
+    def moved_in(self, name: str, address: str) -> None:
+        """Tell where neighbours find a broker that this process plays."""
+        self._own_addresses[name] = address
+        self.desk.tell_all(say.At(name, self.seat(name).term, address))
+
+    def stopped(self, name: str) -> None:
+        """The driver plays a broker no more, by its own will."""
+        self.serving.discard(name)
+        self._own_addresses.pop(name, None)
+
+    def tick(self, now: float) -> None:
+        """Look what is due."""
+        was_held_up = now - self._ticked_s > HELD_UP_S
+        self._ticked_s = self.now = now
+        beats = now - self._beat_s >= BEAT_S
+        if beats:
+            self._beat_s = now
+        for name, peer in self.desk.peers.items():
+            if peer.is_up and was_held_up:
+                peer.heard_s = now
+            elif peer.is_up and now - peer.heard_s > self.desk.terms.gone_s:
+                heard_s = peer.heard_s
+                self.desk.do(Close(name, f"nothing came from {name} for {self.desk.terms.gone_s:g} s."))
+                self.lost(name, now)
+                peer.down_s = heard_s
+            elif peer.is_up and beats:
+                self.desk.send(name, say.Standings())
+        for name, entry in self.register.entries.items():
+            self._look(name, entry, now)
+        self._tell_standings()
+
+    def _tell_standings(self) -> None:
+        news = []
+        for name, entry in self.register.entries.items():
+            standing = entry.standing
+            if self._told.get(name) != standing:
+                self._told[name] = standing
+                news.append(standing)
+        if news:
+            self.desk.tell_all(say.Standings(tuple(news)))
+
+    # Enrolling -----------------------------------------------------------------------------------------
+
+    def _on_hello(self, peer: str, message: say.Hello, now: float) -> None:
+        if self.register.met(peer, message.identity):
+            self.desk.changed()
+        for seat in message.seats:
+            self._learn(seat, now)
+        self._on_standings(peer, say.Standings(message.standings), now)
+        if message.enrols:
+            self.desk.send(peer, self.register.enrolled(peer))
+
+    def _on_enrolled(self, peer: str, message: say.Enrolled, _now: float) -> None:
+        if self.register.may_vote:
+            return
+        self._answers[peer] = message
+        count = len(self.desk.terms.names)
+        if len(self._answers) >= enough_to_enrol(count):
+            is_first = not any(answer.is_reborn for answer in self._answers.values())
+            self.register.enrol(list(self._answers.values()), abstains=count > 2)  # noqa: PLR2004
+            own = self.register.entries[self.desk.me]
+            if is_first and own.seat.term == 1:
+                own.whole = 1  # whatever its store holds was promised without copies
+            self.desk.changed()
+
+    def _on_standings(self, peer: str, message: say.Standings, _now: float) -> None:
+        for one in message.standings:
+            self.desk.peers[peer].standings[one.name] = one
+
+    def _on_at(self, peer: str, message: say.At, _now: float) -> None:
+        known = self.addresses.get(message.name)
+        entry = self.desk.entry(message.name)
+        if entry is not None and (known is None or message.term >= known[0]) and peer != message.name:
+            self.addresses[message.name] = message.term, message.address
+
+    # Votes ---------------------------------------------------------------------------------------------
+
+    def _learn(self, seat: Seat, now: float) -> None:
+        """A term was decided."""
+        entry = self.desk.entry(seat.name)
+        if entry is None or not entry.learn(seat, self.desk.me):
+            return
+        self.desk.changed()
+        name, me = seat.name, self.desk.me
+        self._attempts.pop(name, None)
+        self.shipping.begin_anew(name)
+        self._pending_s.pop(name, None)
+        self._tries.pop(name, None)
+        self._next_try_s[name] = now
+        if seat.host != me:
+            self._stop(name, f"{seat.host} plays {name} in term {seat.term}.")
+        self.desk.do(Seated(seat))
+        self._look(name, entry, now)
+
+    def _stop(self, name: str, why: str) -> None:
+        self._own_addresses.pop(name, None)
+        if name in self.serving:
+            self.serving.discard(name)
+            self.desk.do(Stop(name, why))
+
+    def _on_prepare(self, peer: str, message: say.Prepare, now: float) -> None:
+        self._vote(peer, message, now)
+
+    def _on_accept(self, peer: str, message: say.Accept, now: float) -> None:
+        self._vote(peer, message, now)
+
+    def _vote(self, peer: str, message: say.Prepare | say.Accept, now: float) -> None:
+        name = message.base.name
+        entry = self.desk.entry(name)
+        if entry is None or not self.register.may_vote:
+            return
+        self._learn(message.base, now)
+        self._counters[name] = max(self._counters.get(name, 0), message.ballot[0])
+        answer = entry.prepare(message) if isinstance(message, say.Prepare) else entry.accept(message)
+        self.desk.changed()
+        self.desk.send(peer, answer)
+        if isinstance(answer, say.Accepted):
+            self._release(name)
+
+    def _on_promise(self, peer: str, message: say.Promise, now: float) -> None:
+        attempt = self._attempts.get(message.name)
+        if attempt is not None and message.term == attempt.wanted.term:
+            attempt.on_promise(peer, message, now)
+            self._conclude(message.name, now)
+
+    def _on_accepted(self, peer: str, message: say.Accepted, now: float) -> None:
+        attempt = self._attempts.get(message.name)
+        if attempt is not None and message.term == attempt.wanted.term:
+            attempt.on_accepted(peer, message)
+            self._conclude(message.name, now)
+
+    def _conclude(self, name: str, now: float) -> None:
+        attempt = self._attempts.get(name)
+        if attempt is not None and attempt.decided is not None:
+            seat = attempt.decided
+            self._learn(seat, now)
+            self.desk.tell_all(say.Decided(seat))
+
+    def _on_refuse(self, _peer: str, message: say.Refuse, now: float) -> None:
+        self._counters[message.name] = max(self._counters.get(message.name, 0), message.promised[0])
+        self._learn(message.seat, now)
+        attempt = self._attempts.get(message.name)
+        if attempt is not None and attempt.on_refuse(message):
+            self._give_up(message.name, now)
+
+    def _on_decided(self, _peer: str, message: say.Decided, now: float) -> None:
+        self._learn(message.seat, now)
+
+    # What is due ---------------------------------------------------------------------------------------
+
+    def _look(self, name: str, entry: Entry, now: float) -> None:
+        """See to one seat."""
+        if entry.voted is not None:
+            self._pending_s.setdefault(name, now)
+        attempt = self._attempts.get(name)
+        if attempt is None:
+            wanted = self._wanted(name, entry, now)
+            if wanted is not None and now >= self._next_try_s.get(name, 0.0):
+                attempt = self._attempts[name] = Attempt(self.desk, entry.seat, wanted, now)
+                if self.desk.me != entry.seat.host and entry.sealed < entry.seat.term:
+                    entry.sealed = entry.seat.term
+                    self.desk.changed()
+        self._arrange(name, entry, attempt, now)
+        if attempt is not None:
+            self._go_on(name, entry, attempt, now)
+        self._serve(name, entry)
+        self._release(name)
+
+    def _arrange(self, name: str, entry: Entry, attempt: Attempt | None, now: float) -> None:
+        """Have the sessions that are due."""
+        seat, me = entry.seat, self.desk.me
+        wanted: dict[str, int] = {}
+        holds = me in seat.members and entry.whole >= seat.term and self._has(name)
+        if holds and seat.host == me:
+            wanted = dict.fromkeys(seat.followers, seat.term)
+        if holds and attempt is not None and (seat.host != me or name in self._verified):
+            for one in attempt.unready():
+                wanted.setdefault(one, seat.term + 1)
+        self.shipping.arrange(name, wanted, now)
+
+    def _has(self, name: str) -> bool:
+        """Whether this process holds anything of a broker; its own may begin with nothing."""
+        return self.desk.logs.next(name) > 0
+
+    def _go_on(self, name: str, entry: Entry, attempt: Attempt, now: float) -> None:
+        """Let an attempt take its next step, or give it up."""
+        if attempt.is_over(now) or (attempt.phase is Phase.SYNC and now - attempt.began_s > SYNC_S):
+            self._give_up(name, now)
+            return
+        if attempt.phase is not Phase.SYNC:
+            return
+        seat, me = entry.seat, self.desk.me
+        wanted = self._wanted(name, entry, now)
+        if wanted is None or (attempt.ballot[0] == 0 and not wanted.seats_like(attempt.wanted)):
+            self._give_up(name, now)  # things have changed, and nobody has heard of it yet
+            return
+        leaves = seat.host == me and attempt.wanted.host != me
+        for one in attempt.unready():
+            term = seat.term if one in seat.followers and seat.host == me else seat.term + 1
+            if not self.shipping.is_whole(name, one, term):
+                return
+            least = self.released(name) if seat.host == me else self.desk.logs.next(name)
+            if leaves and name not in self.serving:
+                least = self.desk.logs.next(name)
+            if self.shipping.held(name, one, term) < least:
+                return
+        if leaves and name in self.serving:
+            # It stops before the vote, so that who plays it next has all that it ever noted.
+            self._stop(name, f"{name} goes home.")
+            return
+        self._counters[name] = self._counters.get(name, 0) + 1
+        attempt.prepare(self._counters[name], now)
+        self._conclude(name, now)
+
+    def _give_up(self, name: str, now: float) -> None:
+        """Try again later: those who are named later wait longer."""
+        self._attempts.pop(name, None)
+        tries = self._tries[name] = min(self._tries.get(name, 0) + 1, 6)
+        place = self.desk.terms.names.index(self.desk.me)
+        self._next_try_s[name] = now + RETRY_S * (1 + place / len(self.desk.terms.names)) * (1 + tries / 2)
+
+    def _wanted(self, name: str, entry: Entry, now: float) -> Seat | None:
+        """Return what this process wants the next term of a seat to be; None if nothing."""
+        seat, me, desk = entry.seat, self.desk.me, self.desk
+        if me not in seat.members or entry.whole < seat.term or not self._has(name):
+            return None
+        if seat.host == me:
+            return self._wanted_by_host(name, entry, now)
+        rank = 1.0 + seat.followers.index(me) / 2
+        host = self._standing(seat.host, name)
+        has_lost_it = host.term >= seat.term and host.whole < seat.term
+        host_is_well = desk.is_up(seat.host) and not has_lost_it
+        if has_lost_it or desk.is_gone(seat.host, now, rank):
+            home = seat.name if desk.is_up(seat.name) else me
+            return self._with_host(seat, home, now)
+        is_pending = entry.voted is not None and now - self._pending_s.get(name, now) > desk.terms.gone_s
+        if host_is_well and (is_pending or entry.sealed >= seat.term):
+            return self._same(seat)
+        return None
+
+    def _wanted_by_host(self, name: str, entry: Entry, now: float) -> Seat | None:
+        seat, me, desk = entry.seat, self.desk.me, self.desk
+        if name not in self._verified:
+            return None
+        host = seat.name if desk.is_up(seat.name) else me
+        wanted = self._with_host(seat, host, now)
+        if wanted is None:
+            return None
+        if not wanted.seats_like(seat):
+            return wanted
+        is_sealed = any(
+            desk.is_up(one) and self._standing(one, name).sealed >= seat.term for one in seat.followers
+        )
+        if entry.voted is not None or is_sealed:
+            return wanted
+        up = [one for one in desk.peers if desk.is_up(one)]
+        abstains = entry.abstains_to > seat.term or any(
+            self._standing(one, name).abstains_to > seat.term for one in up
+        )
+        is_calm = all(self.shipping.is_whole(name, one, seat.term) for one in seat.followers)
+        return wanted if abstains and is_calm else None
+
+    def _standing(self, peer: str, name: str) -> say.Standing:
+        return self.desk.peers[peer].standings.get(name) or say.Standing(name, 0, 0, 0, 0)
+
+    def _with_host(self, seat: Seat, host: str, now: float) -> Seat | None:
+        desk = self.desk
+        there = [one for one in desk.terms.names if desk.is_up(one)]
+        kept = [one for one in seat.members if not desk.is_gone(one, now) and one != seat.host]
+        if seat.host == desk.me:
+            kept.append(desk.me)
+        elif desk.is_up(desk.me):
+            kept = [one for one in kept if one != desk.me]
+            kept.insert(0, desk.me)
+        return next_seat(desk.order, seat, host, desk.terms.copies, there=there, kept=kept)
+
+    def _same(self, seat: Seat) -> Seat:
+        return Seat(seat.name, seat.term + 1, seat.host, seat.followers)
+
+    # Playing -------------------------------------------------------------------------------------------
+
+    def _serve(self, name: str, entry: Entry) -> None:
+        """Play a broker that is this process's to play, once it surely holds all of it."""
+        seat, me = entry.seat, self.desk.me
+        if seat.host != me or entry.whole < seat.term:
+            return
+        if name not in self._verified and not self._verify(name, entry):
+            return
+        attempt = self._attempts.get(name)
+        is_leaving = attempt is not None and attempt.wanted.host != me
+        if name in self.serving or entry.voted is not None or is_leaving:
+            return
+        # Nothing could be promised without them; and they know whether somebody else plays it by now.
+        if all(self.shipping.is_whole(name, one, seat.term) for one in seat.followers):
+            self.serving.add(name)
+            self.desk.do(Serve(name, seat.term))
+
+    def _verify(self, name: str, entry: Entry) -> bool:
+        """Find out whether what is held of a broker lost nothing at its end."""
+        compared = all((name, one) in self.shipping.compared for one in entry.seat.followers)
+        if name in self.shipping.doubtful:
+            self.shipping.doubtful.discard(name)
+            entry.whole = 0
+            self.desk.changed()
+            return False
+        if not compared and not self.desk.logs.is_trusted(name):
+            return False
+        self._verified.add(name)
+        return True
+
+    def _release_all(self) -> None:
+        for name in self.serving:
+            self._release(name)
+
+    def _release(self, name: str) -> None:
+        """Find out how much may leave."""
+        if name not in self.serving:
+            return
+        entry = self.register.entries[name]
+        attempt = self._attempts.get(name)
+        is_frozen = attempt is not None and attempt.phase is not Phase.SYNC
+        if entry.seat.host != self.desk.me or entry.voted is not None or is_frozen:
+            return
+        held = [self.shipping.held(name, one, entry.seat.term) for one in entry.seat.followers]
+        reached = min(held) if held else self.desk.logs.next(name)
+        if reached > self._released.get(name, 0):
+            self._released[name] = reached
+
+    # Copies --------------------------------------------------------------------------------------------
+
+    def _on_held(self, peer: str, message: say.Held, _now: float) -> None:
+        self.shipping.on_held(peer, message)
+        self._release(message.name)
+
+    def _on_is_whole(self, peer: str, message: say.IsWhole, _now: float) -> None:
+        self.shipping.on_is_whole(peer, message)
+        self._release(message.name)
+
+    def _on_here(self, peer: str, message: say.Here, _now: float) -> None:
+        if message.name in self.register.entries:
+            self.shipping.on_here(peer, message)
+
+    def _on_where(self, peer: str, message: say.Where, _now: float) -> None:
+        self.following.on_where(peer, message)
+
+    def _on_begin(self, peer: str, message: say.Begin, _now: float) -> None:
+        self.following.on_begin(peer, message)
+
+    def _on_part(self, peer: str, message: say.Part, _now: float) -> None:
+        self.following.on_part(peer, message)
+
+    def _on_line(self, peer: str, message: say.Line, _now: float) -> None:
+        self.following.on_line(peer, message)
+
+    def _on_whole(self, peer: str, message: say.Whole, _now: float) -> None:
+        self.following.on_whole(peer, message)
+
+    def _on_ended(self, peer: str, message: say.Ended, _now: float) -> None:
+        self.following.on_ended(peer, message)
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, str, Any, float], None]]] = {
+        say.Hello: _on_hello,
+        say.Enrolled: _on_enrolled,
+        say.Standings: _on_standings,
+        say.Prepare: _on_prepare,
+        say.Promise: _on_promise,
+        say.Refuse: _on_refuse,
+        say.Accept: _on_accept,
+        say.Accepted: _on_accepted,
+        say.Decided: _on_decided,
+        say.At: _on_at,
+        say.Where: _on_where,
+        say.Here: _on_here,
+        say.Begin: _on_begin,
+        say.Part: _on_part,
+        say.Line: _on_line,
+        say.Held: _on_held,
+        say.Whole: _on_whole,
+        say.IsWhole: _on_is_whole,
+        say.Ended: _on_ended,
+    }
+

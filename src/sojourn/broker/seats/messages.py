@@ -1,0 +1,286 @@
+"""What processes say to one another about seats, and as which bytes.
+
+    data = write_message(Held("B1", 7, 120))
+    reader = MessageReader()
+    for message in reader.arrived(data): …      # raises SeatError for what no process says
+
+Each message is its length in four bytes and a MessagePack array that begins with its tag.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import msgspec
+
+from sojourn.errors import SojournError
+
+MESSAGE_BYTES_MAX = 96 << 20
+"""More than the largest batch that a broker commits in one turn."""
+PART_BYTES = 1 << 20
+"""Of a snapshot in one message."""
+
+Ballot = tuple[int, str]
+"""The number of an attempt at a term, and who makes it; the larger one wins."""
+NO_BALLOT: Ballot = (0, "")
+
+_LENGTH = struct.Struct(">I")
+
+
+class SeatError(SojournError):
+    """Somebody said about seats what no process says; its connection is to be closed."""
+
+
+class Seat(msgspec.Struct, frozen=True, array_like=True):
+    """Who plays a broker in one term, and who holds the copies."""
+
+    name: str
+    """Of the broker, and of the process that is its home."""
+    term: int
+    host: str
+    followers: tuple[str, ...] = ()
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """All that hold what was promised."""
+        return (self.host, *self.followers)
+
+    def seats_like(self, other: Seat) -> bool:
+        """Whether both name the same processes, whatever the term."""
+        return self.host == other.host and sorted(self.followers) == sorted(other.followers)
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True):
+    """What a process says of itself about one seat."""
+
+    name: str
+    term: int
+    """The latest term that it knows."""
+    whole: int
+    """Up to which term it holds all that was promised; 0 for not at all."""
+    sealed: int
+    """In which term it acknowledges nothing more."""
+    abstains_to: int
+    """Up to which term it has no vote, since it may have voted before it lost its memory."""
+
+
+class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
+    """One message."""
+
+
+class Hello(_Message, tag="hello"):
+    """The first thing on a new connection."""
+
+    identity: str
+    """Of this process's memory: another one after that was lost."""
+    enrols: bool
+    """Whether it asks to be told what it may have voted for."""
+    seats: tuple[Seat, ...]
+    standings: tuple[Standing, ...]
+
+
+class Enrolled(_Message, tag="enrolled"):
+    """The answer to somebody who enrols."""
+
+    is_reborn: bool
+    """Whether it is known to have had another memory before."""
+    reached: dict[str, int]
+    """By seat: the last term that anybody may have voted for, as far as known here."""
+    accepted: tuple[tuple[Ballot, Seat], ...]
+    """What this process has voted for and does not know to be decided."""
+
+
+class Standings(_Message, tag="standings"):
+    """What has changed of the sender's standing; nothing, when it only says that it is there."""
+
+    standings: tuple[Standing, ...] = ()
+
+
+class Prepare(_Message, tag="prepare"):
+    """May I attempt the term after this one?"""
+
+    base: Seat
+    ballot: Ballot
+
+
+class Promise(_Message, tag="promise"):
+    """Yes, and this is what I voted for before."""
+
+    name: str
+    term: int
+    ballot: Ballot
+    voted: tuple[Ballot, Seat] | None
+
+
+class Refuse(_Message, tag="refuse"):
+    """No: I know of a later attempt, or term, or have no vote."""
+
+    name: str
+    ballot: Ballot
+    promised: Ballot
+    seat: Seat
+
+
+class Accept(_Message, tag="accept"):
+    """Vote for this."""
+
+    base: Seat
+    ballot: Ballot
+    seat: Seat
+
+
+class Accepted(_Message, tag="accepted"):
+    """I have."""
+
+    name: str
+    term: int
+    ballot: Ballot
+
+
+class Decided(_Message, tag="decided"):
+    """A majority has."""
+
+    seat: Seat
+
+
+class At(_Message, tag="at"):
+    """Where neighbours of a broker find it that is played by this process and is not at home."""
+
+    name: str
+    term: int
+    address: str
+
+
+class Where(_Message, tag="where"):
+    """How far does your copy of this broker go? From now on you are told its lines."""
+
+    name: str
+    term: int
+    session: int
+    """What follows from this question says so: what was asked before is of no use any more."""
+
+
+class Here(_Message, tag="here"):
+    """As far as this: the number of the batch that it lacks next, and a checksum of the last one."""
+
+    name: str
+    session: int
+    next: int
+    check: int
+
+
+class Begin(_Message, tag="begin"):
+    """Your copy cannot be gone on with: here comes all of it, a snapshot of so many bytes first."""
+
+    name: str
+    session: int
+    first: int
+    size: int
+
+
+class Part(_Message, tag="part"):
+    """The next bytes of the snapshot."""
+
+    name: str
+    session: int
+    data: bytes
+
+
+class Line(_Message, tag="line"):
+    """The next batch of the journal, as the store has it."""
+
+    name: str
+    session: int
+    number: int
+    batch: bytes
+
+
+class Held(_Message, tag="held"):
+    """My copy has all batches before this number."""
+
+    name: str
+    session: int
+    next: int
+
+
+class Whole(_Message, tag="whole"):
+    """With all batches before this number you hold everything that was promised."""
+
+    name: str
+    session: int
+    next: int
+
+
+class IsWhole(_Message, tag="is whole"):
+    """I have noted that."""
+
+    name: str
+    session: int
+
+
+class Ended(_Message, tag="ended"):
+    """You are told no more lines of this broker."""
+
+    name: str
+    session: int
+
+
+Message = (
+    Hello
+    | Enrolled
+    | Standings
+    | Prepare
+    | Promise
+    | Refuse
+    | Accept
+    | Accepted
+    | Decided
+    | At
+    | Where
+    | Here
+    | Begin
+    | Part
+    | Line
+    | Held
+    | Whole
+    | IsWhole
+    | Ended
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Message).decode
+
+
+def write_message(message: Message) -> bytes:
+    """Return a message as bytes."""
+    body = _encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+class MessageReader:
+    """The messages of one connection."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def arrived(self, data: bytes) -> Iterator[Message]:
+        """Take bytes; yield every message that is whole by now."""
+        buffer = self._buffer
+        buffer += data
+        at = 0
+        while len(buffer) - at >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(buffer, at)
+            if length > MESSAGE_BYTES_MAX:
+                raise SeatError(f"It says something of {length} bytes, over {MESSAGE_BYTES_MAX}.")
+            end = at + _LENGTH.size + length
+            if len(buffer) < end:
+                break
+            body = bytes(memoryview(buffer)[at + _LENGTH.size : end])
+            at = end
+            try:
+                message: Message = _decode(body)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise SeatError(f"It says something that cannot be read: {error}.") from None
+            yield message
+        del buffer[:at]

@@ -1,0 +1,475 @@
+"""A world of processes that keep copies of one another's brokers, and in which everything breaks, from a seed.
+
+A broker is a list of lines here: who plays one notes lines, and what may leave is a promise. Connections have
+latency and lose what is under way when they break; processes are killed, lose their disks, stall, and cannot
+see each other. After every step the oracle compares promises with what is held:
+
+- whoever plays a broker, or promises anything for it, holds all that was ever promised for it, in order;
+- so no two processes ever promise for the same broker unless one took over from the other;
+- when nothing breaks any more, every broker is at home again and goes on promising.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+
+from sojourn.broker.seats import effects as do
+from sojourn.broker.seats.council import TICK_S, Council
+from sojourn.broker.seats.desk import Terms
+from sojourn.broker.seats.messages import Begin, Line, MessageReader, Part, Seat, write_message
+from sojourn.broker.seats.register import Register, voters
+
+LATENCY_S = (0.001, 0.02)
+GONE_S = 2.0
+
+
+class WorldError(AssertionError):
+    """The protocol broke a promise."""
+
+
+@dataclass
+class Log:
+    """A journal: lines before the first batch as a snapshot, and the batches."""
+
+    first: int = 1
+    snapshot: list[bytes] = field(default_factory=list)
+    batches: list[bytes] = field(default_factory=list)
+
+    @property
+    def next(self) -> int:
+        return self.first + len(self.batches)
+
+    @property
+    def lines(self) -> list[bytes]:
+        return [*self.snapshot, *self.batches]
+
+    def holds(self, promised: list[bytes]) -> bool:
+        """Whether all that was promised is there; lines are appended, so the last one tells of the others."""
+        place = len(promised) - 1
+        if place < 0:
+            return True
+        if place < len(self.snapshot):
+            return self.snapshot[place] == promised[place]
+        place -= len(self.snapshot)
+        return place < len(self.batches) and self.batches[place] == promised[-1]
+
+    def check(self, number: int) -> int | None:
+        if number < self.first or number > self.next:
+            return None
+        if number == self.first:
+            return zlib.crc32(b"\n".join(self.snapshot))
+        return zlib.crc32(self.batches[number - self.first - 1])
+
+
+class Disk:
+    """What survives the death of a process."""
+
+    def __init__(self) -> None:
+        self.register: bytes | None = None
+        self.logs: dict[str, Log] = {}
+
+
+class Process:
+    """One process and its disk."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.disk = Disk()
+        self.council: Council | None = None
+        self.life = 0
+        self.incoming_logs: dict[str, tuple[Log, bytearray, int]] = {}
+        self.cursors: dict[tuple[str, str], tuple[int, int]] = {}
+        """By broker and process that is told its lines: the session, and the next batch to tell."""
+        self.playing: dict[str, int] = {}
+        """By broker that is played: the batch up to which promises were looked at."""
+        self.stalled_until_s = 0.0
+
+    # Logs, as the council sees them --------------------------------------------------------------------
+
+    def next(self, name: str) -> int:
+        log = self.disk.logs.get(name)
+        return log.next if log is not None else 0
+
+    def incoming(self, name: str) -> int:
+        return self.incoming_logs[name][0].next if name in self.incoming_logs else 0
+
+    def first(self, name: str) -> int:
+        log = self.disk.logs.get(name)
+        return log.first if log is not None else 0
+
+    def check(self, name: str, number: int) -> int | None:
+        log = self.disk.logs.get(name)
+        return log.check(number) if log is not None else None
+
+    def is_trusted(self, _name: str) -> bool:
+        return True
+
+    @property
+    def register(self) -> Register | None:
+        """What it has not forgotten."""
+        if self.council is not None:
+            return self.council.register
+        return None if self.disk.register is None else Register.read(self.disk.register)
+
+    # Life ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self.council is not None:
+            return
+        self.life += 1
+        world = self.world
+        self.disk.logs.setdefault(self.name, Log())
+        if self.disk.register is None:
+            register = Register(f"{self.name}-{self.life}-{world.draw.random()}")
+        else:
+            register = Register.read(self.disk.register)
+        terms = Terms(self.name, world.names, world.links, world.copies, GONE_S)
+        self.council = Council(terms, register, self, world.now)
+        self.run()
+        world.plan(TICK_S * world.draw.random(), self._tick, self.life)
+
+    def die(self, *, wipes: bool) -> None:
+        self.council = None
+        self.incoming_logs.clear()
+        self.cursors.clear()
+        self.playing.clear()
+        if wipes:
+            self.disk = Disk()
+        for other in self.world.names:
+            self.world.break_(self.name, other)
+
+    def _tick(self, life: object) -> None:
+        if self.council is None or life != self.life:
+            return
+        if self.world.now < self.stalled_until_s:
+            self.world.plan(self.stalled_until_s - self.world.now, self._tick, life)
+            return
+        self.council.tick(self.world.now)
+        self.run()
+        self.world.plan(TICK_S, self._tick, life)
+
+    # Effects -------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Do what the council wants; a process may die between any two effects."""
+        council, world = self.council, self.world
+        if council is None:
+            return
+        for effect in council.take_effects():
+            self._do(council, effect)
+            if world.draw.random() < world.death_share:
+                world.counts["died between effects"] += 1
+                self.die(wipes=False)
+                world.plan(world.draw.uniform(0.1, 3.0), lambda _: self.start())
+                return
+        for name in list(self.playing):
+            self._promise(council, name)
+
+    def _do(self, council: Council, effect: do.Effect) -> None:
+        world = self.world
+        match effect:
+            case do.Save(register):
+                self.disk.register = register
+            case do.Send(peer, message):
+                world.send(self.name, peer, write_message(message))
+            case do.Close(peer, _):
+                world.break_(self.name, peer)
+            case do.Ship(name, peer, session, number):
+                self._ship(name, peer, session, number)
+            case do.Unship(name, peer):
+                self.cursors.pop((name, peer), None)
+            case do.Take(name, first, size):
+                self.incoming_logs[name] = Log(first), bytearray(), size
+            case do.TakePart(name, data):
+                log, got, size = self.incoming_logs[name]
+                got += data
+                if len(got) == size:
+                    log.snapshot = bytes(got).split(b"\n")
+            case do.Append(name, number, batch):
+                log = self.incoming_logs[name][0] if name in self.incoming_logs else self.disk.logs[name]
+                assert log.next == number, "lines are appended in order"
+                log.batches.append(batch)
+            case do.Install(name):
+                self.disk.logs[name] = self.incoming_logs.pop(name)[0]
+            case do.Drop(name):
+                self.incoming_logs.pop(name, None)
+            case do.Serve(name, _):
+                self._serve(name)
+            case do.Stop(name, _):
+                self.playing.pop(name, None)
+            case do.Seated(seat):
+                world.decided(seat)
+                world.counts["terms"] += 1
+
+    def _serve(self, name: str) -> None:
+        world = self.world
+        log = self.disk.logs[name]
+        promised = world.promised[name]
+        if log.lines[: len(promised)] != promised:
+            raise WorldError(f"{world.now:.3f} s: {self.name} begins to play {name} without what was promised")
+        self.playing[name] = log.next
+        world.counts["served at home" if name == self.name else "served as a guest"] += 1
+        self.note(name)
+
+    def note(self, name: str) -> None:
+        """Let a broker note a line."""
+        if self.council is None or name not in self.playing:
+            return
+        log = self.disk.logs[name]
+        self.world.lines += 1
+        log.batches.append(b"%s/%d" % (name.encode(), self.world.lines))
+        if self.world.draw.random() < 0.05:
+            log.snapshot, log.first, log.batches = log.lines, log.next, []
+        self._pump(name)
+        self.council.logged(name)
+        self._promise(self.council, name)
+
+    def _promise(self, council: Council, name: str) -> None:
+        log, promised = self.disk.logs[name], self.world.promised[name]
+        free = len(log.snapshot) + council.released(name) - log.first
+        if free > len(promised):
+            if not log.holds(promised):
+                raise WorldError(f"{self.world.now:.3f} s: {self.name} promises for {name} and lacks some")
+            promised += log.lines[len(promised) : free]
+            self.world.compare(name)
+
+    def _ship(self, name: str, peer: str, session: int, number: int) -> None:
+        log = self.disk.logs[name]
+        if not number:
+            data = b"\n".join(log.snapshot)
+            number = log.first
+            size = len(data)
+            self.world.send(self.name, peer, write_message(Begin(name, session, number, size)))
+            if data:
+                half = self.world.draw.randrange(len(data))
+                for part in (data[:half], data[half:]):
+                    if part:
+                        self.world.send(self.name, peer, write_message(Part(name, session, part)))
+        self.cursors[name, peer] = session, number
+        self._pump(name)
+
+    def _pump(self, name: str) -> None:
+        log = self.disk.logs[name]
+        for (one, peer), (session, number) in list(self.cursors.items()):
+            if one != name:
+                continue
+            for place in range(max(number, log.first), log.next):
+                batch = log.batches[place - log.first]
+                self.world.send(self.name, peer, write_message(Line(name, session, place, batch)))
+            self.cursors[one, peer] = session, log.next
+
+
+class World:
+    """All processes, their connections and a clock."""
+
+    def __init__(self, seed: int, *, brokers: int = 5, copies: int = 1, death_share: float = 0.0) -> None:
+        self.draw = random.Random(f"seats/{seed}")
+        self.names = tuple(f"B{k}" for k in range(brokers))
+        self.links = tuple((self.names[self.draw.randrange(k)], self.names[k]) for k in range(1, brokers))
+        self.copies, self.death_share = copies, death_share
+        self.now = 0.0
+        self.lines = 0
+        self.counts: Counter[str] = Counter()
+        self.promised: dict[str, list[bytes]] = {name: [] for name in self.names}
+        self.seats: dict[tuple[str, int], Seat] = {}
+        self.latest: dict[str, Seat] = {}
+        self._heap: list[tuple[float, int, object, object]] = []
+        self._sequence = 0
+        self._connections: dict[tuple[str, str], int] = {}
+        """By pair, in order of names: the number of the connection that there is."""
+        self._last_s: dict[tuple[str, str, int], float] = {}
+        self._readers: dict[tuple[str, str, int], MessageReader] = {}
+        self._parted: Counter[frozenset[str]] = Counter()
+        self._numbers = 0
+        self.processes = {name: Process(self, name) for name in self.names}
+        self.is_eventful = True
+
+    def plan(self, after_s: float, what: object, thing: object = None) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (self.now + after_s, self._sequence, what, thing))
+
+    def decided(self, seat: Seat) -> None:
+        """A process has learnt of a term."""
+        known = self.seats.setdefault((seat.name, seat.term), seat)
+        if known != seat:
+            raise WorldError(f"{self.now:.3f} s: two seatings {seat} and {known} in one term")
+        latest = self.latest.get(seat.name)
+        if latest is None or seat.term > latest.term:
+            self.latest[seat.name] = seat
+            self.compare(seat.name)
+
+    def compare(self, name: str) -> None:
+        """See that every member of a broker's latest term that thinks so holds all that was promised."""
+        latest = self.latest.get(name)
+        for member in latest.members if latest is not None else ():
+            process = self.processes[member]
+            register = process.register
+            if register is None or register.entries[name].whole < latest.term:
+                continue
+            log = process.disk.logs.get(name)
+            if log is None or not log.holds(self.promised[name]):
+                raise WorldError(f"{self.now:.3f} s: {member} follows {name} in {latest} and lacks something")
+
+    # Connections ---------------------------------------------------------------------------------------
+
+    def send(self, sender: str, peer: str, data: bytes) -> None:
+        pair = min(sender, peer), max(sender, peer)
+        number = self._connections.get(pair)
+        if number is None:
+            return
+        key = sender, peer, number
+        at = max(self._last_s.get(key, 0.0), self.now + self.draw.uniform(*LATENCY_S))
+        self._last_s[key] = at
+        self.plan(at - self.now, self._arrive, (key, data))
+
+    def _arrive(self, thing: object) -> None:
+        (sender, peer, number), data = thing  # type: ignore[misc]
+        if self._connections.get((min(sender, peer), max(sender, peer))) != number:
+            return
+        process = self.processes[peer]
+        if self.now < process.stalled_until_s:
+            self._last_s[sender, peer, number] = process.stalled_until_s
+            self.plan(process.stalled_until_s - self.now, self._arrive, thing)
+            return
+        reader = self._readers.setdefault((sender, peer, number), MessageReader())
+        for message in reader.arrived(data):
+            if process.council is None or self._connections.get(
+                (min(sender, peer), max(sender, peer))
+            ) != number:
+                return
+            process.council.heard(sender, message, self.now)
+            process.run()
+
+    def break_(self, one: str, other: str) -> None:
+        pair = min(one, other), max(one, other)
+        if self._connections.pop(pair, None) is None:
+            return
+        for here, there in (pair, pair[::-1]):
+            process = self.processes[here]
+            if process.council is not None:
+                process.council.lost(there, self.now)
+                process.run()
+
+    def _connect(self, _thing: object = None) -> None:
+        """Make the connections that can be made."""
+        for place, one in enumerate(self.names):
+            for other in self.names[place + 1 :]:
+                pair = one, other
+                ends = [self.processes[name].council for name in pair]
+                if pair in self._connections or None in ends or self._parted[frozenset(pair)]:
+                    continue
+                if self.draw.random() < 0.5:
+                    continue
+                self._numbers += 1
+                self._connections[pair] = self._numbers
+                for here, there in (pair, pair[::-1]):
+                    council = self.processes[here].council
+                    if council is not None:
+                        council.connected(there, self.now)
+                        self.processes[here].run()
+        self.plan(0.05, self._connect)
+
+    # Faults --------------------------------------------------------------------------------------------
+
+    def may_lose(self, name: str) -> bool:
+        """Whether a process may lose its disk: others hold all that it holds, and can vote without it."""
+        registers = {
+            one: Register.read(process.disk.register)
+            for one, process in self.processes.items()
+            if process.disk.register is not None
+        }
+        if len(registers) < len(self.names) or not all(
+            register.may_vote for one, register in registers.items() if one != name
+        ):
+            return False
+        for broker in self.names:
+            latest = max((one.entries[broker].seat for one in registers.values()), key=lambda seat: seat.term)
+            holders = [
+                one
+                for one in latest.members
+                if one != name and registers[one].entries[broker].whole >= latest.term
+            ]
+            who, quorum = voters(latest, self.names)
+            free = [
+                one for one in who if one != name and registers[one].entries[broker].abstains_to <= latest.term
+            ]
+            if not holders or (len(self.names) > 2 and len(free) < quorum):
+                return False
+        return True
+
+    def _fault(self, _thing: object = None) -> None:
+        if not self.is_eventful:
+            return
+        draw = self.draw
+        name = draw.choice(self.names)
+        process = self.processes[name]
+        kind = draw.choice(("kill", "kill", "wipe", "wipe", "part", "part", "isolate", "stall", "break"))
+        if kind in ("kill", "wipe") and process.council is not None:
+            if kind == "wipe" and not self.may_lose(name):
+                kind = "kill"
+            self.counts[kind] += 1
+            process.die(wipes=kind == "wipe")
+            self.plan(draw.choice((0.1, 1.0, 4.0, 10.0)), lambda _: process.start())
+        elif kind == "part":
+            self._part([frozenset((name, draw.choice(self.names)))], draw.choice((0.5, 3.0, 10.0)))
+        elif kind == "isolate":
+            rest = [other for other in self.names if other != name]
+            self._part([frozenset((name, other)) for other in rest], draw.choice((0.5, 3.0, 10.0)))
+        elif kind == "stall":
+            self.counts["stall"] += 1
+            process.stalled_until_s = self.now + draw.choice((0.5, 3.0, 6.0))
+        elif kind == "break":
+            self.break_(name, draw.choice(self.names))
+        self.plan(draw.expovariate(1 / draw.choice((0.2, 2.0, 8.0))), self._fault)
+
+    def _part(self, pairs: list[frozenset[str]], seconds: float) -> None:
+        pairs = [pair for pair in pairs if len(pair) == 2]
+        self.counts["part"] += len(pairs)
+
+        def heal(_thing: object) -> None:
+            self._parted.subtract(pairs)
+
+        for pair in pairs:
+            self._parted[pair] += 1
+            self.break_(*sorted(pair))
+        self.plan(seconds, heal)
+
+    def _traffic(self, _thing: object = None) -> None:
+        process = self.processes[self.draw.choice(self.names)]
+        if process.playing and self.now >= process.stalled_until_s:
+            process.note(self.draw.choice(sorted(process.playing)))
+        self.plan(0.02, self._traffic)
+
+    # Running -------------------------------------------------------------------------------------------
+
+    def run_until(self, until_s: float) -> None:
+        while self._heap and self._heap[0][0] <= until_s:
+            self.now, _, what, thing = heapq.heappop(self._heap)
+            what(thing)  # type: ignore[operator]
+        self.now = until_s
+
+    def run(self, seconds: float = 60.0, rest_s: float = 60.0) -> None:
+        """Let everything break for a time, and then come to rest."""
+        for process in self.processes.values():
+            self.plan(self.draw.uniform(0.0, 1.0), lambda _, process=process: process.start())
+        self._connect()
+        self._traffic()
+        self.plan(5.0, self._fault)
+        self.run_until(seconds)
+        self.is_eventful, self.death_share = False, 0.0
+        self._parted.clear()
+        self.run_until(seconds + 11.0)
+        self._parted.clear()
+        self.run_until(seconds + rest_s)
+        before = {name: len(lines) for name, lines in self.promised.items()}
+        self.run_until(seconds + rest_s + 5.0)
+        for name in self.names:
+            if name not in self.processes[name].playing:
+                seat = self.processes[name].council.seat(name)  # type: ignore[union-attr]
+                raise WorldError(f"{name} is not at home: {seat}")
+            if len(self.promised[name]) == before[name]:
+                raise WorldError(f"{name} promises nothing any more")
