@@ -71,6 +71,7 @@ class Network:
         template: str,
         *,
         any_ports: bool,
+        copies: int = 0,
         limits: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
@@ -80,7 +81,8 @@ class Network:
             path.write_text(re.sub(r'"127\.0\.0\.1:\d+"', '"127.0.0.1:0"', path.read_text()))
         text = path.read_text()
         wider = "".join(f"{name} = {value}\n" for name, value in limits.items())
-        path.write_text(text.replace("[limits]\n", f"[limits]\n{wider}"))
+        text = text.replace("[limits]\n", f"[limits]\n{wider}")
+        path.write_text(text.replace("# copies = 0\n", f"copies = {copies}\n"))
         self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
         logs = folder / "logs"
         self.said = folder / "serve.log"
@@ -444,6 +446,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--delete-stores", action="store_true", help="remove the store of who is killed")
     parser.add_argument("--template", default="building", help="which template of `sojourn init`")
     parser.add_argument("--any-ports", action="store_true", help="put port 0 where the template has others")
+    parser.add_argument("--copies", type=int, default=0, help="how many others hold a copy of each store")
     parser.add_argument("--subscribers", type=int, default=12)
     parser.add_argument("--publishers", type=int, default=8)
     parser.add_argument("--rate", type=float, default=40.0, help="events a second, of all publishers")
@@ -460,7 +463,9 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
-        network = Network(folder.absolute(), options.template, any_ports=options.any_ports)
+        network = Network(
+            folder.absolute(), options.template, any_ports=options.any_ports, copies=options.copies
+        )
         stack.callback(network.stop)
         network.wait_until_ready()
         run = Run(network, options)

@@ -1,4 +1,4 @@
-"""A world of processes that keep copies of one another's brokers, and in which everything breaks, from a seed.
+"""A world of processes that keep copies of one another's brokers and in which everything breaks, from a seed.
 
 A broker is a list of lines here: who plays one notes lines, and what may leave is a promise. Connections have
 latency and lose what is under way when they break; processes are killed, lose their disks, stall, and cannot
@@ -15,7 +15,10 @@ import heapq
 import random
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from sojourn.broker.seats import effects as do
 from sojourn.broker.seats.council import TICK_S, Council
@@ -41,10 +44,12 @@ class Log:
 
     @property
     def next(self) -> int:
+        """Return the number of the batch that comes next."""
         return self.first + len(self.batches)
 
     @property
     def lines(self) -> list[bytes]:
+        """Return all lines that were ever noted."""
         return [*self.snapshot, *self.batches]
 
     def holds(self, promised: list[bytes]) -> bool:
@@ -58,6 +63,7 @@ class Log:
         return place < len(self.batches) and self.batches[place] == promised[-1]
 
     def check(self, number: int) -> int | None:
+        """Return a checksum of what is before a batch."""
         if number < self.first or number > self.next:
             return None
         if number == self.first:
@@ -91,21 +97,26 @@ class Process:
     # Logs, as the council sees them --------------------------------------------------------------------
 
     def next(self, name: str) -> int:
+        """Return the number of the batch that comes next."""
         log = self.disk.logs.get(name)
         return log.next if log is not None else 0
 
     def incoming(self, name: str) -> int:
+        """Return the same of a copy that was begun."""
         return self.incoming_logs[name][0].next if name in self.incoming_logs else 0
 
     def first(self, name: str) -> int:
+        """Return the first batch after the snapshot."""
         log = self.disk.logs.get(name)
         return log.first if log is not None else 0
 
     def check(self, name: str, number: int) -> int | None:
+        """Return a checksum of what is before a batch."""
         log = self.disk.logs.get(name)
         return log.check(number) if log is not None else None
 
     def is_trusted(self, _name: str) -> bool:
+        """Power is never lost here."""
         return True
 
     @property
@@ -118,6 +129,7 @@ class Process:
     # Life ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        """Begin a life with what the disk holds."""
         if self.council is not None:
             return
         self.life += 1
@@ -133,6 +145,7 @@ class Process:
         world.plan(TICK_S * world.draw.random(), self._tick, self.life)
 
     def die(self, *, wipes: bool) -> None:
+        """End it, with the disk if that is wanted."""
         self.council = None
         self.incoming_logs.clear()
         self.cursors.clear()
@@ -210,7 +223,9 @@ class Process:
         log = self.disk.logs[name]
         promised = world.promised[name]
         if log.lines[: len(promised)] != promised:
-            raise WorldError(f"{world.now:.3f} s: {self.name} begins to play {name} without what was promised")
+            raise WorldError(
+                f"{world.now:.3f} s: {self.name} begins to play {name} without what was promised"
+            )
         self.playing[name] = log.next
         world.counts["served at home" if name == self.name else "served as a guest"] += 1
         self.note(name)
@@ -222,9 +237,9 @@ class Process:
         log = self.disk.logs[name]
         self.world.lines += 1
         log.batches.append(b"%s/%d" % (name.encode(), self.world.lines))
+        self._pump(name)
         if self.world.draw.random() < 0.05:
             log.snapshot, log.first, log.batches = log.lines, log.next, []
-        self._pump(name)
         self.council.logged(name)
         self._promise(self.council, name)
 
@@ -277,7 +292,7 @@ class World:
         self.promised: dict[str, list[bytes]] = {name: [] for name in self.names}
         self.seats: dict[tuple[str, int], Seat] = {}
         self.latest: dict[str, Seat] = {}
-        self._heap: list[tuple[float, int, object, object]] = []
+        self._heap: list[tuple[float, int, Callable[[Any], None], object]] = []
         self._sequence = 0
         self._connections: dict[tuple[str, str], int] = {}
         """By pair, in order of names: the number of the connection that there is."""
@@ -288,7 +303,8 @@ class World:
         self.processes = {name: Process(self, name) for name in self.names}
         self.is_eventful = True
 
-    def plan(self, after_s: float, what: object, thing: object = None) -> None:
+    def plan(self, after_s: float, what: Callable[[Any], None], thing: object = None) -> None:
+        """Have something happen later."""
         self._sequence += 1
         heapq.heappush(self._heap, (self.now + after_s, self._sequence, what, thing))
 
@@ -305,7 +321,9 @@ class World:
     def compare(self, name: str) -> None:
         """See that every member of a broker's latest term that thinks so holds all that was promised."""
         latest = self.latest.get(name)
-        for member in latest.members if latest is not None else ():
+        if latest is None:
+            return
+        for member in latest.members:
             process = self.processes[member]
             register = process.register
             if register is None or register.entries[name].whole < latest.term:
@@ -317,6 +335,7 @@ class World:
     # Connections ---------------------------------------------------------------------------------------
 
     def send(self, sender: str, peer: str, data: bytes) -> None:
+        """Send bytes over the connection that there is, if any."""
         pair = min(sender, peer), max(sender, peer)
         number = self._connections.get(pair)
         if number is None:
@@ -326,8 +345,8 @@ class World:
         self._last_s[key] = at
         self.plan(at - self.now, self._arrive, (key, data))
 
-    def _arrive(self, thing: object) -> None:
-        (sender, peer, number), data = thing  # type: ignore[misc]
+    def _arrive(self, thing: Any) -> None:
+        (sender, peer, number), data = thing
         if self._connections.get((min(sender, peer), max(sender, peer))) != number:
             return
         process = self.processes[peer]
@@ -337,14 +356,16 @@ class World:
             return
         reader = self._readers.setdefault((sender, peer, number), MessageReader())
         for message in reader.arrived(data):
-            if process.council is None or self._connections.get(
-                (min(sender, peer), max(sender, peer))
-            ) != number:
+            if (
+                process.council is None
+                or self._connections.get((min(sender, peer), max(sender, peer))) != number
+            ):
                 return
             process.council.heard(sender, message, self.now)
             process.run()
 
     def break_(self, one: str, other: str) -> None:
+        """Break a connection; what is under way is lost."""
         pair = min(one, other), max(one, other)
         if self._connections.pop(pair, None) is None:
             return
@@ -395,7 +416,9 @@ class World:
             ]
             who, quorum = voters(latest, self.names)
             free = [
-                one for one in who if one != name and registers[one].entries[broker].abstains_to <= latest.term
+                one
+                for one in who
+                if one != name and registers[one].entries[broker].abstains_to <= latest.term
             ]
             if not holders or (len(self.names) > 2 and len(free) < quorum):
                 return False
@@ -447,15 +470,16 @@ class World:
     # Running -------------------------------------------------------------------------------------------
 
     def run_until(self, until_s: float) -> None:
+        """Let everything happen that happens before a time."""
         while self._heap and self._heap[0][0] <= until_s:
             self.now, _, what, thing = heapq.heappop(self._heap)
-            what(thing)  # type: ignore[operator]
+            what(thing)
         self.now = until_s
 
     def run(self, seconds: float = 60.0, rest_s: float = 60.0) -> None:
         """Let everything break for a time, and then come to rest."""
         for process in self.processes.values():
-            self.plan(self.draw.uniform(0.0, 1.0), lambda _, process=process: process.start())
+            self.plan(self.draw.uniform(0.0, 1.0), partial(_start, process))
         self._connect()
         self._traffic()
         self.plan(5.0, self._fault)
@@ -473,3 +497,7 @@ class World:
                 raise WorldError(f"{name} is not at home: {seat}")
             if len(self.promised[name]) == before[name]:
                 raise WorldError(f"{name} promises nothing any more")
+
+
+def _start(process: Process, _thing: object) -> None:
+    process.start()

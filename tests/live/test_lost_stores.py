@@ -139,7 +139,7 @@ def test_what_came_after_the_last_report_of_a_killed_broker_is_not_claimed_to_be
         async with Client(url(config, 0), client_id="source") as source:
             await source.publish("news", b"1")
         await until(lambda: held_at(servers[1]) == 1)
-        lost.node._fail(SojournError("It is killed, and says nothing."))
+        lost.node.fail(SojournError("It is killed, and says nothing."))
         await servers[1].stop()
         servers[1] = Server(config, "B2")
         await servers[1].start()
@@ -252,7 +252,7 @@ def test_events_that_a_neighbour_forgot_are_told(tmp_path: Path, caplog: pytest.
         await server.start()
         assert server.node is not None
         assert server.observer is not None
-        server.node._witness(Note("forgot_events", ("B2", 7, server.node.now())))
+        server.node.witness(Note("forgot_events", ("B2", 7, server.node.now())))
         server.observer.look()
         found, metrics = server.observer.last, BrokerMetrics(server.observer).text().decode()
         await server.stop()

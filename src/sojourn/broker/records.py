@@ -208,6 +208,35 @@ class SegmentReader:
             return Ending(Verdict.CORRUPT, at, number, f"batch {number} does not read ({error})")
 
 
+class BatchHead(NamedTuple):
+    """What the head of a batch says."""
+
+    number: int
+    size: int
+    """Bytes of the batch, with its head."""
+    checksum: int
+
+
+def batch_head(head: bytes) -> BatchHead:
+    """Read the head of a batch that is whole."""
+    _, length, number, checksum = _BATCH.unpack_from(head)
+    return BatchHead(number, BATCH_HEAD_BYTES + length, checksum)
+
+
+def snapshot_checksum(head: bytes) -> int:
+    """Return the checksum of the state in a snapshot, from its head."""
+    return int(_SNAPSHOT.unpack_from(head)[4])
+
+
+def entries_of(batch: bytes, number: int) -> list[bytes]:
+    """Return the entries of one batch that came from elsewhere, or say what is wrong with it."""
+    reader = SegmentReader(segment_head(number) + batch, number)
+    found = list(reader)
+    if len(found) != 1 or reader.ending.verdict is not Verdict.CLEAN:
+        raise RecordError(f"it is not batch {number}, or not a whole one")
+    return found[0].entries
+
+
 def batches_after(data: bytes, at: int) -> Iterator[Batch]:
     """Yield whatever whole batches are found beyond a damaged place, whatever their numbers are."""
     while (at := data.find(_BATCH_MAGIC, at)) >= 0:

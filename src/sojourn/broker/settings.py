@@ -30,6 +30,11 @@ class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     that it begins anew. As long a client that is in waits for events that its last broker has for it."""
     publishers: str = "standard"
     """A publisher protocol, or several joined by +."""
+    copies: int = 0
+    """How many other brokers' processes hold a copy of each broker's journal before anything is acknowledged;
+    with 0 each has its own store alone."""
+    gone_s: float = 4.0
+    """After how long a process that is away or silent is thought gone, and others take over what it has."""
 
 
 class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

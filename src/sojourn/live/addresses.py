@@ -55,6 +55,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     ws: str | None = None
     wss: str | None = None
     peers: str | None = None
+    seats: str | None = None
     page: str | None = None
     metrics: str | None = None
     without_page: str | None = None

@@ -26,6 +26,8 @@ from sojourn.live.choices import with_choices
 from sojourn.mqtt.limits import Limits
 
 PORT_MAX = 65_535
+GONE_S_MIN = 1.0
+"""A process that is busy may well be silent for less."""
 CONTROL = "control"
 """The folder in which a broker of a file is spoken to, if the file names none."""
 ADDRESSES = "addresses"
@@ -88,6 +90,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What clients elsewhere are told to use, where that differs."""
     peers: str | None = None
     """Where other brokers connect, as HOST:PORT."""
+    seats: str | None = None
+    """Where the processes of all other brokers connect to keep copies, as HOST:PORT; needed with `copies`."""
     page: str | None = None
     """Where the page, the metrics and the health checks are served, as HOST:PORT."""
     page_password: str | None = None
@@ -344,7 +348,7 @@ def _has_free_port(config: Config) -> bool:
     places = (
         place
         for broker in config.brokers
-        for place in (*broker.for_clients, broker.peers, broker.page, broker.metrics)
+        for place in (*broker.for_clients, broker.peers, broker.seats, broker.page, broker.metrics)
     )
     return any(parse_address(place, "an address").port == 0 for place in places if place is not None)
 
@@ -365,6 +369,7 @@ def check_config(config: Config) -> None:
         parse_address(broker.listen, f"listen of {broker.name}")
         _check_addresses(config, broker)
     _check_links(config.links, names)
+    _check_copies(config)
     if config.trace is not None and not 0 < config.trace.sample <= 1:
         raise ConfigError(f"sample of [trace] is a share above 0 and up to 1, not {config.trace.sample}.")
     users = [user.name for user in config.users]
@@ -377,6 +382,7 @@ def check_config(config: Config) -> None:
 def _check_addresses(config: Config, broker: BrokerConfig) -> None:
     places = (
         ("peers", broker.peers),
+        ("seats", broker.seats),
         ("page", broker.page),
         ("metrics", broker.metrics),
         ("listen_tls", broker.listen_tls),
@@ -392,13 +398,32 @@ def _check_addresses(config: Config, broker: BrokerConfig) -> None:
     _check_certificates(config, broker)
     _check_page(broker)
     encrypts = config.tls is not None and config.tls.peers
-    if broker.peers is not None and not encrypts:
-        address = parse_address(broker.peers, f"peers of {broker.name}")
-        if not address.is_loopback:
+    for key, text in (("peers", broker.peers), ("seats", broker.seats)):
+        if text is not None and not encrypts and not parse_address(text, key).is_loopback:
             raise ConfigError(
-                f"peers of {broker.name} is {broker.peers}, which others can reach: brokers know each other "
+                f"{key} of {broker.name} is {text}, which others can reach: brokers know each other "
                 "by certificate there, so add a [tls] table with an authority."
             )
+
+
+def _check_copies(config: Config) -> None:
+    copies, gone_s = config.mobility.copies, config.mobility.gone_s
+    if not 0 <= copies < max(2, len(config.brokers)):
+        raise ConfigError(
+            f"copies of [mobility] is from 0 to {max(0, len(config.brokers) - 1)}, one for each other "
+            f"broker, and not {copies}."
+        )
+    if copies and len(config.brokers) == 1:
+        raise ConfigError("copies of [mobility] needs other brokers; there is one, so let it be 0.")
+    if not gone_s >= GONE_S_MIN:
+        raise ConfigError(f"gone_s of [mobility] is at least {GONE_S_MIN:g} seconds, not {gone_s:g}.")
+    for broker in config.brokers if copies else ():
+        for key in ("store", "seats"):
+            if getattr(broker, key) is None:
+                raise ConfigError(
+                    f"With copies in [mobility] every broker has a {key}, and {broker.name} has none: "
+                    f"name one in its [[brokers]] table, or set copies to 0."
+                )
 
 
 def _check_page(broker: BrokerConfig) -> None:

@@ -38,3 +38,14 @@ class Listener:
         """Take nobody any more."""
         for server in self._servers:
             server.close()
+
+
+def keep_alive(sock: socket.socket | None) -> None:
+    """Have small frames sent at once, and the kernel notice a machine that has vanished."""
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):  # not on every system
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sojourn.errors import SojournError
 
 FIRST_CLIENT_PORT, FIRST_TLS_PORT, FIRST_PEER_PORT, PAGE_PORT = 1883, 8883, 2883, 8080
-FIRST_METRICS_PORT, FIRST_WS_PORT = 9883, 7883
+FIRST_METRICS_PORT, FIRST_WS_PORT, FIRST_SEATS_PORT = 9883, 7883, 3883
 
 
 class TemplateError(SojournError):
@@ -59,7 +59,7 @@ timeout_s = 3600
 give_up_s = 300
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
-
+{copies}
 {network}# control = "control"         # where `sojourn reload`, `kick` and `ban` speak to brokers
 # addresses = "addresses"     # where brokers with a port of 0 say which it became
 
@@ -149,6 +149,14 @@ covering = true
 # old_session_expiry_s = 604800   # of MQTT 3.1.1 clients, which cannot say how long; in a network as above
 """
 
+_COPIES = """\
+# How many other brokers hold a copy of what each one promises, so that it may be lost with its disk. With 0
+# each broker has its own store alone:
+# copies = 0
+# After how many seconds a broker that is away or silent is thought gone, and another plays it from a copy:
+# gone_s = 4.0
+"""
+
 _NETWORK = """\
 [network]
 # Neighbours prove to each other that they know this secret, which `sojourn init` wrote beside this file; the
@@ -161,6 +169,11 @@ _NO_NETWORK = """\
 # [network]
 # secret = "network.secret"   # by which neighbours know each other; `sojourn secret` writes one
 # name = "sojourn"            # a broker of a network with another name is no neighbour
+"""
+
+_PEERS = """
+peers = "127.0.0.1:{peers}"
+seats = "127.0.0.1:{seats}"     # where other brokers connect to keep copies, if there are any\
 """
 
 _BROKER = """
@@ -205,13 +218,14 @@ def template(name: str) -> str:
         raise TemplateError(f"There is no template {name!r}; there are {', '.join(TEMPLATES)}.")
     links = ", ".join(f'["B{one}", "B{other}"]' for one, other in found.links)
     network = _NETWORK if found.links else _NO_NETWORK
-    text = _HEAD.format(about=found.about, name=name, links=links, network=network)
+    copies = _COPIES if found.links else ""
+    text = _HEAD.format(about=found.about, name=name, links=links, network=network, copies=copies)
     for number in range(1, found.brokers + 1):
         peer_port = FIRST_PEER_PORT + number - 1
         text += _BROKER.format(
             number=number,
             client_port=FIRST_CLIENT_PORT + number - 1,
-            peers=f'\npeers = "127.0.0.1:{peer_port}"' if found.links else "",
+            peers=_PEERS.format(peers=peer_port, seats=FIRST_SEATS_PORT + number - 1) if found.links else "",
             tls_port=FIRST_TLS_PORT + number - 1,
             ws_port=FIRST_WS_PORT + number - 1,
             page=_PAGE.format(port=PAGE_PORT) if number == 1 else "",

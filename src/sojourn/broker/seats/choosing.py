@@ -56,8 +56,8 @@ def next_seat(
 ) -> Seat | None:
     """Return the next term with a host, or None while there are not enough processes to follow it.
 
-    `there` are the processes that can be reached; `kept` those that hold everything already, and stay. Members
-    that are out of reach stay only if there is nobody else.
+    `there` are the processes that can be reached; `kept` those that hold everything already, and stay.
+    Members that are out of reach stay only if there is nobody else.
     """
     count = min(copies, len(order.names) - 1)
     others = [one for one in order.others(seat.name) if one != host]

@@ -7,12 +7,12 @@
     council.take_effects()          # what to do, in order, after each of these
     council.released(name)          # up to which batch what follows from a journal may leave
 
-The protocol in short. Each seat has terms; the first is given by the configuration, each further one is decided
-by a majority of all processes (`register.py`). In a term, the host's turns leave once every follower holds
-their lines (`shipping.py`, `following.py`). When a member is gone another one attempts the next term
-(`attempt.py`), with somebody else in its place (`choosing.py`); it brings new members up to date first. So all
-members of a decided term hold all that was ever promised, except those whose memory was lost, and they know
-that. No clock matters for that; time only decides how soon somebody is thought gone.
+The protocol in short. Each seat has terms; the first is given by the configuration, each further one is
+decided by a majority of all processes (`register.py`). In a term, the host's turns leave once every follower
+holds their lines (`shipping.py`, `following.py`). When a member is gone another one attempts the next term
+(`attempt.py`), with somebody else in its place (`choosing.py`); it brings new members up to date first. So
+all members of a decided term hold all that was ever promised, except those whose memory was lost, and they
+know that. No clock matters for that; time only decides how soon somebody is thought gone.
 """
 
 from __future__ import annotations
@@ -91,12 +91,34 @@ class Council:
         """Return the attempt that this process makes at the next term of a seat."""
         return self._attempts.get(name)
 
+    def address(self, name: str) -> str | None:
+        """Return where a broker is found that is not at home; None while that is not known."""
+        if name in self._own_addresses:
+            return self._own_addresses[name]
+        known = self.addresses.get(name)
+        return known[1] if known is not None and known[0] <= self.seat(name).term else None
+
+    def why_not(self, name: str) -> str:
+        """Say in a few words what a broker that is to be played at home waits for."""
+        entry, desk = self.register.entries[name], self.desk
+        seat = entry.seat
+        if not self.register.may_vote:
+            return "too few other processes are there to tell what this one may have forgotten."
+        if seat.host != desk.me:
+            return (
+                f"{seat.host} plays it, in term {seat.term}, and gives it back once this process has a copy."
+            )
+        if entry.whole < seat.term:
+            return f"its store is not complete; {', '.join(seat.followers)} have copies."
+        away = [one for one in seat.followers if not desk.is_up(one)]
+        if away:
+            return f"{', '.join(away)} should keep copies, and are away; others are asked soon."
+        return "its copies are brought up to date."
+
     def at_risk(self, name: str) -> bool:
         """Whether a broker that this process plays waits for copies at present."""
         entry = self.register.entries[name]
-        return any(
-            not self.shipping.is_whole(name, one, entry.seat.term) for one in entry.seat.followers
-        )
+        return any(not self.shipping.is_whole(name, one, entry.seat.term) for one in entry.seat.followers)
 
     # What happens --------------------------------------------------------------------------------------
 
@@ -147,10 +169,18 @@ class Council:
         self._own_addresses[name] = address
         self.desk.tell_all(say.At(name, self.seat(name).term, address))
 
-    def stopped(self, name: str) -> None:
-        """The driver plays a broker no more, by its own will."""
+    def outran(self, name: str, peer: str) -> None:
+        """A process cannot be told a journal where it is, or has a far too long one: it is copied anew."""
+        self.shipping.copy_anew(name, peer)
+        self._release(name)
+
+    def cannot_play(self, name: str) -> None:
+        """What is held of a broker cannot be played: somebody else has to, with another copy."""
+        entry = self.register.entries[name]
         self.serving.discard(name)
         self._own_addresses.pop(name, None)
+        entry.whole = 0
+        self.desk.changed()
 
     def tick(self, now: float) -> None:
         """Look what is due."""
@@ -201,7 +231,7 @@ class Council:
         count = len(self.desk.terms.names)
         if len(self._answers) >= enough_to_enrol(count):
             is_first = not any(answer.is_reborn for answer in self._answers.values())
-            self.register.enrol(list(self._answers.values()), abstains=count > 2)  # noqa: PLR2004
+            self.register.enrol(list(self._answers.values()), abstains=count > 2)
             own = self.register.entries[self.desk.me]
             if is_first and own.seat.term == 1:
                 own.whole = 1  # whatever its store holds was promised without copies
@@ -318,8 +348,8 @@ class Council:
         if holds and seat.host == me:
             wanted = dict.fromkeys(seat.followers, seat.term)
         if holds and attempt is not None and (seat.host != me or name in self._verified):
-            for one in attempt.unready():
-                wanted.setdefault(one, seat.term + 1)
+            # Also a follower that lacks something: it may have voted, and takes no lines of this term then.
+            wanted |= dict.fromkeys(attempt.unready(), seat.term + 1)
         self.shipping.arrange(name, wanted, now)
 
     def _has(self, name: str) -> bool:
@@ -340,7 +370,7 @@ class Council:
             return
         leaves = seat.host == me and attempt.wanted.host != me
         for one in attempt.unready():
-            term = seat.term if one in seat.followers and seat.host == me else seat.term + 1
+            term = seat.term + 1
             if not self.shipping.is_whole(name, one, term):
                 return
             least = self.released(name) if seat.host == me else self.desk.logs.next(name)
@@ -523,4 +553,3 @@ class Council:
         say.IsWhole: _on_is_whole,
         say.Ended: _on_ended,
     }
-

@@ -48,9 +48,7 @@ class Desk:
         for name in terms.names:
             if name not in register.entries:
                 register.entries[name] = Entry(first_seat(self.order, name, terms.copies))
-        self.peers = {
-            name: Peer(now, 2 * terms.gone_s) for name in terms.names if name != terms.me
-        }
+        self.peers = {name: Peer(now, 2 * terms.gone_s) for name in terms.names if name != terms.me}
         self.effects: list[Effect] = []
         self._is_dirty = True
 

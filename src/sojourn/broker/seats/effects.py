@@ -99,19 +99,7 @@ class Seated(NamedTuple):
 
 
 Effect = (
-    Save
-    | Send
-    | Close
-    | Ship
-    | Unship
-    | Take
-    | TakePart
-    | Append
-    | Install
-    | Drop
-    | Serve
-    | Stop
-    | Seated
+    Save | Send | Close | Ship | Unship | Take | TakePart | Append | Install | Drop | Serve | Stop | Seated
 )
 
 

@@ -2,7 +2,8 @@
 
 Lines are taken from the host of the decided term, and from a member of it that wants this process to become
 one. A follower that has sealed the term, because it thinks the host gone, or that voted about the next term,
-takes no more lines of this one: nothing is promised without it until the next term is decided.
+takes no more lines of this one: nothing is promised without it until the next term is decided. Nor does one
+that lost its memory, before others have told it what it may have voted for.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Following:
 
     def _may_tell(self, peer: str, name: str, term: int) -> bool:
         entry, me = self._desk.entry(name), self._desk.me
-        if entry is None or name in self.serving:
+        if entry is None or name in self.serving or not self._desk.register.may_vote:
             return False
         seat = entry.seat
         if term == seat.term:

@@ -69,7 +69,7 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
     """One message."""
 
 
-class Hello(_Message, tag="hello"):
+class Hello(_Message, frozen=True, tag="hello"):
     """The first thing on a new connection."""
 
     identity: str
@@ -80,7 +80,7 @@ class Hello(_Message, tag="hello"):
     standings: tuple[Standing, ...]
 
 
-class Enrolled(_Message, tag="enrolled"):
+class Enrolled(_Message, frozen=True, tag="enrolled"):
     """The answer to somebody who enrols."""
 
     is_reborn: bool
@@ -91,20 +91,20 @@ class Enrolled(_Message, tag="enrolled"):
     """What this process has voted for and does not know to be decided."""
 
 
-class Standings(_Message, tag="standings"):
+class Standings(_Message, frozen=True, tag="standings"):
     """What has changed of the sender's standing; nothing, when it only says that it is there."""
 
     standings: tuple[Standing, ...] = ()
 
 
-class Prepare(_Message, tag="prepare"):
-    """May I attempt the term after this one?"""
+class Prepare(_Message, frozen=True, tag="prepare"):
+    """Asks to take part in an attempt at the term after this one."""
 
     base: Seat
     ballot: Ballot
 
 
-class Promise(_Message, tag="promise"):
+class Promise(_Message, frozen=True, tag="promise"):
     """Yes, and this is what I voted for before."""
 
     name: str
@@ -113,7 +113,7 @@ class Promise(_Message, tag="promise"):
     voted: tuple[Ballot, Seat] | None
 
 
-class Refuse(_Message, tag="refuse"):
+class Refuse(_Message, frozen=True, tag="refuse"):
     """No: I know of a later attempt, or term, or have no vote."""
 
     name: str
@@ -122,7 +122,7 @@ class Refuse(_Message, tag="refuse"):
     seat: Seat
 
 
-class Accept(_Message, tag="accept"):
+class Accept(_Message, frozen=True, tag="accept"):
     """Vote for this."""
 
     base: Seat
@@ -130,7 +130,7 @@ class Accept(_Message, tag="accept"):
     seat: Seat
 
 
-class Accepted(_Message, tag="accepted"):
+class Accepted(_Message, frozen=True, tag="accepted"):
     """I have."""
 
     name: str
@@ -138,13 +138,13 @@ class Accepted(_Message, tag="accepted"):
     ballot: Ballot
 
 
-class Decided(_Message, tag="decided"):
+class Decided(_Message, frozen=True, tag="decided"):
     """A majority has."""
 
     seat: Seat
 
 
-class At(_Message, tag="at"):
+class At(_Message, frozen=True, tag="at"):
     """Where neighbours of a broker find it that is played by this process and is not at home."""
 
     name: str
@@ -152,7 +152,7 @@ class At(_Message, tag="at"):
     address: str
 
 
-class Where(_Message, tag="where"):
+class Where(_Message, frozen=True, tag="where"):
     """How far does your copy of this broker go? From now on you are told its lines."""
 
     name: str
@@ -161,7 +161,7 @@ class Where(_Message, tag="where"):
     """What follows from this question says so: what was asked before is of no use any more."""
 
 
-class Here(_Message, tag="here"):
+class Here(_Message, frozen=True, tag="here"):
     """As far as this: the number of the batch that it lacks next, and a checksum of the last one."""
 
     name: str
@@ -170,7 +170,7 @@ class Here(_Message, tag="here"):
     check: int
 
 
-class Begin(_Message, tag="begin"):
+class Begin(_Message, frozen=True, tag="begin"):
     """Your copy cannot be gone on with: here comes all of it, a snapshot of so many bytes first."""
 
     name: str
@@ -179,7 +179,7 @@ class Begin(_Message, tag="begin"):
     size: int
 
 
-class Part(_Message, tag="part"):
+class Part(_Message, frozen=True, tag="part"):
     """The next bytes of the snapshot."""
 
     name: str
@@ -187,7 +187,7 @@ class Part(_Message, tag="part"):
     data: bytes
 
 
-class Line(_Message, tag="line"):
+class Line(_Message, frozen=True, tag="line"):
     """The next batch of the journal, as the store has it."""
 
     name: str
@@ -196,7 +196,7 @@ class Line(_Message, tag="line"):
     batch: bytes
 
 
-class Held(_Message, tag="held"):
+class Held(_Message, frozen=True, tag="held"):
     """My copy has all batches before this number."""
 
     name: str
@@ -204,7 +204,7 @@ class Held(_Message, tag="held"):
     next: int
 
 
-class Whole(_Message, tag="whole"):
+class Whole(_Message, frozen=True, tag="whole"):
     """With all batches before this number you hold everything that was promised."""
 
     name: str
@@ -212,14 +212,14 @@ class Whole(_Message, tag="whole"):
     next: int
 
 
-class IsWhole(_Message, tag="is whole"):
+class IsWhole(_Message, frozen=True, tag="is whole"):
     """I have noted that."""
 
     name: str
     session: int
 
 
-class Ended(_Message, tag="ended"):
+class Ended(_Message, frozen=True, tag="ended"):
     """You are told no more lines of this broker."""
 
     name: str

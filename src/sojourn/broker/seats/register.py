@@ -10,9 +10,9 @@ voters:
 - what a majority votes for in one attempt is decided.
 
 **A process that lost its memory** may have voted. It has no vote in any term that it may have voted in: it
-asks so many others what the latest of these is that one of them must know (`enough_to_enrol`), and abstains up
-to the term after that. Nobody attempts a term before the one before it is decided, so there are no others. A
-process that nobody has ever known has not voted, and abstains from nothing.
+asks so many others what the latest of these is that one of them must know (`enough_to_enrol`), and abstains
+up to the term after that. Nobody attempts a term before the one before it is decided, so there are no others.
+A process that nobody has ever known has not voted, and abstains from nothing.
 """
 
 from __future__ import annotations
@@ -170,6 +170,6 @@ def voters(base: Seat, names: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
     With two processes a majority is both, and nothing could be decided about one that is gone. There only the
     follower decides: the host can promise nothing without it.
     """
-    if len(names) == 2:  # noqa: PLR2004 - two is two
+    if len(names) == 2:
         return base.followers, 1
     return names, majority(len(names))

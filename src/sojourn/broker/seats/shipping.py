@@ -1,9 +1,9 @@
 """The host's side of copies: how far each follower holds the journal, and what may be promised because of it.
 
-A *session* tells one process the lines of one journal in one term. It begins with a question (`Where`), goes on
-from where the other's copy ends if that is a beginning of this journal, or else with a snapshot (`Begin`), and
-ends with the term at the latest. When the other holds all that this process held when the session began, it is
-told so (`Whole`) and notes it: from then on it may take over. What it acknowledges counts from then on.
+A *session* tells one process the lines of one journal in one term. It begins with a question (`Where`), goes
+on from where the other's copy ends if that is a beginning of this journal, or else with a snapshot (`Begin`),
+and ends with the term at the latest. When the other holds all that this process held when the session began,
+it is told so (`Whole`) and notes it: from then on it may take over. What it acknowledges counts from then on.
 
 A session of the term after the decided one is that of a process which is to become a member.
 """
@@ -41,6 +41,8 @@ class Shipping:
         self.doubtful: set[str] = set()
         """Brokers of which a follower holds more than this process does."""
         self._numbers = 0
+        self._anew: set[tuple[str, str]] = set()
+        """By broker and process: whose copy is to begin with a snapshot, however far it goes."""
         self.compared: set[tuple[str, str]] = set()
         """By broker and process: whose copy was compared with what this process holds."""
 
@@ -72,6 +74,12 @@ class Shipping:
         for key in [key for key in self.sessions if key[0] == name]:
             self.end(*key)
 
+    def copy_anew(self, name: str, peer: str) -> None:
+        """Begin again with a process, and with a snapshot, wherever its copy ends."""
+        if (name, peer) in self.sessions:
+            self.end(name, peer)
+            self._anew.add((name, peer))
+
     def lost(self, peer: str) -> None:
         """A process is away."""
         for key in [key for key in self.sessions if key[1] == peer]:
@@ -102,6 +110,9 @@ class Shipping:
         if has_more and self._desk.whole(peer, name) >= session.term:
             self.doubtful.add(name)
         self.compared.add((name, peer))
+        if (name, peer) in self._anew:
+            self._anew.discard((name, peer))
+            is_beginning = False
         session.is_shipping, session.mark = True, own
         session.held = message.next if is_beginning else 0
         self._desk.do(Ship(name, peer, session.number, message.next if is_beginning else 0))

@@ -23,33 +23,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mqtt5 import ConnAckReasonCode
+from msgspec.structs import replace
 
 from sojourn.broker import facts
 from sojourn.broker.addresses import Addresses, Refused
-from sojourn.broker.effects import Note, Turn
+from sojourn.broker.effects import Turn
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.logins import Verdict
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, book_of, true_address
-from sojourn.live.audit import AuditLog
 from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal, Welcome
 from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.login_desk import LoginDesk
+from sojourn.live.brokers.outbox import Copying, Outbox
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
+from sojourn.live.brokers.witnessed import Witnessed
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_for
 from sojourn.live.links.peers import PeerLinks, Proof
 from sojourn.live.page.status import Tally
-from sojourn.live.seldom import Seldom
 from sojourn.live.store.keeper import Keeper, NoRoomError
-from sojourn.live.tracing import Tracer
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
 
 if TYPE_CHECKING:
     from sojourn.broker.network import Network
-    from sojourn.broker.witnesses import Watcher
     from sojourn.live.brokers.connection import ClientConnection
 
 ACCEPT_MARGIN = 100
@@ -63,21 +62,30 @@ LOOK_S = 0.02
 """How soon after something happened it is looked whether anything is due because of it."""
 TURN_S = 0.01
 """How long a turn takes in what waits, at the most; then others are looked at."""
-SEAL_S = 5.0
 
 _log = logging.getLogger("sojourn.node")
 
 
-class Node:
+class Node(Witnessed):
     """One broker of a configuration, at work."""
 
     def __init__(  # noqa: PLR0915  (a broker's parts are put together here)
-        self, config: Config, name: str, loop: asyncio.AbstractEventLoop, book: AddressBook | None = None
+        self,
+        config: Config,
+        name: str,
+        loop: asyncio.AbstractEventLoop,
+        book: AddressBook | None = None,
+        copying: Copying | None = None,
     ) -> None:
+        super().__init__()
         self.config = config
         self.book = book if book is not None else book_of(config)
         """Where the other brokers listen."""
         self.place = config.broker(name)
+        if copying is not None:
+            self.place = replace(self.place, store=copying.store)
+        self.outbox = None if copying is None else Outbox(self, copying)
+        """What waits until other processes have a copy of what led to it."""
         self.loop = loop
         self.doorkeeper = Doorkeeper(config, name)
         self.guests: dict[int, Guest] = {}
@@ -92,13 +100,9 @@ class Node:
         """Connections whose handshake of TLS is under way; they count as those of clients do."""
         self.closed_at_once: Counter[str] = Counter()
         """Connections that were not even taken, by reason."""
-        self.link_changes: dict[tuple[str, bool], float] = {}
-        """When the link to a neighbour last came up (True), and when it last went down."""
         self.failure: SojournError | None = None
         """Why the broker cannot go on; it takes in and does nothing any more."""
         self.on_failure: Callable[[], None] = lambda: None
-        self.watcher: Watcher | None = None
-        """Who is told what happens between brokers."""
         self._epoch_s = time.time() - loop.time()
         life = secrets.token_hex(8)
         settings = config.settings(name)
@@ -117,12 +121,9 @@ class Node:
             self.broker = LiveBroker(settings, life)
             self.broker.handle(facts.Started(life, settings), self.now())
         self.links = self._make_links(self.network, proof) if self.network is not None else None
-        self._seldom = Seldom(_log)
-        self.audit: AuditLog | None = None
         self.audit_to(config.security.audit)
         if self.links is not None:
             self.links.on_refusal = self._note_stranger
-        self._tracer: Tracer | None = None
         self._last_number = 0
         self._has_ended = False
         self._flushing = False
@@ -289,36 +290,23 @@ class Node:
             try:
                 fact = self.keeper.commit(broker, turn.entries)
             except NoRoomError as error:
-                self._fail(error)
+                self.fail(error)
                 return
             if fact is not None:
                 self.tell(fact)
         if self._timer is None or self._timer_s > now + LOOK_S:
             self._look_by(now + LOOK_S)
-        self._carry_out(turn)
+        if self.outbox is None:
+            self.carry_out(turn)
+        else:
+            self.outbox.put(turn)
         if self.audit is not None:
             self._note_refusals(self.audit, now)
         if turn.leaves_more and not self._flushing:
             self._schedule()
         self._took_s.append(time.perf_counter() - began)
 
-    def audit_to(self, folder: str | None) -> None:
-        """Write what is refused into a folder from now on; None writes nothing."""
-        self.audit = None if folder is None else AuditLog(folder, self.place.name)
-        self.core.effects.refusals = None if folder is None else []
-
-    def _note_refusals(self, audit: AuditLog, now: float) -> None:
-        refusals = self.core.effects.refusals
-        if refusals:
-            for one in refusals:
-                audit.note(now, one._asdict())
-            refusals.clear()
-
-    def _note_stranger(self, peer: str, why: str) -> None:
-        if self.audit is not None:
-            self.audit.note(self.now(), {"what": "link", "why": "not_proved", "about": why, "peer": peer})
-
-    def _fail(self, error: SojournError) -> None:
+    def fail(self, error: SojournError) -> None:
         """End without a further word: what the broker has in mind is not safe, so nobody hears of it."""
         self.failure = error
         for client in list(self.connections.values()):
@@ -327,7 +315,22 @@ class Node:
             self.links.abort()
         self.on_failure()
 
-    def _carry_out(self, turn: Turn) -> None:
+    def abandon(self, error: SojournError) -> None:
+        """End the same way, and let the store go as it is: another process plays this broker."""
+        self.fail(error)
+        self._has_ended = True
+        self._desk.stop()
+        for task in self._tasks:
+            task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.keeper is not None:
+            self.keeper.abandon()
+        if self._tracer is not None:
+            self._tracer.close(self.now(), ends_run=False)
+
+    def carry_out(self, turn: Turn) -> None:
+        """Do what a turn leads to; its lines are safe."""
         connections = self.connections
         for number, data in turn.writes:
             client = connections.get(number)
@@ -342,32 +345,12 @@ class Node:
                 self.links.write(peer, data)
             for peer, why in turn.peer_closes:
                 self.links.close(peer, why)
-        for number in turn.holds:
+        for number in connections.keys() & turn.holds:  # what waited for copies may come late
             connections[number].hold()
-        for number in turn.releases:
+        for number in connections.keys() & turn.releases:
             connections[number].release()
         for note in turn.notes:
-            self._witness(note)
-
-    def _witness(self, note: Note) -> None:
-        """Tell who watches, and the trace, what they want to know."""
-        kind, what = note
-        if kind in ("heard", "handed_off", "forgot", "forgot_events", "gave_up"):
-            if self.watcher is not None:
-                getattr(self.watcher, kind)(*what)
-        elif kind == "skipped":
-            text = "%s sent a frame that cannot be read; it was skipped, and counted: %s"
-            self._seldom.warning(("skipped", what[0]), text, *what)
-        elif kind == "link":
-            self.link_changes[what[0], what[1]] = what[2]
-            self._seldom.info(("link", what[0], what[1]), "link", peer=what[0], up=what[1])
-        elif self._tracer is not None:
-            getattr(self._tracer, kind)(*what)
-
-    def trace_loss(self, broker: str, events: int, reason: str, now: float) -> None:
-        """Have the trace say that a broker came back without its store, or without all of it."""
-        if self._tracer is not None:
-            self._tracer.lost(broker, events, reason, now)
+            self.witness(note)
 
     def _make_links(self, network: Network, proof: Proof) -> PeerLinks:
         """Take the broker's place among its neighbours."""
@@ -379,25 +362,19 @@ class Node:
             if address is not None and numbers[peer] > network.links.number:
                 calls[peer] = parse_address(address, f"peers of {peer}")
         peers = tuple(network.links.channels)
-        return PeerLinks(self.place.name, peers, self.tell, proof, calls=calls, find=self._find)
+        links = PeerLinks(self.place.name, peers, self.tell, proof, calls=calls, find=self._find)
+        if self.outbox is not None:
+            links.process_of = self.outbox.copying.process_of
+        return links
 
     def _find(self, peer: str, configured: Address) -> Address | None:
         """Return where a neighbour listens at this moment."""
+        if self.outbox is not None and self.outbox.copying.is_away(peer):
+            return self.outbox.copying.find(peer)
         if configured.port:
             return configured
         said = self.book.find(peer)
         return None if said is None else true_address(configured, said.peers, peer)
-
-    def _trace(self) -> None:
-        """Write a trace, if the configuration wants one."""
-        wanted = self.config.trace
-        if wanted is not None:
-            self._tracer = Tracer.open(wanted.folder, wanted.run, self.place.name, self.now(), wanted.sample)
-            self.loop.call_later(SEAL_S, self._seal, self._tracer)
-
-    def _seal(self, tracer: Tracer) -> None:
-        tracer.seal()
-        self.loop.call_later(SEAL_S, self._seal, tracer)
 
     def _look_by(self, moment_s: float) -> None:
         """Look at the latest at this moment whether something is due."""

@@ -33,6 +33,7 @@ from sojourn.live.page.status import Report
 
 if TYPE_CHECKING:
     from sojourn.live.page.page import PageServer
+    from sojourn.live.seats.chamber import Chamber
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 SPARE_FILES = 256
@@ -73,12 +74,14 @@ class Server:
         self.reread: Callable[[], Config] | None = None
         """Reads the configuration anew; None where it did not come from a file."""
         self._control: Control | None = None
+        self.chamber: Chamber | None = None
+        """Keeps copies at other processes, and those of others here, where that is wanted."""
 
     async def start(self) -> Address:
         """Listen; return the address, which has the true port where 0 was asked for."""
         place = self.config.broker(self.name)
         before = self.book.find(self.name) or Listening(broker=self.name, pid=0, clients="")
-        node = self.node = Node(self.config, self.name, asyncio.get_running_loop(), self.book)
+        node = self.node = await self._play()
         node.on_failure = self.on_failure  # at once: it may fail in its first turn, while others are awaited
         if node.warmer.is_due:
             await node.warmer.warm()
@@ -112,6 +115,23 @@ class Server:
         node.files_room = files_room()
         self.book.write(self.listening)
         return address
+
+    async def _play(self) -> Node:
+        """Begin with the broker; where other processes have copies of it, once they let it."""
+        loop = asyncio.get_running_loop()
+        if not self.config.mobility.copies:
+            return Node(self.config, self.name, loop, self.book)
+        from sojourn.live.seats.chamber import Chamber  # noqa: PLC0415 - others start faster
+        from sojourn.live.seats.mesh import book_name  # noqa: PLC0415
+
+        chamber = self.chamber = Chamber(self.config, self.name, loop, self.book)
+        before = self.book.find(book_name(self.name))
+        await chamber.start(None if before is None else before.seats)
+        await chamber.may_serve.wait()
+        chamber.folders.lend(self.name)
+        node = Node(self.config, self.name, loop, self.book, copying=chamber.copying(self.name))
+        chamber.plays(self.name, node)
+        return node
 
     async def _show(self, node: Node, before: Listening) -> None:
         """Let others see how the broker is doing."""
@@ -226,6 +246,8 @@ class Server:
             self.observer.stop()
         if self.node is not None:
             await self.node.stop()
+        if self.chamber is not None:
+            self.chamber.stop()
 
 
 def reference_for(config: Config, name: str, book: AddressBook) -> str | None:
@@ -326,7 +348,15 @@ async def _serve(
         task.add_done_callback(reloads.discard)
 
     loop.add_signal_handler(signal.SIGHUP, on_hangup)
-    await server.start()
+    starting = loop.create_task(server.start())
+    stopping = loop.create_task(stopped.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():  # it waits for other processes, and is stopped meanwhile
+        starting.cancel()
+        await asyncio.wait({starting})
+        await server.stop()
+        return
+    await starting
     assert server.listening is not None
     assert server.node is not None
     rest_the_collector()

@@ -10,9 +10,14 @@ from sojourn.live.links.tls import for_callers, for_calling
 
 def proof_for(config: Config, name: str) -> Proof:
     """Return what the broker of a name proves itself by, or refuse a configuration that has nothing."""
-    network = config.network
     if not config.neighbours(name):
-        return Proof(network.name)
+        return Proof(config.network.name)
+    return proof_of(config, name)
+
+
+def proof_of(config: Config, name: str) -> Proof:
+    """Return what a process proves itself by to others of its network, neighbours or not."""
+    network = config.network
     tls = config.tls if config.tls is not None and config.tls.peers else None
     if network.secret is None and tls is None:
         raise PeerError(

@@ -20,11 +20,10 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from sojourn.broker import facts
 from sojourn.broker.channel import peek_hello
@@ -34,7 +33,7 @@ from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
 from sojourn.live.links.tls import common_name
-from sojourn.live.listening import Listener
+from sojourn.live.listening import Listener, keep_alive
 from sojourn.live.seldom import Seldom
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.5
@@ -90,6 +89,9 @@ def as_configured(_peer: str, address: Address) -> Address:
 class PeerLinks:
     """All links of one broker."""
 
+    kind: ClassVar[type[Connection]]
+    """What takes one connection."""
+
     def __init__(
         self,
         broker: str,
@@ -115,9 +117,11 @@ class PeerLinks:
         """Connections that were ended because nobody proved who was at the other end."""
         self.on_refusal: Callable[[str, str], None] = lambda _peer, _why: None
         """Is told who was refused, and why."""
-        self.connections: dict[str, _Connection] = {}
+        self.process_of: Callable[[str], str] = str
+        """Says whose certificate the process shows that plays a broker."""
+        self.connections: dict[str, Connection] = {}
         """By neighbour: the connection that counts."""
-        self._strangers: dict[_Connection, None] = {}
+        self._strangers: dict[Connection, None] = {}
         """Connections that have not proved yet who they are, the oldest first."""
         self._callers: list[asyncio.Task[None]] = []
         self._listener: Listener | None = None
@@ -152,9 +156,9 @@ class PeerLinks:
             self._take, host, port, ssl=self.proof.server_tls
         )
 
-    def _take(self) -> _Connection:
+    def _take(self) -> Connection:
         """Take a connection of somebody who calls."""
-        return _Connection(self, None)
+        return self.kind(self, None)
 
     async def stop(self) -> None:
         """End all connections; the broker keeps what was not acknowledged."""
@@ -241,11 +245,11 @@ class PeerLinks:
         try:
             async with asyncio.timeout(CALL_S):
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(self, peer),
+                    lambda: self.kind(self, peer),
                     address.host,
                     address.port,
                     ssl=self.proof.client_tls,
-                    server_hostname=peer if self.proof.client_tls else None,
+                    server_hostname=self.process_of(peer) if self.proof.client_tls else None,
                 )
         except (OSError, TimeoutError) as error:
             why = str(error) or "no answer"
@@ -259,7 +263,7 @@ class PeerLinks:
 
     # What connections tell -------------------------------------------------------------------------------
 
-    def admit(self, connection: _Connection, peer: str) -> None:
+    def admit(self, connection: Connection, peer: str) -> None:
         """A connection is to this neighbour; an older one, half dead perhaps, makes way."""
         before = self.connections.get(peer)
         self._strangers.pop(connection, None)
@@ -273,7 +277,7 @@ class PeerLinks:
                 wake.set()  # somebody came, so the others may be there again too
         self.tell(facts.PeerConnected(peer))
 
-    def stranger(self, connection: _Connection) -> None:
+    def stranger(self, connection: Connection) -> None:
         """Somebody called who has not proved yet who it is; who has taken longest makes room."""
         if len(self._strangers) >= STRANGERS_MAX:
             oldest = next(iter(self._strangers))
@@ -292,14 +296,14 @@ class PeerLinks:
         callers = self.peers - self._calls.keys()
         return Proving(proof.secret, proof.network, self.broker, callers, nonce)
 
-    def refuse(self, connection: _Connection, error: SojournError) -> None:
+    def refuse(self, connection: Connection, error: SojournError) -> None:
         """Somebody did not prove who it is."""
         self.refusals += 1
         kind = error.kind if isinstance(error, ProofError) else type(error).__name__
         self.give_up(connection, kind, str(error))
         self.on_refusal(connection.peer or f"a stranger at {connection.host}", str(error))
 
-    def give_up(self, connection: _Connection, kind: str, why: str) -> None:
+    def give_up(self, connection: Connection, kind: str, why: str) -> None:
         """End a connection without further words; of strangers' the log has few of a kind and address."""
         if connection.peer is not None:
             self._seldom.warning(
@@ -315,7 +319,7 @@ class PeerLinks:
             )
         connection.abort()
 
-    def lost(self, connection: _Connection) -> None:
+    def lost(self, connection: Connection) -> None:
         """A connection is gone."""
         self._strangers.pop(connection, None)
         peer = connection.peer
@@ -328,7 +332,7 @@ def _ignore(_data: object) -> None:
     """Write nothing, as there is nobody to read it."""
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One TCP connection to or from another broker."""
 
     def __init__(self, links: PeerLinks, peer: str | None) -> None:
@@ -364,7 +368,7 @@ class _Connection(asyncio.Protocol):
             transport.abort()
             return
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        _keep_alive(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         self._look_later()
         if self.peer is None:
             self._links.stranger(self)
@@ -432,6 +436,21 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that were written and have not left."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def pause(self) -> None:
+        """Read no further."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
     def _learn(self, data: bytes) -> bytes:
         hello = peek_hello(data)
         if hello is None:
@@ -444,7 +463,7 @@ class _Connection(asyncio.Protocol):
         if self._proven not in (None, hello.broker):
             raise ProofError("it says it is {} and has proved to be {}.", hello.broker, self._proven)
         certified = self._certified_name()
-        if certified is not None and certified != hello.broker:
+        if certified is not None and certified != self._links.process_of(hello.broker):
             raise ProofError("it says it is {}, its certificate {}.", hello.broker, certified)
         assert (self._proven, certified) != (None, None), "nobody is a neighbour by its word alone"
         self.peer = hello.broker
@@ -478,12 +497,4 @@ class _Connection(asyncio.Protocol):
         self._links.give_up(self, why, why)
 
 
-def _keep_alive(sock: socket.socket | None) -> None:
-    """Have small frames sent at once, and the kernel notice a machine that has vanished."""
-    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):  # not on every system
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+PeerLinks.kind = Connection

@@ -177,6 +177,30 @@ class Journal:
         return self._size + self._snapshot_bytes
 
     @property
+    def first(self) -> int:
+        """The number of the first batch after the last snapshot."""
+        return self._first
+
+    @property
+    def next(self) -> int:
+        """The number of the batch that is committed next."""
+        return self._next
+
+    @property
+    def end(self) -> int:
+        """Bytes of the segment that are whole."""
+        return self._size
+
+    def read_at(self, at: int, size: int) -> bytes:
+        """Return bytes of the segment."""
+        return os.pread(self._file, size, at)
+
+    def open_snapshot(self) -> int | None:
+        """Return the last snapshot as an open file, which stays what it is; None if there is none."""
+        snapshot = self._folder.snapshot(self._first)
+        return os.open(snapshot, os.O_RDONLY) if snapshot.exists() else None
+
+    @property
     def snapshot_bytes(self) -> int:
         """How large the last snapshot was; 0 if there is none."""
         return self._snapshot_bytes
@@ -379,8 +403,12 @@ class Journal:
         return not os.path.samestat(found, os.fstat(self._file))
 
     def renew(self, state: bytes, broker: str) -> None:
-        """Begin the store anew where it was, with a snapshot; what is found there instead is moved aside."""
-        number = self._next
+        """Begin the store anew where it was, with a snapshot; what is found there instead is moved aside.
+
+        What was noted and not committed is in the snapshot, as if it were one more batch: who has all before
+        has not that.
+        """
+        number = self._next = self._next + 1
         try:
             moved = generations.move_aside(self._path)
             folder = StoreFolder.taken(self._path, broker)

@@ -221,6 +221,11 @@ class Keeper:
         _log.info("store", extra={"room": True})
         return facts.StoreMended()
 
+    def abandon(self) -> None:
+        """Let the store go as it is."""
+        self._give_up_aside()
+        self.journal.close()
+
     def close(self, broker: LiveBroker) -> None:
         """Leave a snapshot, so that the next start has nothing to tell again, and close the files."""
         self._give_up_aside()

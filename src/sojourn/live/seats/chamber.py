@@ -1,0 +1,336 @@
+"""Drives a process's council: connections, folders and clocks become facts, and what it wants is done.
+
+    chamber = Chamber(config, "B1", loop, book)
+    await chamber.start(before)         # from here on this process keeps copies, and votes
+    await chamber.may_serve.wait()      # its own broker may be played
+    node = Node(…, copying=chamber.copying("B1")); chamber.plays("B1", node)
+
+No decision is taken here. Brokers of other processes are played as guests: they have neighbours and sessions,
+but no door for clients, which come to any other broker and are handed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from typing import ClassVar
+
+from sojourn.broker import facts
+from sojourn.broker.seats import effects as do
+from sojourn.broker.seats.council import TICK_S, Council
+from sojourn.broker.seats.desk import Terms
+from sojourn.broker.seats.messages import MessageReader, Seat, SeatError, write_message
+from sojourn.errors import SojournError
+from sojourn.live.addresses import AddressBook, Listening
+from sojourn.live.brokers.node import Node
+from sojourn.live.config import Address, Config, parse_address
+from sojourn.live.page.observer import Observer
+from sojourn.live.seats.folders import Folders
+from sojourn.live.seats.mesh import book_name, make_mesh
+from sojourn.live.seats.pump import Pump
+from sojourn.live.store.journal import JournalError
+
+WAITING_S = 5.0
+"""After how long a broker that is not played yet says what it waits for."""
+
+_log = logging.getLogger("sojourn.seats")
+
+
+class SeatLostError(SojournError):
+    """Another process plays a broker now."""
+
+
+class Copied:
+    """What a broker that this process plays knows of its copies (`brokers/outbox.Copying`)."""
+
+    def __init__(self, chamber: Chamber, name: str) -> None:
+        self._chamber, self._name = chamber, name
+        self.store = str(chamber.folders.path(name))
+
+    def logged(self) -> None:
+        """More was noted: tell those who keep copies."""
+        self._chamber.logged(self._name)
+
+    def released(self) -> int:
+        """Return the number of the batch before which everything is safe where it must be."""
+        return self._chamber.council.released(self._name)
+
+    def is_away(self, peer: str) -> bool:
+        """Return whether a neighbour is played by another process than its own."""
+        return self._chamber.council.seat(peer).host != peer
+
+    def find(self, peer: str) -> Address | None:
+        """Return where such a neighbour is, once its process has said so."""
+        address = self._chamber.council.address(peer)
+        return None if address is None else parse_address(address, f"the place of {peer}")
+
+    def process_of(self, peer: str) -> str:
+        """Return the name of the process that plays a neighbour."""
+        return self._chamber.council.seat(peer).host
+
+
+class Guest:
+    """A broker of another process, played by this one."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.observer = Observer(node, keeps_board=False)
+
+
+class Chamber:
+    """One process among those that keep copies of one another's brokers."""
+
+    def __init__(self, config: Config, name: str, loop: asyncio.AbstractEventLoop, book: AddressBook) -> None:
+        place = config.broker(name)
+        assert place.store is not None, "a configuration with copies names stores"
+        assert place.seats is not None, "and where the others connect"
+        self._config, self._name, self._loop, self._book = config, name, loop, book
+        self._wanted = parse_address(place.seats, "seats")
+        self.folders = Folders(name, place.store, power_safe=place.power_safe)
+        register = self.folders.read_register(secrets.token_hex(8))
+        names = tuple(sorted(broker.name for broker in config.brokers))
+        self.folders.open_all(list(names))
+        terms = Terms(name, names, tuple(config.links), config.mobility.copies, config.mobility.gone_s)
+        self.council = Council(terms, register, self.folders, loop.time())
+        self.mesh = make_mesh(config, name, book, self._tell)
+        self.pump = Pump(self.mesh, self.folders, loop, self.outran)
+        self._readers: dict[str, MessageReader] = {}
+        self.may_serve = asyncio.Event()
+        """Set when the broker whose home this is may be played."""
+        self.own: Node | None = None
+        self.guests: dict[str, Guest] = {}
+        self.takeovers = 0
+        """Brokers of other processes that this one began to play."""
+        self._hosts = {one: self.council.seat(one).host for one in names}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_running = False
+        self._has_ended = False
+        self._waits_since_s = loop.time()
+        self._run()
+
+    async def start(self, before: str | None) -> Address | None:
+        """Listen for other processes, and begin to call them."""
+        address = await self.mesh.start(self._wanted, before)
+        said = Listening(broker=book_name(self._name), pid=0, clients="", seats=str(address))
+        self._book.write(said)
+        self._tick()
+        return address
+
+    def copying(self, name: str) -> Copied:
+        """Return what a broker that is played here is given."""
+        return Copied(self, name)
+
+    def plays(self, name: str, node: Node) -> None:
+        """The broker whose home this is is being played."""
+        assert node.keeper is not None, "who is copied has a store"
+        self.own = node
+        self.folders.played(name, node.keeper.journal)
+        if name in self.council.serving:
+            self.logged(name)
+        else:
+            node.fail(SeatLostError(f"{self.council.seat(name).host} has just begun to play {name}."))
+
+    def stop(self) -> None:
+        """End all connections, and the brokers that are played as guests."""
+        self._has_ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for name in list(self.guests):
+            self._end_guest(name, "This process stops.")
+        for task in self._tasks:
+            task.cancel()
+        self.mesh.abort()
+        self.folders.close()
+
+    # Facts -------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        if self._has_ended:
+            return
+        self._timer = self._loop.call_later(TICK_S, self._tick)
+        now = self._loop.time()
+        self.council.tick(now)
+        self._run()
+        if not self.may_serve.is_set() and now - self._waits_since_s > WAITING_S:
+            self._waits_since_s = now
+            _log.info("%s is not played yet: %s", self._name, self.council.why_not(self._name))
+
+    def _tell(self, fact: facts.Fact) -> None:
+        """Take what the connections tell."""
+        if self._has_ended:
+            return
+        now = self._loop.time()
+        if isinstance(fact, facts.PeerConnected):
+            self._readers[fact.peer] = MessageReader()
+            self.council.connected(fact.peer, now)
+        elif isinstance(fact, facts.PeerLost):
+            self._readers.pop(fact.peer, None)
+            self.council.lost(fact.peer, now)
+        elif isinstance(fact, facts.PeerSent):
+            self._heard(fact.peer, fact.data, now)
+        self._run()
+
+    def _heard(self, peer: str, data: bytes, now: float) -> None:
+        reader = self._readers.get(peer)
+        if reader is None:
+            return
+        try:
+            for message in reader.arrived(data):
+                self.council.heard(peer, message, now)
+                self._run()
+        except SeatError as error:
+            self.mesh.close(peer, str(error))
+        except JournalError as error:
+            self.mesh.close(peer, f"its lines cannot be kept: {error}")
+
+    def logged(self, name: str) -> None:
+        """A broker that is played here has noted more."""
+        self.pump.more(name)
+        self.council.logged(name)
+        self._run()
+
+    def outran(self, name: str, peer: str) -> None:
+        """A snapshot took the place of lines that a process was still to be told."""
+        self.council.outran(name, peer)
+
+    # Effects -----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        """Do what the council wants, in order; what that leads to comes after it."""
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            while effects := self.council.take_effects():
+                for effect in effects:
+                    self._DOERS[type(effect)](self, effect)
+        finally:
+            self._is_running = False
+        for node in (self.own, *(guest.node for guest in self.guests.values())):
+            if node is not None and node.outbox is not None and node.outbox.turns and node.failure is None:
+                node.outbox.leave()
+
+    def _save(self, effect: do.Save) -> None:
+        self.folders.save_register(effect.register)
+
+    def _send(self, effect: do.Send) -> None:
+        self.mesh.write(effect.peer, write_message(effect.message))
+
+    def _close(self, effect: do.Close) -> None:
+        self.mesh.close(effect.peer, effect.why)
+
+    def _ship(self, effect: do.Ship) -> None:
+        self.pump.begin(effect.name, effect.peer, effect.session, effect.number)
+
+    def _unship(self, effect: do.Unship) -> None:
+        self.pump.end(effect.name, effect.peer)
+
+    def _take(self, effect: do.Take) -> None:
+        self.folders.take(effect.name, effect.first, effect.size)
+
+    def _take_part(self, effect: do.TakePart) -> None:
+        self.folders.take_part(effect.name, effect.data)
+
+    def _append(self, effect: do.Append) -> None:
+        self.folders.append(effect.name, effect.number, effect.batch)
+
+    def _install(self, effect: do.Install) -> None:
+        self.folders.install(effect.name)
+
+    def _drop(self, effect: do.Drop) -> None:
+        self.folders.drop(effect.name)
+
+    def _seated(self, effect: do.Seated) -> None:
+        """Note a term; neighbours of a broker that moves call it, or are called, where it is now."""
+        seat = effect.seat
+        before, self._hosts[seat.name] = self._hosts[seat.name], seat.host
+        if before == seat.host:
+            return
+        _log.warning("%s", _said(seat))
+        for node in (self.own, *(guest.node for guest in self.guests.values())):
+            if node is not None and node.links is not None and seat.name in node.links.peers:
+                node.links.close(seat.name, f"{seat.host} plays {seat.name} now.")
+
+    def _serve(self, effect: do.Serve) -> None:
+        name = effect.name
+        if name == self._name:
+            self.may_serve.set()
+            return
+        self.folders.lend(name)
+        try:
+            node = Node(self._config, name, self._loop, self._book, copying=self.copying(name))
+        except SojournError as error:
+            _log.error("%s cannot be played here: %s", name, error)
+            self.folders.open(name)
+            self.council.cannot_play(name)
+            return
+        assert node.keeper is not None, "a copy is a store"
+        self.folders.played(name, node.keeper.journal)
+        guest = self.guests[name] = Guest(node)
+        node.on_failure = lambda: self._failed(name)
+        self.takeovers += 1
+        task = self._loop.create_task(self._settle_in(name, guest))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle_in(self, name: str, guest: Guest) -> None:
+        """Let neighbours find a guest."""
+        links = guest.node.links
+        if links is not None:
+            address = await links.start(Address(self._wanted.host, 0))
+            if self.guests.get(name) is not guest:
+                links.abort()
+                return
+            self.council.moved_in(name, str(address))
+            self._run()
+        guest.observer.start()
+
+    def _failed(self, name: str) -> None:
+        """A guest cannot go on."""
+        guest = self.guests.get(name)
+        if guest is not None:
+            _log.error("%s cannot be played here any more: %s", name, guest.node.failure)
+            self._end_guest(name, str(guest.node.failure))
+            self.council.cannot_play(name)
+
+    def _end_guest(self, name: str, why: str) -> None:
+        guest = self.guests.pop(name)
+        guest.node.on_failure = lambda: None
+        guest.node.abandon(SeatLostError(why))
+        guest.observer.stop()
+        self.folders.held.pop(name, None)
+        if not self._has_ended:
+            self.folders.open(name)
+
+    def _stop(self, effect: do.Stop) -> None:
+        name = effect.name
+        if name in self.guests:
+            self._end_guest(name, effect.why)
+        elif name == self._name and self.own is not None:
+            why = f"{effect.why} This process ends, and comes back as one that keeps a copy of it."
+            self.own.fail(SeatLostError(why))
+
+    _DOERS: ClassVar[dict[type, Callable[..., None]]] = {
+        do.Save: _save,
+        do.Send: _send,
+        do.Close: _close,
+        do.Ship: _ship,
+        do.Unship: _unship,
+        do.Take: _take,
+        do.TakePart: _take_part,
+        do.Append: _append,
+        do.Install: _install,
+        do.Drop: _drop,
+        do.Seated: _seated,
+        do.Serve: _serve,
+        do.Stop: _stop,
+    }
+
+
+def _said(seat: Seat) -> str:
+    where = "at home" if seat.host == seat.name else f"by {seat.host}"
+    followers = ", ".join(seat.followers) or "nobody"
+    return f"{seat.name} is played {where} from term {seat.term} on; copies are with {followers}."

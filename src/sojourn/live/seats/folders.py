@@ -1,0 +1,295 @@
+"""What a process holds of each broker: its own store, and copies of others' beside it.
+
+| path | what it is |
+| --- | --- |
+| `STORE` | the store of the broker whose home this is |
+| `STORE.copies/NAME` | a copy of another broker's store, in the same format |
+| `STORE.copies/NAME.incoming` | one that is not complete yet |
+| `STORE.copies/votes` | what this process must not forget (`broker/seats/register.py`) |
+
+A store that somebody else's copy takes the place of is never merged: it is moved aside (`NAME.found-N`), and
+older ones than the last few are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+from pathlib import Path
+
+from sojourn.broker.records import (
+    BATCH_HEAD_BYTES,
+    SEGMENT_HEAD_BYTES,
+    SNAPSHOT_HEAD_BYTES,
+    batch_head,
+    entries_of,
+    segment_head,
+    snapshot_checksum,
+)
+from sojourn.broker.seats.register import Register
+from sojourn.live.store.folder import StoreFolder, write_file
+from sojourn.live.store.generations import move_aside
+from sojourn.live.store.journal import Journal, JournalError
+
+ASIDE_MAX = 3
+"""Stores that were moved aside and are kept."""
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+_log = logging.getLogger("sojourn.seats")
+
+
+class Held:
+    """The journal of one broker, as far as its batches can be told again."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._first = 0
+        self._places: list[tuple[int, int]] = []
+        """Of each batch since the snapshot: where it begins, and its checksum."""
+        self._end = SEGMENT_HEAD_BYTES
+
+    def _look(self) -> None:
+        """Learn where batches are that were committed since."""
+        journal = self.journal
+        if journal.first != self._first:
+            self._first, self._places, self._end = journal.first, [], SEGMENT_HEAD_BYTES
+        while self._end < journal.end:
+            head = batch_head(journal.read_at(self._end, BATCH_HEAD_BYTES))
+            self._places.append((self._end, head.checksum))
+            self._end += head.size
+
+    def check(self, number: int) -> int | None:
+        """Return a checksum of what is before a batch; None if that can no longer be told."""
+        journal = self.journal
+        if not journal.first <= number <= journal.next:
+            return None
+        if number > journal.first:
+            self._look()
+            return self._places[number - journal.first - 1][1]
+        file = journal.open_snapshot()
+        if file is None:
+            return 0
+        try:
+            return snapshot_checksum(os.pread(file, SNAPSHOT_HEAD_BYTES, 0))
+        finally:
+            os.close(file)
+
+    def batch(self, number: int) -> bytes:
+        """Return a batch as it is in the journal."""
+        self._look()
+        place = number - self._first
+        at = self._places[place][0]
+        end = self._places[place + 1][0] if place + 1 < len(self._places) else self._end
+        return self.journal.read_at(at, end - at)
+
+
+class Incoming:
+    """A copy that is being made: a snapshot first, then batches."""
+
+    def __init__(self, path: Path, name: str, first: int, size: int, *, power_safe: bool) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+        self.path, self._name, self._first, self._left = path, name, first, size
+        self._power_safe = power_safe
+        self._folder = StoreFolder.taken(path, name)
+        self._file = os.open(self._snapshot, os.O_WRONLY | os.O_CREAT, 0o600) if size else -1
+        self.journal: Journal | None = None
+        if not size:
+            self._open()
+
+    @property
+    def _snapshot(self) -> Path:
+        return self._folder.snapshot(self._first)
+
+    def add(self, data: bytes) -> None:
+        """Write on at the snapshot."""
+        while data:
+            data = data[os.write(self._file, data) :]
+
+    def took(self, size: int) -> None:
+        """Count bytes of the snapshot, and begin its journal after the last."""
+        self._left -= size
+        if self._left <= 0:
+            os.fsync(self._file)
+            os.close(self._file)
+            self._file = -1
+            write_file(self._folder.segment(self._first), segment_head(self._first))
+            self._open()
+
+    def _open(self) -> None:
+        self._folder.close()
+        self.journal = Journal.open(self.path, broker=self._name, power_safe=self._power_safe)
+
+    @property
+    def next(self) -> int:
+        """The batch that comes next; 0 before the snapshot is there."""
+        return 0 if self.journal is None else self.journal.next
+
+    def drop(self) -> None:
+        """Give it up."""
+        if self.journal is not None:
+            self.journal.close()
+        else:
+            self._folder.close()
+        if self._file >= 0:
+            os.close(self._file)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Folders:
+    """All of these of one process; the council asks it what is held (`broker/seats/effects.Logs`)."""
+
+    def __init__(self, name: str, store: str, *, power_safe: bool) -> None:
+        self._name, self._store, self._power_safe = name, Path(store), power_safe
+        self._copies = self._store.with_name(f"{self._store.name}.copies")
+        self.held: dict[str, Held] = {}
+        self._incoming: dict[str, Incoming] = {}
+        self._is_same_boot = False
+
+    # The register --------------------------------------------------------------------------------------
+
+    def read_register(self, identity: str) -> Register:
+        """Return what this process has not forgotten, or that of one that knows nothing."""
+        self._copies.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self._copies / "votes"
+        boot = self._boot()
+        try:
+            before, _, data = path.read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return Register(identity)
+        self._is_same_boot = self._power_safe or before == boot
+        return Register.read(data)
+
+    def save_register(self, data: bytes) -> None:
+        """Make it safe."""
+        path = self._copies / "votes"
+        new = path.with_name("votes.new")
+        write_file(new, self._boot() + b"\n" + data)
+        new.replace(path)
+
+    def _boot(self) -> bytes:
+        try:
+            return BOOT.read_bytes().strip()
+        except OSError:  # another system
+            return b""
+
+    # What the council asks -----------------------------------------------------------------------------
+
+    def path(self, name: str) -> Path:
+        """Where the journal of a broker is."""
+        return self._store if name == self._name else self._copies / name
+
+    def open_all(self, names: list[str]) -> None:
+        """Open what is there."""
+        for name in names:
+            if name == self._name or (self._copies / name / "about").exists():
+                self.open(name)
+
+    def open(self, name: str) -> None:
+        """Open one journal; what cannot be read counts as lost."""
+        try:
+            journal = Journal.open(self.path(name), broker=name, power_safe=self._power_safe)
+        except JournalError as error:
+            if name == self._name:
+                raise
+            _log.warning("%s It is copied anew.", error)
+            shutil.rmtree(self.path(name), ignore_errors=True)
+            return
+        self.held[name] = Held(journal)
+
+    def lend(self, name: str) -> None:
+        """Let a journal go, so that a broker can be played from it."""
+        held = self.held.pop(name, None)
+        if held is not None:
+            held.journal.close()
+
+    def played(self, name: str, journal: Journal) -> None:
+        """A broker is played, and this is its journal."""
+        self.held[name] = Held(journal)
+
+    def next(self, name: str) -> int:
+        """Return the number of the batch that comes next; 0 if nothing is held of the broker."""
+        held = self.held.get(name)
+        return 0 if held is None else held.journal.next
+
+    def incoming(self, name: str) -> int:
+        """Return the same of the copy that was begun beside it."""
+        incoming = self._incoming.get(name)
+        return 0 if incoming is None else incoming.next
+
+    def first(self, name: str) -> int:
+        """Return the number of the first batch after the snapshot."""
+        held = self.held.get(name)
+        return 0 if held is None else held.journal.first
+
+    def check(self, name: str, number: int) -> int | None:
+        """Return a checksum of what is before a batch."""
+        held = self.held.get(name)
+        return None if held is None else held.check(number)
+
+    def is_trusted(self, name: str) -> bool:
+        """Return whether power was not lost since the journal was written, or does not matter."""
+        return self._is_same_boot or self.next(name) <= 1
+
+    # What the council wants ----------------------------------------------------------------------------
+
+    def take(self, name: str, first: int, size: int) -> None:
+        """Begin a copy beside the one there is."""
+        self.drop(name)
+        path = self._copies / f"{name}.incoming"
+        self._incoming[name] = Incoming(path, name, first, size, power_safe=self._power_safe)
+
+    def take_part(self, name: str, data: bytes) -> None:
+        """Write on at its snapshot."""
+        incoming = self._incoming[name]
+        incoming.add(data)
+        incoming.took(len(data))
+
+    def append(self, name: str, number: int, batch: bytes) -> None:
+        """Make a batch safe in the copy that was begun, or else in the one there is."""
+        incoming = self._incoming.get(name)
+        journal = incoming.journal if incoming is not None else self.held[name].journal
+        assert journal is not None, "batches come after the snapshot"
+        assert journal.next == number, "batches come in order"
+        try:
+            journal.commit(entries_of(batch, number))
+        except JournalError:
+            journal.refuse_pending()  # it comes again, once there is room
+            raise
+
+    def install(self, name: str) -> None:
+        """Let the copy that was begun take the place of the one before."""
+        incoming = self._incoming.pop(name)
+        assert incoming.journal is not None, "it is complete"
+        incoming.journal.close()
+        self.lend(name)
+        path = self.path(name)
+        if name == self._name:
+            moved = move_aside(path)
+            if moved is not None:
+                _log.warning("The store %s was behind its copies; it was moved aside to %s", path, moved)
+                self._remove_older(path)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+        incoming.path.rename(path)
+        self.open(name)
+
+    def _remove_older(self, path: Path) -> None:
+        found = sorted(path.parent.glob(f"{path.name}.found-*"), key=lambda one: one.stat().st_mtime)
+        for one in found[:-ASIDE_MAX]:
+            shutil.rmtree(one, ignore_errors=True)
+
+    def drop(self, name: str) -> None:
+        """Give up a copy that was begun."""
+        incoming = self._incoming.pop(name, None)
+        if incoming is not None:
+            incoming.drop()
+
+    def close(self) -> None:
+        """Let everything go."""
+        for name in list(self._incoming):
+            self.drop(name)
+        for name in list(self.held):
+            with contextlib.suppress(OSError):
+                self.lend(name)

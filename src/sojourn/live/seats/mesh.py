@@ -1,0 +1,67 @@
+"""The connections between all processes of a network over which copies are kept.
+
+They are made, accepted, proved and lost as links between neighbours are (`links/peers.py`), but between any
+two processes and at an address of their own (`seats`). What they prove is for this purpose alone: a proof of
+a link is of no use here, nor the other way round. Who does not prove that it is a process of this network is
+told nothing, and heard in nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sojourn.broker.proof import ProofError
+from sojourn.live.addresses import AddressBook, true_address
+from sojourn.live.config import Address, Config, parse_address
+from sojourn.live.links.knowing import proof_of
+from sojourn.live.links.peers import Connection, PeerLinks
+
+PURPOSE = " (seats)"
+"""What the name of the network has behind it in these proofs."""
+
+
+class SeatConnection(Connection):
+    """One connection: who is at its other end has proved it, so no hello is waited for."""
+
+    def _learn(self, data: bytes) -> bytes:
+        names = {self._proven, self._certified_name()} - {None}
+        if len(names) != 1:
+            raise ProofError("its secret and its certificate prove different names.")
+        (name,) = names
+        if name not in self._links.peers:
+            raise ProofError("it says it is {}, which is no broker of this network.", name)
+        assert name is not None, "there is one name, and it is one"
+        self.peer = name
+        self._admit(name)
+        return data
+
+
+class Mesh(PeerLinks):
+    """All connections of one process."""
+
+    kind = SeatConnection
+
+
+def book_name(process: str) -> str:
+    """Under which name a process says where it listens for others, before its broker listens for clients."""
+    return f"{process}.seats"
+
+
+def make_mesh(config: Config, name: str, book: AddressBook, tell: Callable[..., None]) -> Mesh:
+    """Return the connections of a process: of two, the one whose name comes first calls the other."""
+
+    def find(peer: str, configured: Address) -> Address | None:
+        if configured.port:
+            return configured
+        said = book.find(book_name(peer))
+        return None if said is None else true_address(configured, said.seats, peer)
+
+    others = [broker for broker in config.brokers if broker.name != name]
+    calls = {
+        broker.name: parse_address(broker.seats, f"seats of {broker.name}")
+        for broker in others
+        if broker.seats is not None and broker.name > name
+    }
+    proof = proof_of(config, name)
+    proof = proof._replace(network=proof.network + PURPOSE)
+    return Mesh(name, [broker.name for broker in others], tell, proof, calls=calls, find=find)

@@ -1,0 +1,121 @@
+"""Sends journals to processes that keep copies: a snapshot if need be, then batches as fast as they are taken.
+
+Everything is read from the files that the store has written already, so nothing waits in memory but what the
+connection has not sent yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from sojourn.broker.seats.messages import PART_BYTES, Begin, Line, Part, write_message
+from sojourn.live.seats.folders import Folders
+from sojourn.live.seats.mesh import Mesh
+
+BACKLOG_BYTES = 4 << 20
+"""While so much waits to be sent to a process, it is told no more."""
+AGAIN_S = 0.005
+COMPACT_BYTES = 16 << 20
+"""Copies whose journal is longer than the one here by so much are made anew, from the snapshot."""
+
+
+class _Course:
+    """What one process is told of one journal."""
+
+    def __init__(self, session: int, number: int) -> None:
+        self.session, self.number = session, number
+        self.file = -1
+        """The snapshot, while it is being sent."""
+        self.at = 0
+        self.sent = 0
+        """Bytes of batches that were sent since the last snapshot."""
+
+    def close(self) -> None:
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+
+
+class Pump:
+    """All that one process sends of journals."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        folders: Folders,
+        loop: asyncio.AbstractEventLoop,
+        outran: Callable[[str, str], None],
+    ) -> None:
+        self._mesh, self._folders, self._loop, self._outran = mesh, folders, loop, outran
+        self._courses: dict[tuple[str, str], _Course] = {}
+        self._later: set[tuple[str, str]] = set()
+        self.lines = self.bytes = self.snapshots = 0
+        """How much was sent."""
+
+    def begin(self, name: str, peer: str, session: int, number: int) -> None:
+        """Tell a process a journal from a batch on; with 0, its snapshot first."""
+        self.end(name, peer)
+        course = self._courses[name, peer] = _Course(session, number)
+        if not number:
+            journal = self._folders.held[name].journal
+            file = journal.open_snapshot()
+            size = 0 if file is None else os.fstat(file).st_size
+            course.number = journal.first
+            course.file = -1 if file is None else file
+            self._write(peer, write_message(Begin(name, session, journal.first, size)))
+            self.snapshots += 1
+        self._go_on(name, peer)
+
+    def end(self, name: str, peer: str) -> None:
+        """Tell it no more."""
+        course = self._courses.pop((name, peer), None)
+        if course is not None:
+            course.close()
+
+    def more(self, name: str) -> None:
+        """There is more to tell of a journal."""
+        for key in [key for key in self._courses if key[0] == name]:
+            if key not in self._later:
+                self._go_on(*key)
+
+    def _write(self, peer: str, data: bytes) -> None:
+        self.bytes += len(data)
+        self._mesh.write(peer, data)
+
+    def _go_on(self, name: str, peer: str) -> None:
+        self._later.discard((name, peer))
+        course, connection = self._courses.get((name, peer)), self._mesh.connections.get(peer)
+        held = self._folders.held.get(name)
+        if course is None or connection is None or held is None:
+            return
+        while True:
+            if connection.backlog > BACKLOG_BYTES:
+                self._later.add((name, peer))
+                self._loop.call_later(AGAIN_S, self._go_on, name, peer)
+                return
+            if course.file >= 0:
+                self._send_part(name, peer, course)
+                continue
+            if course.number < held.journal.first:
+                self._outran(name, peer)
+                return
+            if course.number >= held.journal.next:
+                break
+            batch = held.batch(course.number)
+            self._write(peer, write_message(Line(name, course.session, course.number, batch)))
+            course.number += 1
+            course.sent += len(batch)
+            self.lines += 1
+        if course.sent > COMPACT_BYTES + held.journal.bytes:
+            course.sent = 0
+            self._outran(name, peer)
+
+    def _send_part(self, name: str, peer: str, course: _Course) -> None:
+        data = os.pread(course.file, PART_BYTES, course.at)
+        if not data:
+            course.close()
+            return
+        course.at += len(data)
+        self._write(peer, write_message(Part(name, course.session, data)))

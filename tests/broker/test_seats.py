@@ -1,0 +1,125 @@
+"""Seats: whatever is killed, wiped, parted or held up, nothing that was promised is lost, and all goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from sojourn.broker.seats.attempt import Attempt
+from sojourn.broker.seats.choosing import Order, first_seat, next_seat
+from sojourn.broker.seats.messages import (
+    Accept,
+    Accepted,
+    Held,
+    Message,
+    MessageReader,
+    Prepare,
+    Promise,
+    Refuse,
+    Seat,
+    SeatError,
+    write_message,
+)
+from sojourn.broker.seats.register import Entry, Register, enough_to_enrol, majority
+from sojourn.broker.seats.shipping import Shipping
+from tests.broker.seat_world import World, WorldError
+
+BASE = Seat("B1", 1, "B1", ("B2",))
+OTHER = Seat("B1", 2, "B2", ("B3",))
+
+
+@pytest.mark.parametrize(
+    ("brokers", "copies", "death_share", "seed"),
+    [(5, 1, 0.0, 1), (6, 2, 0.0, 2), (3, 1, 0.001, 7), (5, 1, 0.0005, 206), (2, 1, 0.0005, 3)],
+)
+def test_nothing_promised_is_lost(brokers: int, copies: int, death_share: float, seed: int) -> None:
+    """Processes die between any two effects and lose their disks; in the end every broker is at home."""
+    world = World(seed, brokers=brokers, copies=copies, death_share=death_share)
+    world.run(seconds=40.0)
+    assert sum(map(len, world.promised.values())) > 100
+    assert world.counts["wipe"] + world.counts["kill"] > 0
+
+
+def found_by(seeds: range, **options: int) -> int:
+    """How many worlds break a promise."""
+    found = 0
+    for seed in seeds:
+        try:
+            World(seed, **options).run(seconds=40.0)
+        except (WorldError, AssertionError):
+            found += 1
+    return found
+
+
+def test_promises_without_followers_that_are_away_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world can fail: a host that does not wait for a follower which is away loses what it promised."""
+    held = Shipping.held
+
+    def impatient(self: Shipping, name: str, peer: str, term: int) -> int:
+        return held(self, name, peer, term) if self._desk.is_up(peer) else self._desk.logs.next(name)
+
+    monkeypatch.setattr(Shipping, "held", impatient)
+    assert found_by(range(4), brokers=3)
+
+
+def test_new_members_that_are_not_brought_up_to_date_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world can fail: who is made a follower without a copy is no follower."""
+    monkeypatch.setattr(Attempt, "unready", lambda _: [])
+    assert found_by(range(4), brokers=5)
+
+
+def test_one_attempt_at_a_term_is_decided() -> None:
+    """Who promised a later attempt does not vote in an earlier one, and says what it voted for."""
+    entry = Entry(BASE)
+    assert entry.prepare(Prepare(BASE, (1, "B2"))) == Promise("B1", 2, (1, "B2"), None)
+    assert isinstance(entry.accept(Accept(BASE, (1, "B2"), OTHER)), Accepted)
+    assert isinstance(entry.prepare(Prepare(BASE, (1, "B1"))), Refuse)
+    assert entry.prepare(Prepare(BASE, (2, "B1"))) == Promise("B1", 2, (2, "B1"), ((1, "B2"), OTHER))
+    assert isinstance(entry.accept(Accept(BASE, (1, "B2"), OTHER)), Refuse)
+
+
+def test_who_lost_its_memory_abstains_where_it_may_have_voted() -> None:
+    """It abstains from the term that may be under way, and votes in the one after; a newcomer abstains not."""
+    known = Register("known", entries={"B1": Entry(BASE, promised=(1, "B2"))})
+    for identity, abstains_to in (("first", 0), ("second", 3)):
+        known.met("B3", identity)
+        fresh = Register(identity, entries={"B1": Entry(BASE)})
+        fresh.enrol([known.enrolled("B3")], abstains=True)
+        entry = fresh.entries["B1"]
+        assert entry.abstains_to == abstains_to
+        assert isinstance(entry.prepare(Prepare(BASE, (2, "B1"))), Refuse) == bool(abstains_to)
+    assert Register.read(known.written()) == known
+
+
+@pytest.mark.parametrize("count", range(2, 12))
+def test_those_who_are_asked_know_of_every_majority(count: int) -> None:
+    """Whichever majority a process voted with, one of the others in it is among those it asks."""
+    others = count - 1
+    assert (majority(count) - 1) + enough_to_enrol(count) > others
+    assert 2 * enough_to_enrol(count) > others
+
+
+def test_neighbours_follow_first_and_only_who_is_there() -> None:
+    """A follower that is gone makes way for another; with nobody else there it stays."""
+    order = Order(("B1", "B2", "B3", "B4"), (("B1", "B3"), ("B3", "B4"), ("B2", "B4")))
+    assert first_seat(order, "B1", 1) == Seat("B1", 1, "B1", ("B3",))
+    seat = first_seat(order, "B1", 2)
+    assert seat.followers == ("B3", "B4")
+    there = next_seat(order, seat, "B1", 2, there=["B1", "B2", "B4"], kept=["B4"])
+    assert there is not None
+    assert set(there.followers) == {"B4", "B2"}
+    alone = next_seat(order, seat, "B1", 2, there=["B1"], kept=[])
+    assert alone is not None
+    assert alone.followers == seat.followers
+
+
+def test_messages_are_read_in_whatever_pieces_they_come() -> None:
+    """Every cut gives the same messages, and what is none is refused."""
+    sent: list[Message] = [Held("B1", 7, 120), Prepare(BASE, (3, "B2"))]
+    data = b"".join(map(write_message, sent))
+    for cut in range(len(data)):
+        reader = MessageReader()
+        assert [*reader.arrived(data[:cut]), *reader.arrived(data[cut:])] == sent
+    with pytest.raises(SeatError, match="cannot be read"):
+        list(MessageReader().arrived(b"\0\0\0\1x"))
+    with pytest.raises(SeatError, match="bytes, over"):
+        list(MessageReader().arrived(b"\xff\xff\xff\xffx"))
