@@ -139,7 +139,7 @@ class Process:
             register = Register(f"{self.name}-{self.life}-{world.draw.random()}")
         else:
             register = Register.read(self.disk.register)
-        terms = Terms(self.name, world.names, world.links, world.copies, GONE_S)
+        terms = Terms(self.name, world.names, world.links, world.copies, GONE_S, GONE_S)
         self.council = Council(terms, register, self, world.now)
         self.run()
         world.plan(TICK_S * world.draw.random(), self._tick, self.life)
@@ -173,7 +173,7 @@ class Process:
         if council is None:
             return
         for effect in council.take_effects():
-            self._do(council, effect)
+            self._do(effect)
             if world.draw.random() < world.death_share:
                 world.counts["died between effects"] += 1
                 self.die(wipes=False)
@@ -182,7 +182,7 @@ class Process:
         for name in list(self.playing):
             self._promise(council, name)
 
-    def _do(self, council: Council, effect: do.Effect) -> None:
+    def _do(self, effect: do.Effect) -> None:  # noqa: C901 - one case each
         world = self.world
         match effect:
             case do.Save(register):

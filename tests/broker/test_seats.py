@@ -78,7 +78,7 @@ def test_one_attempt_at_a_term_is_decided() -> None:
 
 
 def test_who_lost_its_memory_abstains_where_it_may_have_voted() -> None:
-    """It abstains from the term that may be under way, and votes in the one after; a newcomer abstains not."""
+    """It abstains from the term that may be under way, and votes in the next; a newcomer abstains not."""
     known = Register("known", entries={"B1": Entry(BASE, promised=(1, "B2"))})
     for identity, abstains_to in (("first", 0), ("second", 3)):
         known.met("B3", identity)

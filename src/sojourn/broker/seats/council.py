@@ -37,6 +37,8 @@ HELD_UP_S = 1.0
 """A process that was held up itself for so long thinks nobody silent because of that."""
 RETRY_S = 0.5
 """After how long another attempt is made; longer for those who are named later."""
+BUSY_S = 60.0
+"""How long a process may be silent that says it begins to play a broker: it reads its whole journal."""
 SYNC_S = 60.0
 """How long new members may take to be brought up to date."""
 
@@ -192,9 +194,9 @@ class Council:
         for name, peer in self.desk.peers.items():
             if peer.is_up and was_held_up:
                 peer.heard_s = now
-            elif peer.is_up and now - peer.heard_s > self.desk.terms.gone_s:
+            elif peer.is_up and now - peer.heard_s > self.desk.terms.silent_s:
                 heard_s = peer.heard_s
-                self.desk.do(Close(name, f"nothing came from {name} for {self.desk.terms.gone_s:g} s."))
+                self.desk.do(Close(name, f"nothing came from {name} for {self.desk.terms.silent_s:g} s."))
                 self.lost(name, now)
                 peer.down_s = heard_s
             elif peer.is_up and beats:
@@ -240,6 +242,9 @@ class Council:
     def _on_standings(self, peer: str, message: say.Standings, _now: float) -> None:
         for one in message.standings:
             self.desk.peers[peer].standings[one.name] = one
+
+    def _on_busy(self, peer: str, message: say.Busy, now: float) -> None:
+        self.desk.peers[peer].heard_s = now + min(message.seconds, BUSY_S)
 
     def _on_at(self, peer: str, message: say.At, _now: float) -> None:
         known = self.addresses.get(message.name)
@@ -467,6 +472,7 @@ class Council:
         # Nothing could be promised without them; and they know whether somebody else plays it by now.
         if all(self.shipping.is_whole(name, one, seat.term) for one in seat.followers):
             self.serving.add(name)
+            self.desk.tell_all(say.Busy(BUSY_S))
             self.desk.do(Serve(name, seat.term))
 
     def _verify(self, name: str, entry: Entry) -> bool:
@@ -536,6 +542,7 @@ class Council:
         say.Hello: _on_hello,
         say.Enrolled: _on_enrolled,
         say.Standings: _on_standings,
+        say.Busy: _on_busy,
         say.Prepare: _on_prepare,
         say.Promise: _on_promise,
         say.Refuse: _on_refuse,

@@ -19,7 +19,9 @@ class Terms(NamedTuple):
     links: tuple[tuple[str, str], ...]
     copies: int
     gone_s: float = 4.0
-    """A process that was silent or away for so long is gone: others take over what it has."""
+    """A process that was away for so long is gone: others take over what it has."""
+    silent_s: float = 10.0
+    """A process that said nothing for so long is away, whatever its connection seems to be."""
 
 
 class Peer:

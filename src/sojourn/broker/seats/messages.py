@@ -97,6 +97,12 @@ class Standings(_Message, frozen=True, tag="standings"):
     standings: tuple[Standing, ...] = ()
 
 
+class Busy(_Message, frozen=True, tag="busy"):
+    """I begin to play a broker, and may be silent for so long because of that."""
+
+    seconds: float
+
+
 class Prepare(_Message, frozen=True, tag="prepare"):
     """Asks to take part in an attempt at the term after this one."""
 
@@ -230,6 +236,7 @@ Message = (
     Hello
     | Enrolled
     | Standings
+    | Busy
     | Prepare
     | Promise
     | Refuse

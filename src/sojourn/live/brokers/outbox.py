@@ -27,6 +27,22 @@ BYTES_MAX = 32 << 20
 _log = logging.getLogger("sojourn.copies")
 
 
+class CopyState(NamedTuple):
+    """Where a broker's copies are, and how they are."""
+
+    term: int
+    host: str
+    """The process that plays it."""
+    followers: tuple[str, ...]
+    """The processes that keep copies."""
+    whole: int
+    """How many of these hold everything at present."""
+    sent_bytes: int
+    """What this process has sent to keep copies up to date, of all brokers that it plays."""
+    takeovers: int
+    """How often this process began to play a broker that is not its own."""
+
+
 class Copying(Protocol):
     """What a broker that is copied to other processes is told and tells."""
 
@@ -44,6 +60,9 @@ class Copying(Protocol):
 
     def find(self, peer: str) -> Address | None:
         """Return where such a neighbour is."""
+
+    def state(self) -> CopyState:
+        """Return how the copies are."""
 
     def process_of(self, peer: str) -> str:
         """Return the name of the process that plays a neighbour."""

@@ -121,13 +121,14 @@ class Server:
         loop = asyncio.get_running_loop()
         if not self.config.mobility.copies:
             return Node(self.config, self.name, loop, self.book)
-        from sojourn.live.seats.chamber import Chamber  # noqa: PLC0415 - others start faster
+        from sojourn.live.seats.chamber import TOLD_S, Chamber  # noqa: PLC0415 - others start faster
         from sojourn.live.seats.mesh import book_name  # noqa: PLC0415
 
         chamber = self.chamber = Chamber(self.config, self.name, loop, self.book)
         before = self.book.find(book_name(self.name))
         await chamber.start(None if before is None else before.seats)
         await chamber.may_serve.wait()
+        await asyncio.sleep(TOLD_S)
         chamber.folders.lend(self.name)
         node = Node(self.config, self.name, loop, self.book, copying=chamber.copying(self.name))
         chamber.plays(self.name, node)
@@ -212,6 +213,8 @@ class Server:
         self._renew_certificates(found.config)
         if self.node.links is not None:
             await self.node.links.renew(found.proof)
+        if self.chamber is not None:
+            await self.chamber.renew(found.proof)
         self.config = found.config
         gone = apply(self.node, found)
         said = f"{self.name} has read its configuration anew; {gone} clients were sent away"
@@ -355,6 +358,8 @@ async def _serve(
         starting.cancel()
         await asyncio.wait({starting})
         await server.stop()
+        if server.node is not None and server.node.failure is not None:
+            raise server.node.failure
         return
     await starting
     assert server.listening is not None

@@ -335,6 +335,8 @@ def _ignore(_data: object) -> None:
 class Connection(asyncio.Protocol):
     """One TCP connection to or from another broker."""
 
+    silence_s: ClassVar[float] = SILENCE_S
+
     def __init__(self, links: PeerLinks, peer: str | None) -> None:
         self._links = links
         self.peer = peer
@@ -436,11 +438,6 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    @property
-    def backlog(self) -> int:
-        """Bytes that were written and have not left."""
-        return self._transport.get_write_buffer_size() if self._transport is not None else 0
-
     def pause(self) -> None:
         """Read no further."""
         if self._transport is not None:
@@ -487,8 +484,8 @@ class Connection(asyncio.Protocol):
         """
         self._quiet_looks += 1
         quiet_s = self._quiet_looks * LOOK_S
-        if self._has_heard and quiet_s >= SILENCE_S:
-            why = f"nothing came on it for {SILENCE_S:g} s."
+        if self._has_heard and quiet_s >= self.silence_s:
+            why = f"nothing came on it for {self.silence_s:g} s."
         elif not self._has_heard and quiet_s >= GREETING_S:
             why = "nobody said hello on it."
         else:

@@ -65,6 +65,7 @@ class BrokerMetrics(Collector):
         yield from self._turns()
         yield from self._links()
         yield from self._store()
+        yield from self._copies()
 
     def _clients(self) -> Iterator[Metric]:
         state = self._observer.node.core.state
@@ -220,6 +221,34 @@ class BrokerMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "sojourn_store_bytes", "The store's files on disk.", file_bytes(node.place.store)
+        )
+
+    def _copies(self) -> Iterator[Metric]:
+        outbox = self._observer.node.outbox
+        if outbox is None:
+            return
+        state = outbox.copying.state()
+        yield GaugeMetricFamily(
+            "sojourn_copies_wanted", "Other processes that are to hold a copy.", len(state.followers)
+        )
+        yield GaugeMetricFamily(
+            "sojourn_copies_whole",
+            "Those of them that hold everything; while it is fewer, what is promised waits.",
+            state.whole,
+        )
+        yield GaugeMetricFamily("sojourn_term", "The term of the broker's seat.", state.term)
+        yield GaugeMetricFamily(
+            "sojourn_waiting_turns", "Turns that wait for copies before they leave.", outbox.turns
+        )
+        yield GaugeMetricFamily("sojourn_waiting_bytes", "What these would send.", outbox.bytes)
+        yield CounterMetricFamily(
+            "sojourn_outbox_full", "How often nobody was read, since too much waited.", outbox.fills
+        )
+        yield CounterMetricFamily(
+            "sojourn_copied_bytes", "Sent by this process to keep copies up to date.", state.sent_bytes
+        )
+        yield CounterMetricFamily(
+            "sojourn_takeovers", "Brokers of other processes that this one began to play.", state.takeovers
         )
 
 

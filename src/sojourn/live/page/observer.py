@@ -29,6 +29,7 @@ from sojourn.live.page.status import (
     Report,
     Tally,
     clients_connected,
+    copies_in_words,
     file_bytes,
     held,
     link_states,
@@ -317,6 +318,7 @@ class Observer:
             held=held(node),
             losses=list(self.ledger.losses.values()),
             longest_turn_s=round(node.turns.longest_s, 6),
+            copies=copies_in_words(node),
             moves=[move for move in self._moves if move.at_s > now - TOLD_FOR_S],
             present=some_of(node, names),
         )

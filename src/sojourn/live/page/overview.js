@@ -111,7 +111,8 @@ function showBrokers(state) {
     return row(COLUMNS, [name, badge, count(report.clients), count(report.sessions), count(report.published_rate),
       count(report.delivered_rate), bytes(report.queue_bytes), count(report.handoffs), count(sumOf(report.dropped)),
       count(sumOf(report.refused)), report.longest_turn_s ? millis(report.longest_turn_s) : null,
-      report.store === "none" ? "in memory" : bytes(report.store_bytes) + (report.store === "ok" ? "" : ", full"), links]);
+      report.store === "none" ? "in memory" : bytes(report.store_bytes) + (report.store === "ok" ? "" : ", full") +
+        (report.copies ? "; " + report.copies : ""), links]);
   }), "No brokers.");
 }
 

@@ -25,13 +25,17 @@ from sojourn.broker.seats.messages import MessageReader, Seat, SeatError, write_
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, Listening
 from sojourn.live.brokers.node import Node
+from sojourn.live.brokers.outbox import CopyState
 from sojourn.live.config import Address, Config, parse_address
+from sojourn.live.links.peers import Proof
 from sojourn.live.page.observer import Observer
 from sojourn.live.seats.folders import Folders
-from sojourn.live.seats.mesh import book_name, make_mesh
+from sojourn.live.seats.mesh import book_name, for_seats, make_mesh
 from sojourn.live.seats.pump import Pump
 from sojourn.live.store.journal import JournalError
 
+TOLD_S = 0.05
+"""How long a process waits before it does what holds it up, so that others hear of it."""
 WAITING_S = 5.0
 """After how long a broker that is not played yet says what it waits for."""
 
@@ -56,6 +60,14 @@ class Copied:
     def released(self) -> int:
         """Return the number of the batch before which everything is safe where it must be."""
         return self._chamber.council.released(self._name)
+
+    def state(self) -> CopyState:
+        """Return how the copies are."""
+        chamber, seat = self._chamber, self._chamber.council.seat(self._name)
+        shipping = chamber.council.shipping
+        whole = sum(shipping.is_whole(self._name, one, seat.term) for one in seat.followers)
+        sent, count = chamber.pump.bytes, chamber.takeovers
+        return CopyState(seat.term, seat.host, seat.followers, whole, sent, count)
 
     def is_away(self, peer: str) -> bool:
         """Return whether a neighbour is played by another process than its own."""
@@ -89,8 +101,8 @@ class Chamber:
         self._config, self._name, self._loop, self._book = config, name, loop, book
         self._wanted = parse_address(place.seats, "seats")
         self.folders = Folders(name, place.store, power_safe=place.power_safe)
-        register = self.folders.read_register(secrets.token_hex(8))
         names = tuple(sorted(broker.name for broker in config.brokers))
+        register = self.folders.read_register(secrets.token_hex(8), names)
         self.folders.open_all(list(names))
         terms = Terms(name, names, tuple(config.links), config.mobility.copies, config.mobility.gone_s)
         self.council = Council(terms, register, self.folders, loop.time())
@@ -132,6 +144,10 @@ class Chamber:
             self.logged(name)
         else:
             node.fail(SeatLostError(f"{self.council.seat(name).host} has just begun to play {name}."))
+
+    async def renew(self, proof: Proof) -> None:
+        """Prove who this is by something else from now on."""
+        await self.mesh.renew(for_seats(proof))
 
     def stop(self) -> None:
         """End all connections, and the brokers that are played as guests."""
@@ -258,6 +274,12 @@ class Chamber:
         name = effect.name
         if name == self._name:
             self.may_serve.set()
+            return
+        # Not at once: the others are told first that this may take a while.
+        self._loop.call_later(TOLD_S, self._begin_guest, name)
+
+    def _begin_guest(self, name: str) -> None:
+        if self._has_ended or name not in self.council.serving or name in self.guests:
             return
         self.folders.lend(name)
         try:

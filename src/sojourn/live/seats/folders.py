@@ -17,6 +17,7 @@ import contextlib
 import logging
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from sojourn.broker.records import (
@@ -28,6 +29,7 @@ from sojourn.broker.records import (
     segment_head,
     snapshot_checksum,
 )
+from sojourn.broker.seats.messages import SeatError
 from sojourn.broker.seats.register import Register
 from sojourn.live.store.folder import StoreFolder, write_file
 from sojourn.live.store.generations import move_aside
@@ -149,7 +151,7 @@ class Folders:
 
     # The register --------------------------------------------------------------------------------------
 
-    def read_register(self, identity: str) -> Register:
+    def read_register(self, identity: str, names: Sequence[str]) -> Register:
         """Return what this process has not forgotten, or that of one that knows nothing."""
         self._copies.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._copies / "votes"
@@ -159,7 +161,14 @@ class Folders:
         except FileNotFoundError:
             return Register(identity)
         self._is_same_boot = self._power_safe or before == boot
-        return Register.read(data)
+        register = Register.read(data)
+        if set(register.entries) != set(names):
+            raise SeatError(
+                f"The copies in {self._copies} are of a network of other brokers "
+                f"({', '.join(register.entries)}); stop all brokers and remove these folders of all of them, "
+                "and copies begin anew."
+            )
+        return register
 
     def save_register(self, data: bytes) -> None:
         """Make it safe."""

@@ -14,7 +14,7 @@ from sojourn.broker.proof import ProofError
 from sojourn.live.addresses import AddressBook, true_address
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_of
-from sojourn.live.links.peers import Connection, PeerLinks
+from sojourn.live.links.peers import Connection, PeerLinks, Proof
 
 PURPOSE = " (seats)"
 """What the name of the network has behind it in these proofs."""
@@ -22,6 +22,14 @@ PURPOSE = " (seats)"
 
 class SeatConnection(Connection):
     """One connection: who is at its other end has proved it, so no hello is waited for."""
+
+    silence_s = 3_600.0
+    """The council knows sooner who is silent, and who may be."""
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were written and have not left."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def _learn(self, data: bytes) -> bytes:
         names = {self._proven, self._certified_name()} - {None}
@@ -47,6 +55,11 @@ def book_name(process: str) -> str:
     return f"{process}.seats"
 
 
+def for_seats(proof: Proof) -> Proof:
+    """Return what proves the same for this purpose."""
+    return proof._replace(network=proof.network + PURPOSE)
+
+
 def make_mesh(config: Config, name: str, book: AddressBook, tell: Callable[..., None]) -> Mesh:
     """Return the connections of a process: of two, the one whose name comes first calls the other."""
 
@@ -62,6 +75,5 @@ def make_mesh(config: Config, name: str, book: AddressBook, tell: Callable[..., 
         for broker in others
         if broker.seats is not None and broker.name > name
     }
-    proof = proof_of(config, name)
-    proof = proof._replace(network=proof.network + PURPOSE)
+    proof = for_seats(proof_of(config, name))
     return Mesh(name, [broker.name for broker in others], tell, proof, calls=calls, find=find)

@@ -1,4 +1,4 @@
-"""Sends journals to processes that keep copies: a snapshot if need be, then batches as fast as they are taken.
+"""Sends journals to processes that keep copies: a snapshot if need be, then batches as they come.
 
 Everything is read from the files that the store has written already, so nothing waits in memory but what the
 connection has not sent yet.
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sojourn.broker.seats.messages import PART_BYTES, Begin, Line, Part, write_message
 from sojourn.live.seats.folders import Folders
-from sojourn.live.seats.mesh import Mesh
+from sojourn.live.seats.mesh import Mesh, SeatConnection
 
 BACKLOG_BYTES = 4 << 20
 """While so much waits to be sent to a process, it is told no more."""
@@ -88,7 +88,7 @@ class Pump:
         self._later.discard((name, peer))
         course, connection = self._courses.get((name, peer)), self._mesh.connections.get(peer)
         held = self._folders.held.get(name)
-        if course is None or connection is None or held is None:
+        if course is None or held is None or not isinstance(connection, SeatConnection):
             return
         while True:
             if connection.backlog > BACKLOG_BYTES:
