@@ -13,7 +13,8 @@ once; `published twice` those of events that a publisher had to send again, whic
 events that came after a later one of the same publisher, told apart from those whose publisher had changed
 brokers, between which MQTT promises no order.
 
-With `--copies 1` as well, a store that was deleted is at another process too, and nothing may be missing.
+With `--copies 1` as well, a store that was deleted is at another process too, and nothing may be missing. The
+next broker is killed as soon as all copies are whole again, if that takes longer than `--every`.
 Without, every missing delivery is explained by a store that was deleted, or else is a fault
 (`missing_events.py`), and what brokers reported as lost stands beside it.
 
@@ -164,6 +165,23 @@ class Network:
         # Who had just been started itself does not know what the store was called, nor what was in it.
         return [one for (broker, memory), one in found.items() if memory or broker not in named]
 
+    def is_whole(self) -> bool:
+        """Whether every broker is at work, and all its copies hold everything."""
+        for name in self.names:
+            found = self.book.find(name)
+            if found is None or found.metrics is None or not _runs(found.pid):
+                return False
+            try:
+                with urllib.request.urlopen(f"http://{found.metrics}/metrics", timeout=5) as answer:
+                    said = dict(
+                        re.findall(r"^(sojourn_copies_\w+) (\S+)$", answer.read().decode(), re.MULTILINE)
+                    )
+            except (OSError, ValueError):
+                return False
+            if not said or said["sojourn_copies_whole"] != said["sojourn_copies_wanted"]:
+                return False
+        return True
+
     @property
     def gave_up(self) -> bool:
         """Whether a broker was given up, or the whole command ended."""
@@ -210,7 +228,9 @@ async def kill_in_turn(network: Network, options: argparse.Namespace, console: C
     watches: list[asyncio.Task[Death]] = []
     number = 0
     while loop.time() + options.every < began + options.seconds:
-        await asyncio.sleep(began + (number + 1) * options.every - loop.time())
+        await asyncio.sleep(max(0.0, began + (number + 1) * options.every - loop.time()))
+        if options.copies and not await _wait_until_whole(network, began + options.seconds):
+            break
         name = network.names[number % len(network.names)]
         killed_s, at_s = time.time(), loop.time() - began
         pid = network.kill(name)
@@ -220,8 +240,17 @@ async def kill_in_turn(network: Network, options: argparse.Namespace, console: C
         console.print(f"{at_s:6.1f} s: killed {name}" + (f", store {store}" if store != "kept" else ""))
         watches.append(asyncio.create_task(_watch(network, name, pid, killed_s, at_s, store)))
         number += 1
-    await asyncio.sleep(began + options.seconds - loop.time())
+    await asyncio.sleep(max(0.0, began + options.seconds - loop.time()))
     return list(await asyncio.gather(*watches))
+
+
+async def _wait_until_whole(network: Network, until_s: float) -> bool:
+    """Wait until copies are whole again: no more disks are lost at once than there are copies."""
+    while not await asyncio.to_thread(network.is_whole):
+        if asyncio.get_running_loop().time() > until_s:
+            return False
+        await asyncio.sleep(0.5)
+    return True
 
 
 async def _watch(network: Network, name: str, pid: int, killed_s: float, at_s: float, store: str) -> Death:

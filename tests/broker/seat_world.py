@@ -24,7 +24,7 @@ from sojourn.broker.seats import effects as do
 from sojourn.broker.seats.council import TICK_S, Council
 from sojourn.broker.seats.desk import Terms
 from sojourn.broker.seats.messages import Begin, Line, MessageReader, Part, Seat, write_message
-from sojourn.broker.seats.register import Register, voters
+from sojourn.broker.seats.register import Register, majority
 
 LATENCY_S = (0.001, 0.02)
 GONE_S = 2.0
@@ -136,7 +136,7 @@ class Process:
         world = self.world
         self.disk.logs.setdefault(self.name, Log())
         if self.disk.register is None:
-            register = Register(f"{self.name}-{self.life}-{world.draw.random()}")
+            register = Register()
         else:
             register = Register.read(self.disk.register)
         terms = Terms(self.name, world.names, world.links, world.copies, GONE_S, GONE_S)
@@ -403,8 +403,9 @@ class World:
             for one, process in self.processes.items()
             if process.disk.register is not None
         }
-        if len(registers) < len(self.names) or not all(
-            register.may_vote for one, register in registers.items() if one != name
+        voting = [one for one, register in registers.items() if one != name and register.may_vote]
+        if len(registers) < len(self.names) or len(voting) < min(
+            majority(len(self.names)), len(self.names) - 1
         ):
             return False
         for broker in self.names:
@@ -414,13 +415,7 @@ class World:
                 for one in latest.members
                 if one != name and registers[one].entries[broker].whole >= latest.term
             ]
-            who, quorum = voters(latest, self.names)
-            free = [
-                one
-                for one in who
-                if one != name and registers[one].entries[broker].abstains_to <= latest.term
-            ]
-            if not holders or (len(self.names) > 2 and len(free) < quorum):
+            if not holders:
                 return False
         return True
 

@@ -17,14 +17,16 @@ from sojourn.broker.seats.messages import (
     Refuse,
     Seat,
     SeatError,
+    Stamp,
     write_message,
 )
-from sojourn.broker.seats.register import Entry, Register, enough_to_enrol, majority
+from sojourn.broker.seats.register import Entry, Register, consistent, enough_to_enrol, majority
 from sojourn.broker.seats.shipping import Shipping
 from tests.broker.seat_world import World, WorldError
 
 BASE = Seat("B1", 1, "B1", ("B2",))
 OTHER = Seat("B1", 2, "B2", ("B3",))
+STAMP = Stamp(1, {})
 
 
 @pytest.mark.parametrize(
@@ -70,24 +72,36 @@ def test_new_members_that_are_not_brought_up_to_date_are_found(monkeypatch: pyte
 def test_one_attempt_at_a_term_is_decided() -> None:
     """Who promised a later attempt does not vote in an earlier one, and says what it voted for."""
     entry = Entry(BASE)
-    assert entry.prepare(Prepare(BASE, (1, "B2"))) == Promise("B1", 2, (1, "B2"), None)
-    assert isinstance(entry.accept(Accept(BASE, (1, "B2"), OTHER)), Accepted)
-    assert isinstance(entry.prepare(Prepare(BASE, (1, "B1"))), Refuse)
-    assert entry.prepare(Prepare(BASE, (2, "B1"))) == Promise("B1", 2, (2, "B1"), ((1, "B2"), OTHER))
-    assert isinstance(entry.accept(Accept(BASE, (1, "B2"), OTHER)), Refuse)
+    assert entry.prepare(Prepare(BASE, (1, "B2")), STAMP) == Promise("B1", 2, (1, "B2"), None, STAMP)
+    assert isinstance(entry.accept(Accept(BASE, (1, "B2"), OTHER), STAMP), Accepted)
+    assert isinstance(entry.prepare(Prepare(BASE, (1, "B1")), STAMP), Refuse)
+    voted = ((1, "B2"), OTHER)
+    assert entry.prepare(Prepare(BASE, (2, "B1")), STAMP) == Promise("B1", 2, (2, "B1"), voted, STAMP)
+    assert isinstance(entry.accept(Accept(BASE, (1, "B2"), OTHER), STAMP), Refuse)
 
 
-def test_who_lost_its_memory_abstains_where_it_may_have_voted() -> None:
-    """It abstains from the term that may be under way, and votes in the next; a newcomer abstains not."""
-    known = Register("known", entries={"B1": Entry(BASE, promised=(1, "B2"))})
-    for identity, abstains_to in (("first", 0), ("second", 3)):
-        known.met("B3", identity)
-        fresh = Register(identity, entries={"B1": Entry(BASE)})
-        fresh.enrol([known.enrolled("B3")], abstains=True)
-        entry = fresh.entries["B1"]
-        assert entry.abstains_to == abstains_to
-        assert isinstance(entry.prepare(Prepare(BASE, (2, "B1"))), Refuse) == bool(abstains_to)
-    assert Register.read(known.written()) == known
+def test_who_lost_its_memory_takes_over_the_votes_that_others_know() -> None:
+    """It takes part in no attempt earlier than one which others promised, and says what they voted for."""
+    other = Register(may_vote=True, entries={"B1": Entry(BASE)})
+    other.entries["B1"].prepare(Prepare(BASE, (2, "B2")), STAMP)
+    other.entries["B1"].accept(Accept(BASE, (2, "B2"), OTHER), STAMP)
+    fresh = Register(2, entries={"B1": Entry(BASE)})
+    for ballots in other.enrolled(2).ballots:
+        fresh.adopt(ballots)
+    entry = fresh.entries["B1"]
+    assert isinstance(entry.prepare(Prepare(BASE, (1, "B1")), STAMP), Refuse)
+    answer = entry.prepare(Prepare(BASE, (3, "B1")), STAMP)
+    assert isinstance(answer, Promise)
+    assert answer.voted == ((2, "B2"), OTHER)
+    assert Register.read(fresh.written()) == fresh
+
+
+def test_no_majority_counts_a_memory_that_another_voter_knew_to_be_lost() -> None:
+    """An answer from before the loss counts only with those who had not heard of it."""
+    before, after = Stamp(1, {}), Stamp(1, {"B1": 2})
+    assert consistent({"B1": before, "B2": before}) == {"B1", "B2"}
+    assert consistent({"B1": before, "B2": after}) == {"B2"}
+    assert consistent({"B1": Stamp(2, {}), "B2": after}) == {"B1", "B2"}
 
 
 @pytest.mark.parametrize("count", range(2, 12))

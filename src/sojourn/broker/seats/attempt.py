@@ -16,8 +16,8 @@ from __future__ import annotations
 from enum import Enum
 
 from sojourn.broker.seats.desk import Desk
-from sojourn.broker.seats.messages import Accept, Accepted, Ballot, Prepare, Promise, Refuse, Seat
-from sojourn.broker.seats.register import voters
+from sojourn.broker.seats.messages import Accept, Accepted, Ballot, Prepare, Promise, Refuse, Seat, Stamp
+from sojourn.broker.seats.register import consistent, voters
 
 VOTE_S = 2.0
 """How long a vote may take before another attempt is made."""
@@ -41,8 +41,8 @@ class Attempt:
         self.ballot: Ballot = (0, desk.me)
         self.began_s = now
         self._voters, self._quorum = voters(base, desk.terms.names)
-        self._promises: dict[str, tuple[Ballot, Seat] | None] = {}
-        self._votes: set[str] = set()
+        self._promises: dict[str, Promise] = {}
+        self._votes: dict[str, Accepted] = {}
         self.decided: Seat | None = None
         """What a majority has voted for."""
 
@@ -76,7 +76,7 @@ class Attempt:
                 self._desk.send(voter, message)
         entry = self._desk.register.entries[self.base.name]
         if self._desk.me in self._voters and self._desk.register.may_vote:
-            answer = entry.prepare(message)
+            answer = entry.prepare(message, self._desk.register.stamp)
             self._desk.changed()
             if isinstance(answer, Promise):
                 self.on_promise(self._desk.me, answer, now)
@@ -85,16 +85,21 @@ class Attempt:
         """Somebody takes part; when enough do, let them vote."""
         if self.phase is not Phase.PREPARE or message.ballot != self.ballot or voter not in self._voters:
             return
-        self._promises[voter] = message.voted
-        if len(self._promises) < self._quorum:
+        self._promises[voter] = message
+        counted = self._consistent({one: each.stamp for one, each in self._promises.items()})
+        if len(counted) < self._quorum:
             return
-        votes = [vote for vote in self._promises.values() if vote is not None]
-        if votes and len(self._promises) - len(votes) < self._quorum:
+        votes = [vote for one in counted if (vote := self._promises[one].voted) is not None]
+        if votes and len(counted) - len(votes) < self._quorum:
             found = max(votes, key=lambda vote: vote[0])[1]
             if found != self.wanted:
                 self.wanted, self.phase, self.began_s = found, Phase.SYNC, now
                 return
         self._accept(now)
+
+    def _consistent(self, stamps: dict[str, Stamp]) -> set[str]:
+        """Return those whose answers count: of whom neither another voter nor this process knows better."""
+        return consistent(stamps | {"": self._desk.register.stamp}) - {""}
 
     def _accept(self, now: float) -> None:
         self.phase, self.began_s = Phase.ACCEPT, now
@@ -104,19 +109,20 @@ class Attempt:
                 self._desk.send(voter, message)
         if self._desk.me in self._voters and self._desk.register.may_vote:
             entry = self._desk.register.entries[self.base.name]
-            answer = entry.accept(message)
+            answer = entry.accept(message, self._desk.register.stamp)
             self._desk.changed()
             if isinstance(answer, Accepted):
                 self.on_accepted(self._desk.me, answer)
-            else:  # it abstains; but it knows that this may be decided, and promises nothing meanwhile
-                entry.voted = self.ballot, self.wanted
+        else:  # it does not vote; but it knows that this may be decided, and promises nothing meanwhile
+            self._desk.register.entries[self.base.name].voted = self.ballot, self.wanted
+            self._desk.changed()
 
     def on_accepted(self, voter: str, message: Accepted) -> None:
         """Somebody has voted."""
         if self.phase is not Phase.ACCEPT or message.ballot != self.ballot or voter not in self._voters:
             return
-        self._votes.add(voter)
-        if len(self._votes) >= self._quorum:
+        self._votes[voter] = message
+        if len(self._consistent({one: each.stamp for one, each in self._votes.items()})) >= self._quorum:
             self.decided = self.wanted
 
     def on_refuse(self, message: Refuse) -> bool:

@@ -63,7 +63,10 @@ class Council:
         self._released: dict[str, int] = {}
         self._verified: set[str] = set()
         """Brokers of which this process surely holds all that it noted."""
+        self._asked: dict[str, say.Known] = {}
         self._answers: dict[str, say.Enrolled] = {}
+        self._is_enrolling = self._is_new = False
+        """Whether others were told of a new memory, and whether there was never one before."""
         self._told: dict[str, say.Standing] = {}
         self._ticked_s = self._beat_s = now
         self.now = now
@@ -135,7 +138,7 @@ class Council:
         self.desk.send(
             peer,
             say.Hello(
-                self.register.identity,
+                self.register.generation,
                 not self.register.may_vote,
                 tuple(entry.seat for entry in entries),
                 tuple(entry.standing for entry in entries),
@@ -218,26 +221,58 @@ class Council:
     # Enrolling -----------------------------------------------------------------------------------------
 
     def _on_hello(self, peer: str, message: say.Hello, now: float) -> None:
-        if self.register.met(peer, message.identity):
+        before = self.register.known.get(peer, 0)
+        if self.register.met(peer, message.generation):
             self.desk.changed()
         for seat in message.seats:
             self._learn(seat, now)
         self._on_standings(peer, say.Standings(message.standings), now)
         if message.enrols:
-            self.desk.send(peer, self.register.enrolled(peer))
+            self.desk.send(peer, say.Known(max(before, message.generation), self.register.may_vote))
 
-    def _on_enrolled(self, peer: str, message: say.Enrolled, _now: float) -> None:
+    def _on_known(self, peer: str, message: say.Known, _now: float) -> None:
+        """Somebody says which memory of this process it knew; when enough have, begin another."""
         if self.register.may_vote:
             return
-        self._answers[peer] = message
-        count = len(self.desk.terms.names)
-        if len(self._answers) >= enough_to_enrol(count):
-            is_first = not any(answer.is_reborn for answer in self._answers.values())
-            self.register.enrol(list(self._answers.values()), abstains=count > 2)
-            own = self.register.entries[self.desk.me]
-            if is_first and own.seat.term == 1:
-                own.whole = 1  # whatever its store holds was promised without copies
+        if self._is_enrolling:
+            self.desk.send(peer, say.Enrol(self.register.generation))
+            return
+        self._asked[peer] = message
+        surely = [one for one in self._asked.values() if one.is_enrolled]
+        latest = max([self.register.generation, *(one.generation for one in self._asked.values())])
+        is_everybody = len(self._asked) == len(self.desk.peers)
+        self._is_new = is_everybody and latest == 0
+        if len(surely) >= enough_to_enrol(len(self.desk.terms.names)) or self._is_new:
+            self._is_enrolling = True
+            self.register.generation = latest + 1
             self.desk.changed()
+            self.desk.tell_all(say.Enrol(self.register.generation))
+
+    def _on_enrol(self, peer: str, message: say.Enrol, _now: float) -> None:
+        if self.register.met(peer, message.generation):
+            self.desk.changed()
+        self.desk.send(peer, self.register.enrolled(message.generation))
+
+    def _on_enrolled(self, peer: str, message: say.Enrolled, now: float) -> None:
+        """Somebody has noted this memory, and tells what it knows of votes; with enough of that, vote."""
+        register = self.register
+        if register.may_vote or message.generation != register.generation:
+            return
+        self._answers[peer] = message
+        surely = [one for one in self._answers.values() if one.is_enrolled or self._is_new]
+        if len(surely) < enough_to_enrol(len(self.desk.terms.names)):
+            return
+        for answer in surely:
+            for ballots in answer.ballots:
+                self._learn(ballots.seat, now)
+        for answer in surely:
+            for ballots in answer.ballots:
+                register.adopt(ballots)
+        own = register.entries[self.desk.me]
+        if self._is_new and own.seat.term == 1:
+            own.whole = 1  # whatever its store holds was promised without copies
+        register.may_vote = True
+        self.desk.changed()
 
     def _on_standings(self, peer: str, message: say.Standings, _now: float) -> None:
         for one in message.standings:
@@ -290,7 +325,12 @@ class Council:
             return
         self._learn(message.base, now)
         self._counters[name] = max(self._counters.get(name, 0), message.ballot[0])
-        answer = entry.prepare(message) if isinstance(message, say.Prepare) else entry.accept(message)
+        stamp = self.register.stamp
+        answer: say.Promise | say.Accepted | say.Refuse
+        if isinstance(message, say.Prepare):
+            answer = entry.prepare(message, stamp)
+        else:
+            answer = entry.accept(message, stamp)
         self.desk.changed()
         self.desk.send(peer, answer)
         if isinstance(answer, say.Accepted):
@@ -430,17 +470,10 @@ class Council:
         is_sealed = any(
             desk.is_up(one) and self._standing(one, name).sealed >= seat.term for one in seat.followers
         )
-        if entry.voted is not None or is_sealed:
-            return wanted
-        up = [one for one in desk.peers if desk.is_up(one)]
-        abstains = entry.abstains_to > seat.term or any(
-            self._standing(one, name).abstains_to > seat.term for one in up
-        )
-        is_calm = all(self.shipping.is_whole(name, one, seat.term) for one in seat.followers)
-        return wanted if abstains and is_calm else None
+        return wanted if entry.voted is not None or is_sealed else None
 
     def _standing(self, peer: str, name: str) -> say.Standing:
-        return self.desk.peers[peer].standings.get(name) or say.Standing(name, 0, 0, 0, 0)
+        return self.desk.peers[peer].standings.get(name) or say.Standing(name, 0, 0, 0)
 
     def _with_host(self, seat: Seat, host: str, now: float) -> Seat | None:
         desk = self.desk
@@ -540,6 +573,8 @@ class Council:
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, str, Any, float], None]]] = {
         say.Hello: _on_hello,
+        say.Known: _on_known,
+        say.Enrol: _on_enrol,
         say.Enrolled: _on_enrolled,
         say.Standings: _on_standings,
         say.Busy: _on_busy,

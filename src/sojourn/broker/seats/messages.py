@@ -61,8 +61,6 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     """Up to which term it holds all that was promised; 0 for not at all."""
     sealed: int
     """In which term it acknowledges nothing more."""
-    abstains_to: int
-    """Up to which term it has no vote, since it may have voted before it lost its memory."""
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
@@ -72,23 +70,49 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
 class Hello(_Message, frozen=True, tag="hello"):
     """The first thing on a new connection."""
 
-    identity: str
-    """Of this process's memory: another one after that was lost."""
+    generation: int
+    """Which memory of this process this is, counted from 1; 0 before it has enrolled."""
     enrols: bool
-    """Whether it asks to be told what it may have voted for."""
+    """Whether it does not vote, since it may have voted and lost its memory."""
     seats: tuple[Seat, ...]
     standings: tuple[Standing, ...]
 
 
-class Enrolled(_Message, frozen=True, tag="enrolled"):
-    """The answer to somebody who enrols."""
+class Known(_Message, frozen=True, tag="known"):
+    """The answer to somebody who does not vote: which memory of it was known here."""
 
-    is_reborn: bool
-    """Whether it is known to have had another memory before."""
-    reached: dict[str, int]
-    """By seat: the last term that anybody may have voted for, as far as known here."""
-    accepted: tuple[tuple[Ballot, Seat], ...]
-    """What this process has voted for and does not know to be decided."""
+    generation: int
+    is_enrolled: bool
+    """Whether who answers remembers all votes of its own."""
+
+
+class Enrol(_Message, frozen=True, tag="enrol"):
+    """Note that this is my memory from now on, and tell me what you have voted for."""
+
+    generation: int
+
+
+class Ballots(msgspec.Struct, frozen=True, array_like=True):
+    """What a process knows of the votes about one seat."""
+
+    seat: Seat
+    promised: Ballot
+    voted: tuple[Ballot, Seat] | None
+
+
+class Enrolled(_Message, frozen=True, tag="enrolled"):
+    """I have noted it, and this is what I know."""
+
+    generation: int
+    is_enrolled: bool
+    ballots: tuple[Ballots, ...]
+
+
+class Stamp(msgspec.Struct, frozen=True, array_like=True):
+    """Which memory of a voter an answer comes from, and which ones of others it knew."""
+
+    generation: int
+    known: dict[str, int]
 
 
 class Standings(_Message, frozen=True, tag="standings"):
@@ -117,6 +141,7 @@ class Promise(_Message, frozen=True, tag="promise"):
     term: int
     ballot: Ballot
     voted: tuple[Ballot, Seat] | None
+    stamp: Stamp
 
 
 class Refuse(_Message, frozen=True, tag="refuse"):
@@ -142,6 +167,7 @@ class Accepted(_Message, frozen=True, tag="accepted"):
     name: str
     term: int
     ballot: Ballot
+    stamp: Stamp
 
 
 class Decided(_Message, frozen=True, tag="decided"):
@@ -234,6 +260,8 @@ class Ended(_Message, frozen=True, tag="ended"):
 
 Message = (
     Hello
+    | Known
+    | Enrol
     | Enrolled
     | Standings
     | Busy

@@ -9,10 +9,13 @@ voters:
   majority has voted for nothing;
 - what a majority votes for in one attempt is decided.
 
-**A process that lost its memory** may have voted. It has no vote in any term that it may have voted in: it
-asks so many others what the latest of these is that one of them must know (`enough_to_enrol`), and abstains
-up to the term after that. Nobody attempts a term before the one before it is decided, so there are no others.
-A process that nobody has ever known has not voted, and abstains from nothing.
+**A process that lost its memory** may have voted. Memories are counted (`generation`). It asks others, so
+many that one of them must know of every majority it was in (`enough_to_enrol`), to note that it has a new
+memory and to tell what they know of votes; what it finds there it takes for its own. Every answer to an
+attempt says which memory it comes from and which ones of others were known then, and no majority counts a
+memory that another voter in it knew to be lost (`consistent`). So a vote of the old memory is either known to
+the new one, or not counted. Answers of processes that do not vote themselves do not count; only when nobody
+at all has ever known a process, which takes all others to tell, it has never voted, and begins.
 """
 
 from __future__ import annotations
@@ -24,22 +27,16 @@ from sojourn.broker.seats.messages import (
     Accept,
     Accepted,
     Ballot,
+    Ballots,
     Enrolled,
     Prepare,
     Promise,
     Refuse,
     Seat,
     SeatError,
+    Stamp,
     Standing,
 )
-
-
-class Known(msgspec.Struct):
-    """What is known of another process's memory."""
-
-    identity: str
-    is_reborn: bool = False
-    """Whether it ever had another one."""
 
 
 class Entry(msgspec.Struct):
@@ -50,21 +47,16 @@ class Entry(msgspec.Struct):
     promised: Ballot = NO_BALLOT
     """The latest attempt at the next term that this process takes part in."""
     voted: tuple[Ballot, Seat] | None = None
-    abstains_to: int = 0
     whole: int = 0
     """Up to which term this process holds everything that was promised."""
     sealed: int = 0
     """In which term it acknowledges nothing any more."""
 
     @property
-    def reached(self) -> int:
-        """The last term that anybody may have voted for."""
-        return self.seat.term + (self.promised != NO_BALLOT or self.voted is not None)
-
-    @property
     def standing(self) -> Standing:
-        """What others are told."""
-        return Standing(self.seat.name, self.seat.term, self.whole, self.sealed, self.abstains_to)
+        """What others are told; who has voted about the next term acknowledges nothing in this one."""
+        sealed = self.sealed if self.voted is None else self.seat.term
+        return Standing(self.seat.name, self.seat.term, self.whole, sealed)
 
     def learn(self, seat: Seat, me: str) -> bool:
         """Take in a decided term; return whether it is news."""
@@ -79,31 +71,33 @@ class Entry(msgspec.Struct):
             self.whole = max(self.whole, seat.term)
         return True
 
-    def prepare(self, message: Prepare) -> Promise | Refuse:
+    def prepare(self, message: Prepare, stamp: Stamp) -> Promise | Refuse:
         """Answer somebody who attempts the next term; its base is known by now."""
         name, term = self.seat.name, self.seat.term + 1
         is_late = message.base.term < self.seat.term
-        if is_late or term <= self.abstains_to or message.ballot <= self.promised:
+        if is_late or message.ballot <= self.promised:
             return Refuse(name, message.ballot, self.promised, self.seat)
         self.promised = message.ballot
-        return Promise(name, term, message.ballot, self.voted)
+        return Promise(name, term, message.ballot, self.voted, stamp)
 
-    def accept(self, message: Accept) -> Accepted | Refuse:
+    def accept(self, message: Accept, stamp: Stamp) -> Accepted | Refuse:
         """Vote, unless a later attempt was promised something."""
         name, term = self.seat.name, self.seat.term + 1
         is_late = message.base.term < self.seat.term
-        if is_late or term <= self.abstains_to or message.ballot < self.promised:
+        if is_late or message.ballot < self.promised:
             return Refuse(name, message.ballot, self.promised, self.seat)
         self.promised = message.ballot
         self.voted = message.ballot, message.seat
-        return Accepted(name, term, message.ballot)
+        return Accepted(name, term, message.ballot, stamp)
 
 
 class Register(msgspec.Struct):
     """Everything that one process must not forget."""
 
-    identity: str
-    known: dict[str, Known] = {}
+    generation: int = 0
+    """Which memory this is; 0 before it was noted by enough others."""
+    known: dict[str, int] = {}
+    """By process: the latest memory that it is known to have."""
     may_vote: bool = False
     entries: dict[str, Entry] = {}
 
@@ -119,36 +113,40 @@ class Register(msgspec.Struct):
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SeatError(f"What this process has voted for cannot be read: {error}.") from None
 
-    def met(self, peer: str, identity: str) -> bool:
-        """Note what another process's memory is called; return whether that is news."""
-        known = self.known.get(peer)
-        if known is not None and known.identity == identity:
+    @property
+    def stamp(self) -> Stamp:
+        """What answers to attempts say."""
+        return Stamp(self.generation, dict(self.known))
+
+    def met(self, peer: str, generation: int) -> bool:
+        """Note which memory another process has; return whether that is news."""
+        if generation <= self.known.get(peer, 0):
             return False
-        self.known[peer] = Known(identity, known is not None)
+        self.known[peer] = generation
         return True
 
-    def enrolled(self, peer: str) -> Enrolled:
-        """What somebody is told who lost its memory, or never had one."""
-        return Enrolled(
-            self.known[peer].is_reborn,
-            {name: entry.reached for name, entry in self.entries.items()},
-            tuple(entry.voted for entry in self.entries.values() if entry.voted is not None),
-        )
+    def enrolled(self, generation: int) -> Enrolled:
+        """What somebody is told who has noted nothing of its votes."""
+        ballots = [Ballots(one.seat, one.promised, one.voted) for one in self.entries.values()]
+        return Enrolled(generation, self.may_vote, tuple(ballots))
 
-    def enrol(self, answers: list[Enrolled], *, abstains: bool) -> None:
-        """Begin to vote, with what enough others say."""
-        self.may_vote = True
-        if not abstains or not any(answer.is_reborn for answer in answers):
+    def adopt(self, ballots: Ballots) -> None:
+        """Take what others know of votes for one's own; the seat's latest term is known by now."""
+        entry = self.entries.get(ballots.seat.name)
+        if entry is None or ballots.seat.term != entry.seat.term:
             return
-        for name, entry in self.entries.items():
-            reached = max([entry.reached, *(answer.reached.get(name, 0) for answer in answers)])
-            entry.abstains_to = reached + 1
-            for answer in answers:
-                for ballot, seat in answer.accepted:
-                    is_next = seat.name == name and seat.term == entry.seat.term + 1
-                    if is_next and (entry.voted is None or ballot > entry.voted[0]):
-                        # Not a vote, for it abstains: it knows that this may be decided.
-                        entry.voted = ballot, seat
+        entry.promised = max(entry.promised, ballots.promised)
+        if ballots.voted is not None and (entry.voted is None or ballots.voted[0] > entry.voted[0]):
+            entry.voted = ballots.voted
+
+
+def consistent(stamps: dict[str, Stamp]) -> set[str]:
+    """Return the voters of whom no other knew a later memory than the one that they answered from."""
+    return {
+        voter
+        for voter, stamp in stamps.items()
+        if all(other.known.get(voter, 0) <= stamp.generation for other in stamps.values())
+    }
 
 
 def majority(count: int) -> int:
@@ -159,7 +157,7 @@ def majority(count: int) -> int:
 def enough_to_enrol(count: int) -> int:
     """How many others of so many processes tell surely what a process may have voted for.
 
-    Of the others that were in a majority with it, at least one is among them.
+    Of the others that were in a majority with it, at least one is among them; and of those it once asked.
     """
     return count - majority(count) + 1
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -102,7 +101,7 @@ class Chamber:
         self._wanted = parse_address(place.seats, "seats")
         self.folders = Folders(name, place.store, power_safe=place.power_safe)
         names = tuple(sorted(broker.name for broker in config.brokers))
-        register = self.folders.read_register(secrets.token_hex(8), names)
+        register = self.folders.read_register(names)
         self.folders.open_all(list(names))
         terms = Terms(name, names, tuple(config.links), config.mobility.copies, config.mobility.gone_s)
         self.council = Council(terms, register, self.folders, loop.time())

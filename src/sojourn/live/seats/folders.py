@@ -151,7 +151,7 @@ class Folders:
 
     # The register --------------------------------------------------------------------------------------
 
-    def read_register(self, identity: str, names: Sequence[str]) -> Register:
+    def read_register(self, names: Sequence[str]) -> Register:
         """Return what this process has not forgotten, or that of one that knows nothing."""
         self._copies.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._copies / "votes"
@@ -159,7 +159,7 @@ class Folders:
         try:
             before, _, data = path.read_bytes().partition(b"\n")
         except FileNotFoundError:
-            return Register(identity)
+            return Register()
         self._is_same_boot = self._power_safe or before == boot
         register = Register.read(data)
         if set(register.entries) != set(names):
