@@ -7,12 +7,19 @@ import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from sojourn.broker.effects import Turn
 from sojourn.broker.settings import MobilityConfig
 from sojourn.errors import SojournError
+from sojourn.live.brokers import outbox as waiting_turns
+from sojourn.live.brokers.outbox import Outbox
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
-from sojourn.live.config import BrokerConfig, Config
+from sojourn.live.config import BrokerConfig, Config, ConfigError, read_config
 from tests.live.building import ANY_PORT, an_address_folder, url
 
 PATIENCE_S = 120.0
@@ -174,3 +181,91 @@ def test_nothing_is_acknowledged_before_the_copies_have_it(tmp_path: Path) -> No
     was_early, is_replaced = asyncio.run(scenario())
     assert not was_early
     assert is_replaced
+
+
+def test_who_does_not_prove_its_name_neither_follows_nor_hosts(tmp_path: Path) -> None:
+    """A process without the secret is shut out at `seats`, and the council never hears of it."""
+    config = copied(tmp_path, brokers=3)
+
+    async def scenario() -> tuple[bytes, int]:
+        servers = await begun(config)
+        chamber = servers[0].chamber
+        assert chamber is not None
+        assert chamber.mesh._listener is not None
+        address = chamber.mesh._listener._servers[0].sockets[0].getsockname()
+        seats = dict(chamber.council.register.known)
+        reader, writer = await asyncio.open_connection(*address[:2])
+        writer.write(b"\0\0\0\x10I am B2, believe me")
+        async with asyncio.timeout(PATIENCE_S):
+            said = await reader.read()
+        writer.close()
+        assert chamber.council.register.known == seats
+        refusals = chamber.mesh.refusals
+        await end(servers)
+        return said, refusals
+
+    said, refusals = asyncio.run(scenario())
+    assert said == b""
+    assert refusals == 1
+
+
+class Wire:
+    """A connection that notes whether it is read from."""
+
+    def __init__(self) -> None:
+        self.is_read = True
+
+    def hold(self) -> None:
+        """Read no further."""
+        self.is_read = False
+
+    pause = hold
+
+    def release(self) -> None:
+        """Read again."""
+        self.is_read = True
+
+    resume = release
+
+
+def test_nobody_is_read_from_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns leave in order once their lines are held; over the limit clients and neighbours wait."""
+    monkeypatch.setattr(waiting_turns, "TURNS_MAX", 4)
+    left: list[int] = []
+    client, old, new = Wire(), Wire(), Wire()
+    copying = SimpleNamespace(logged=lambda: None, held=0)
+    copying.released = lambda: copying.held
+    journal = SimpleNamespace(next=0)
+    links = SimpleNamespace(connections={"B2": old})
+    node: Any = SimpleNamespace(
+        keeper=SimpleNamespace(journal=journal),
+        links=links,
+        connections={1: client},
+        place=SimpleNamespace(name="B1"),
+        carry_out=lambda turn: left.append(len(turn.peer_writes)),
+    )
+    box = Outbox(node, copying)
+    for _ in range(6):
+        journal.next += 1
+        box.put(Turn(peer_writes=[("B2", b"frame")]))
+    assert (left, box.turns, client.is_read, old.is_read) == ([], 6, False, False)
+    links.connections["B2"] = new  # what was written for the old connection is not for this one
+    copying.held = 5
+    box.leave()
+    assert left == [0] * 5
+    assert (box.turns, box.fills, client.is_read) == (1, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("copies = 1", "every broker has a store"),
+        ("copies = 3", "from 0 to 1"),
+        ("gone_s = 0.1", "at least 1 seconds"),
+    ],
+)
+def test_a_configuration_that_cannot_keep_copies_is_refused(text: str, why: str) -> None:
+    """One sentence says what is missing."""
+    brokers = "".join(f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\n' for name in ("B1", "B2"))
+    with pytest.raises(ConfigError, match=why):
+        read_config(f"[mobility]\n{text}\n{brokers}")

@@ -94,15 +94,14 @@ class Incoming:
         shutil.rmtree(path, ignore_errors=True)
         self.path, self._name, self._first, self._left = path, name, first, size
         self._power_safe = power_safe
-        self._folder = StoreFolder.taken(path, name)
-        self._file = os.open(self._snapshot, os.O_WRONLY | os.O_CREAT, 0o600) if size else -1
+        self._file = -1
+        self._folder: StoreFolder | None = None
         self.journal: Journal | None = None
-        if not size:
+        if size:
+            self._folder = StoreFolder.taken(path, name)
+            self._file = os.open(self._folder.snapshot(first), os.O_WRONLY | os.O_CREAT, 0o600)
+        else:
             self._open()
-
-    @property
-    def _snapshot(self) -> Path:
-        return self._folder.snapshot(self._first)
 
     def add(self, data: bytes) -> None:
         """Write on at the snapshot."""
@@ -112,15 +111,16 @@ class Incoming:
     def took(self, size: int) -> None:
         """Count bytes of the snapshot, and begin its journal after the last."""
         self._left -= size
-        if self._left <= 0:
+        if self._left <= 0 and self._folder is not None:
             os.fsync(self._file)
             os.close(self._file)
             self._file = -1
             write_file(self._folder.segment(self._first), segment_head(self._first))
+            self._folder.close()
+            self._folder = None
             self._open()
 
     def _open(self) -> None:
-        self._folder.close()
         self.journal = Journal.open(self.path, broker=self._name, power_safe=self._power_safe)
 
     @property
@@ -132,7 +132,7 @@ class Incoming:
         """Give it up."""
         if self.journal is not None:
             self.journal.close()
-        else:
+        if self._folder is not None:
             self._folder.close()
         if self._file >= 0:
             os.close(self._file)
