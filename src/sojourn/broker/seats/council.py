@@ -133,7 +133,7 @@ class Council:
             return
         self.lost(peer, now)
         one = self.desk.peers[peer]
-        one.is_up, one.heard_s, one.standings = True, now, {}
+        one.is_up, one.heard_s, one.busy_until_s, one.standings = True, now, 0.0, {}
         entries = self.register.entries.values()
         self.desk.send(
             peer,
@@ -197,7 +197,7 @@ class Council:
         for name, peer in self.desk.peers.items():
             if peer.is_up and was_held_up:
                 peer.heard_s = now
-            elif peer.is_up and now - peer.heard_s > self.desk.terms.silent_s:
+            elif peer.is_up and now - max(peer.heard_s, peer.busy_until_s) > self.desk.terms.silent_s:
                 heard_s = peer.heard_s
                 self.desk.do(Close(name, f"nothing came from {name} for {self.desk.terms.silent_s:g} s."))
                 self.lost(name, now)
@@ -279,7 +279,7 @@ class Council:
             self.desk.peers[peer].standings[one.name] = one
 
     def _on_busy(self, peer: str, message: say.Busy, now: float) -> None:
-        self.desk.peers[peer].heard_s = now + min(message.seconds, BUSY_S)
+        self.desk.peers[peer].busy_until_s = now + min(message.seconds, BUSY_S)
 
     def _on_at(self, peer: str, message: say.At, _now: float) -> None:
         known = self.addresses.get(message.name)

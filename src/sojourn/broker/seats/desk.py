@@ -31,6 +31,8 @@ class Peer:
         self.is_up = False
         """Whether there is a connection, and it has said hello."""
         self.heard_s = now
+        self.busy_until_s = 0.0
+        """Until when it may be silent, as it said."""
         self.down_s = now + grace_s
         """Since when it is away; one that was never there is given time to start."""
         self.standings: dict[str, Standing] = {}
