@@ -22,13 +22,14 @@ from typing import Any, ClassVar
 
 from sojourn.broker.seats import messages as say
 from sojourn.broker.seats.attempt import Attempt, Phase
-from sojourn.broker.seats.choosing import next_seat
 from sojourn.broker.seats.desk import Desk, Terms
 from sojourn.broker.seats.effects import Close, Effect, Logs, Seated, Serve, Stop
+from sojourn.broker.seats.enrolling import Enrolling
 from sojourn.broker.seats.following import Following
 from sojourn.broker.seats.messages import Seat
-from sojourn.broker.seats.register import Entry, Register, enough_to_enrol
+from sojourn.broker.seats.register import Entry, Register
 from sojourn.broker.seats.shipping import Shipping
+from sojourn.broker.seats.wishes import Wishes
 
 TICK_S = 0.1
 BEAT_S = 0.5
@@ -47,7 +48,7 @@ class Council:
     """What one process decides and knows about seats."""
 
     def __init__(self, terms: Terms, register: Register, logs: Logs, now: float) -> None:
-        self.desk = Desk(terms, register, logs, now)
+        self.desk, self.register = Desk(terms, register, logs, now), register
         self.shipping, self.following = Shipping(self.desk), Following(self.desk)
         self.serving = self.following.serving
         self.addresses: dict[str, tuple[int, str]] = {}
@@ -58,25 +59,14 @@ class Council:
         self._tries: dict[str, int] = {}
         self._counters: dict[str, int] = {}
         """By seat: the largest number of an attempt that was heard of."""
-        self._pending_s: dict[str, float] = {}
-        """By seat: since when something was voted for and is not decided."""
+        self._wishes = Wishes(self.desk)
         self._released: dict[str, int] = {}
-        self._verified: set[str] = set()
-        """Brokers of which this process surely holds all that it noted."""
-        self._asked: dict[str, say.Known] = {}
-        self._answers: dict[str, say.Enrolled] = {}
-        self._is_enrolling = self._is_new = False
-        """Whether others were told of a new memory, and whether there was never one before."""
+        self._enrolling = Enrolling(self.desk, self._learn)
         self._told: dict[str, say.Standing] = {}
         self._ticked_s = self._beat_s = now
         self.now = now
 
     # What is asked -------------------------------------------------------------------------------------
-
-    @property
-    def register(self) -> Register:
-        """What this process must not forget."""
-        return self.desk.register
 
     def seat(self, name: str) -> Seat:
         """Return the latest term of a seat, as far as known."""
@@ -230,49 +220,14 @@ class Council:
         if message.enrols:
             self.desk.send(peer, say.Known(max(before, message.generation), self.register.may_vote))
 
-    def _on_known(self, peer: str, message: say.Known, _now: float) -> None:
-        """Somebody says which memory of this process it knew; when enough have, begin another."""
-        if self.register.may_vote:
-            return
-        if self._is_enrolling:
-            self.desk.send(peer, say.Enrol(self.register.generation))
-            return
-        self._asked[peer] = message
-        surely = [one for one in self._asked.values() if one.is_enrolled]
-        latest = max([self.register.generation, *(one.generation for one in self._asked.values())])
-        is_everybody = len(self._asked) == len(self.desk.peers)
-        self._is_new = is_everybody and latest == 0
-        if len(surely) >= enough_to_enrol(len(self.desk.terms.names)) or self._is_new:
-            self._is_enrolling = True
-            self.register.generation = latest + 1
-            self.desk.changed()
-            self.desk.tell_all(say.Enrol(self.register.generation))
+    def _on_known(self, peer: str, message: say.Known, now: float) -> None:
+        self._enrolling.on_known(peer, message, now)
 
-    def _on_enrol(self, peer: str, message: say.Enrol, _now: float) -> None:
-        if self.register.met(peer, message.generation):
-            self.desk.changed()
-        self.desk.send(peer, self.register.enrolled(message.generation))
+    def _on_enrol(self, peer: str, message: say.Enrol, now: float) -> None:
+        self._enrolling.on_enrol(peer, message, now)
 
     def _on_enrolled(self, peer: str, message: say.Enrolled, now: float) -> None:
-        """Somebody has noted this memory, and tells what it knows of votes; with enough of that, vote."""
-        register = self.register
-        if register.may_vote or message.generation != register.generation:
-            return
-        self._answers[peer] = message
-        surely = [one for one in self._answers.values() if one.is_enrolled or self._is_new]
-        if len(surely) < enough_to_enrol(len(self.desk.terms.names)):
-            return
-        for answer in surely:
-            for ballots in answer.ballots:
-                self._learn(ballots.seat, now)
-        for answer in surely:
-            for ballots in answer.ballots:
-                register.adopt(ballots)
-        own = register.entries[self.desk.me]
-        if self._is_new and own.seat.term == 1:
-            own.whole = 1  # whatever its store holds was promised without copies
-        register.may_vote = True
-        self.desk.changed()
+        self._enrolling.on_enrolled(peer, message, now)
 
     def _on_standings(self, peer: str, message: say.Standings, _now: float) -> None:
         for one in message.standings:
@@ -298,7 +253,7 @@ class Council:
         name, me = seat.name, self.desk.me
         self._attempts.pop(name, None)
         self.shipping.begin_anew(name)
-        self._pending_s.pop(name, None)
+        self._wishes.pending_s.pop(name, None)
         self._tries.pop(name, None)
         self._next_try_s[name] = now
         if seat.host != me:
@@ -370,10 +325,10 @@ class Council:
     def _look(self, name: str, entry: Entry, now: float) -> None:
         """See to one seat."""
         if entry.voted is not None:
-            self._pending_s.setdefault(name, now)
+            self._wishes.pending_s.setdefault(name, now)
         attempt = self._attempts.get(name)
         if attempt is None:
-            wanted = self._wanted(name, entry, now)
+            wanted = self._wishes.wanted(name, entry, now)
             if wanted is not None and now >= self._next_try_s.get(name, 0.0):
                 attempt = self._attempts[name] = Attempt(self.desk, entry.seat, wanted, now)
                 if self.desk.me != entry.seat.host and entry.sealed < entry.seat.term:
@@ -389,17 +344,13 @@ class Council:
         """Have the sessions that are due."""
         seat, me = entry.seat, self.desk.me
         wanted: dict[str, int] = {}
-        holds = me in seat.members and entry.whole >= seat.term and self._has(name)
+        holds = me in seat.members and entry.whole >= seat.term and self.desk.has(name)
         if holds and seat.host == me:
             wanted = dict.fromkeys(seat.followers, seat.term)
-        if holds and attempt is not None and (seat.host != me or name in self._verified):
+        if holds and attempt is not None and (seat.host != me or name in self._wishes.verified):
             # Also a follower that lacks something: it may have voted, and takes no lines of this term then.
             wanted |= dict.fromkeys(attempt.unready(), seat.term + 1)
         self.shipping.arrange(name, wanted, now)
-
-    def _has(self, name: str) -> bool:
-        """Whether this process holds anything of a broker; its own may begin with nothing."""
-        return self.desk.logs.next(name) > 0
 
     def _go_on(self, name: str, entry: Entry, attempt: Attempt, now: float) -> None:
         """Let an attempt take its next step, or give it up."""
@@ -409,7 +360,7 @@ class Council:
         if attempt.phase is not Phase.SYNC:
             return
         seat, me = entry.seat, self.desk.me
-        wanted = self._wanted(name, entry, now)
+        wanted = self._wishes.wanted(name, entry, now)
         if wanted is None or (attempt.ballot[0] == 0 and not wanted.seats_like(attempt.wanted)):
             self._give_up(name, now)  # things have changed, and nobody has heard of it yet
             return
@@ -438,57 +389,6 @@ class Council:
         place = self.desk.terms.names.index(self.desk.me)
         self._next_try_s[name] = now + RETRY_S * (1 + place / len(self.desk.terms.names)) * (1 + tries / 2)
 
-    def _wanted(self, name: str, entry: Entry, now: float) -> Seat | None:
-        """Return what this process wants the next term of a seat to be; None if nothing."""
-        seat, me, desk = entry.seat, self.desk.me, self.desk
-        if me not in seat.members or entry.whole < seat.term or not self._has(name):
-            return None
-        if seat.host == me:
-            return self._wanted_by_host(name, entry, now)
-        rank = 1.0 + seat.followers.index(me) / 2
-        host = self._standing(seat.host, name)
-        has_lost_it = host.term >= seat.term and host.whole < seat.term
-        host_is_well = desk.is_up(seat.host) and not has_lost_it
-        if has_lost_it or desk.is_gone(seat.host, now, rank):
-            home = seat.name if desk.is_up(seat.name) else me
-            return self._with_host(seat, home, now)
-        is_pending = entry.voted is not None and now - self._pending_s.get(name, now) > desk.terms.gone_s
-        if host_is_well and (is_pending or entry.sealed >= seat.term):
-            return self._same(seat)
-        return None
-
-    def _wanted_by_host(self, name: str, entry: Entry, now: float) -> Seat | None:
-        seat, me, desk = entry.seat, self.desk.me, self.desk
-        if name not in self._verified:
-            return None
-        host = seat.name if desk.is_up(seat.name) else me
-        wanted = self._with_host(seat, host, now)
-        if wanted is None:
-            return None
-        if not wanted.seats_like(seat):
-            return wanted
-        is_sealed = any(
-            desk.is_up(one) and self._standing(one, name).sealed >= seat.term for one in seat.followers
-        )
-        return wanted if entry.voted is not None or is_sealed else None
-
-    def _standing(self, peer: str, name: str) -> say.Standing:
-        return self.desk.peers[peer].standings.get(name) or say.Standing(name, 0, 0, 0)
-
-    def _with_host(self, seat: Seat, host: str, now: float) -> Seat | None:
-        desk = self.desk
-        there = [one for one in desk.terms.names if desk.is_up(one)]
-        kept = [one for one in seat.members if not desk.is_gone(one, now) and one != seat.host]
-        if seat.host == desk.me:
-            kept.append(desk.me)
-        elif desk.is_up(desk.me):
-            kept = [one for one in kept if one != desk.me]
-            kept.insert(0, desk.me)
-        return next_seat(desk.order, seat, host, desk.terms.copies, there=there, kept=kept)
-
-    def _same(self, seat: Seat) -> Seat:
-        return Seat(seat.name, seat.term + 1, seat.host, seat.followers)
-
     # Playing -------------------------------------------------------------------------------------------
 
     def _serve(self, name: str, entry: Entry) -> None:
@@ -496,7 +396,7 @@ class Council:
         seat, me = entry.seat, self.desk.me
         if seat.host != me or entry.whole < seat.term:
             return
-        if name not in self._verified and not self._verify(name, entry):
+        if name not in self._wishes.verified and not self._verify(name, entry):
             return
         attempt = self._attempts.get(name)
         is_leaving = attempt is not None and attempt.wanted.host != me
@@ -518,7 +418,7 @@ class Council:
             return False
         if not compared and not self.desk.logs.is_trusted(name):
             return False
-        self._verified.add(name)
+        self._wishes.verified.add(name)
         return True
 
     def _release_all(self) -> None:

@@ -77,6 +77,10 @@ class Desk:
             return self.register.entries[name].whole
         return self.peers[process].whole(name) if self.is_up(process) else 0
 
+    def has(self, name: str) -> bool:
+        """Whether this process holds anything of a broker."""
+        return self.logs.next(name) > 0
+
     def changed(self) -> None:
         """Have the register made safe before anybody is told anything."""
         self._is_dirty = True
