@@ -52,7 +52,7 @@ from rich.table import Table
 from sojourn.live.addresses import FolderBook, Listening
 
 SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
-START_S = 120.0
+START_S = 240.0
 STOP_S = 30.0
 LOOK_S = 0.05
 BACK_S_MAX = 60.0
