@@ -35,7 +35,8 @@ class Enrolling:
         surely = [one for one in self._asked.values() if one.is_enrolled]
         latest = max([self._desk.register.generation, *(one.generation for one in self._asked.values())])
         is_everybody = len(self._asked) == len(self._desk.peers)
-        self._is_new = is_everybody and latest == 0
+        # Nobody knows of a memory before this one, and this one has not voted: it was begun, and not more.
+        self._is_new = is_everybody and latest == self._desk.register.generation <= 1
         if len(surely) >= enough_to_enrol(len(self._desk.terms.names)) or self._is_new:
             self._is_enrolling = True
             self._desk.register.generation = latest + 1
