@@ -1,6 +1,8 @@
 # Every target sets up what it needs; `make` alone lists the targets.
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+# Where this is set, every process that a test or the demonstration starts would compile all it loads anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak soak-stream demo docs wheel bench sumo ns3 clean
 

@@ -33,6 +33,12 @@ UV = "uv==0.13.7"
 JAVA_MAJOR_MIN = 17
 WATCHED = ("requirements.txt", "requirements-docs.txt", "pyproject.toml", "scripts/set_up.py")
 """Files that say what is to be installed."""
+LOADED = (
+    *(f"sojourn.cli.{name}" for name in ("commands", "main", "pub", "serve", "serve_all", "sub")),
+    "sojourn.live.brokers.server",
+    "sojourn.live.client.client",
+)
+"""What loads all that brokers and clients load."""
 ASKED_OF_PIP = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -176,6 +182,16 @@ def install(python: Path, need: str) -> None:
     raise SetUpError("The packages could not be installed; what is above says why.")
 
 
+def keep_compiled(python: Path) -> None:
+    """Load once what brokers and clients load, so that Python keeps it compiled for every later start.
+
+    Where PYTHONDONTWRITEBYTECODE is set, as in many images, each start would compile it anew, which takes
+    more than twice as long as the start itself. What cannot be kept is compiled then.
+    """
+    say("compiling what brokers and clients load")
+    run([str(python), "-c", f"import {', '.join(LOADED)}"], {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+
+
 def run(command: list[str], environment: dict[str, str] | None = None) -> bool:
     """Run a command; whether it succeeded."""
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
@@ -265,6 +281,7 @@ def set_up(root: Path, need: str) -> None:
         (environment / ".setup-stamp").unlink(missing_ok=True)
         say(f"installing what `{need}` needs; the sizes are those of downloads")
         install(python, need)
+        keep_compiled(python)
         if need != "broker":
             see_to_java(environment)
         if need == "all":

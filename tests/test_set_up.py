@@ -188,3 +188,14 @@ def test_the_last_extra_has_all_that_is_measured_and_studied() -> None:
     assert {extra: set(libraries) for extra, libraries in EXTRAS.items()} == {
         extra: reached(extra) for extra in EXTRAS
     }, "what the doctor looks for"
+
+
+def test_what_brokers_load_is_kept_compiled_where_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images often say that Python is to keep nothing; each start would take three times as long."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
+    set_up.keep_compiled(Path(sys.executable))
+    kept = {path.name.split(".")[0] for path in tmp_path.rglob("*.pyc")}
+    assert {"node", "live_broker", "core", "serve", "client"} <= kept
