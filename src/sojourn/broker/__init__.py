@@ -9,11 +9,12 @@
 | `meetings.py`, `hello.py`, `reconciling.py` | connections to neighbours begin, end, and begin anew |
 | `network.py`, `links.py` | what neighbours send, and what goes out to them |
 | `clients.py`, `arrivals.py` | sessions and the mobility core; where the session is of a client that comes |
+| `event_routing.py`, `runs.py` | the way of an event through a broker; events that take it together |
 | `doubting.py` | sessions that may have been given away in moments that a store lost |
 | `endings.py` | what is lost with a session that ends, since its client has another |
 | `sharing.py`, `membership.py` | shared subscriptions: who picks a member, and what members say |
 | `channel.py`, `frame_events.py` | a link that loses and repeats nothing |
-| `messages.py`, `wire.py` | what brokers say to each other, and as bytes |
+| `messages.py`, `wire.py`, `event_frames.py` | what brokers say to each other, and as bytes |
 | `proof.py`, `logins.py`, `addresses.py` | who neighbours and clients are; what an address may take |
 | `questions.py`, `answering.py` | what a page asks brokers, and their answers |
 | `pressure.py`, `slices.py` | what waits when a link is full; whose turn it is |

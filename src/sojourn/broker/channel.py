@@ -1,8 +1,9 @@
 """What makes a link between two brokers lose nothing and repeat nothing, whatever happens to its connections.
 
 A channel numbers every frame it sends and keeps it until the other side says it has taken it in; it takes in
-each frame of the other side once, in order. When a connection breaks, the next one begins with a `Hello` from
-both sides that says how far each has got, and goes on from there.
+each frame of the other side once, in order. A frame with a run of events takes a number for each of them, and
+its position is that of the last, so that a receiver may take them in one by one. When a connection breaks,
+the next one begins with a `Hello` from both sides that says how far each has got, and goes on from there.
 
     channel.put(body)                   # queue a frame for the peer
     channel.opened(); channel.greet()   # a connection is there: what to write first
@@ -39,7 +40,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sojourn.broker.frame_events import EVENT, events_in
+from sojourn.broker.frame_events import EVENT, RUN_OF_EVENTS, events_in, numbers_in
 from sojourn.broker.hello import (
     BIRTHS_MAX,
     HELLO_BYTES_MAX,
@@ -150,7 +151,7 @@ class Channel:
         self.queued = 0
         """Bytes that the peer has not acknowledged."""
         self.refused = 0
-        """Volatile frames that were not queued because the queue was full."""
+        """Events of QoS 0, and other volatile frames, that were not queued because the queue was full."""
         self._out: deque[_Waiting] = deque()
         """Frames not acknowledged, oldest first; the first `_in_flight` bytes of them are under way."""
         self._in_flight = 0
@@ -194,7 +195,7 @@ class Channel:
         """The number after which all frames are still here."""
         for frame in self._out:
             position = frame.position
-            return position.number if position.rank else position.number - 1
+            return position.number if position.rank else position.number - numbers_in(frame.data, _HEAD.size)
         return self._pending.number
 
     def put(self, body: bytes, *, volatile: bool = False) -> bool:
@@ -203,12 +204,15 @@ class Channel:
             raise ChannelError(f"A frame for {self.peer} has {len(body)} bytes, over {FRAME_BYTES_MAX}.")
         if volatile:
             if self.queued >= self.queue_bytes:
-                self.refused += 1
+                self.refused += events_in(body) or 1
                 return False
-            self._pending = Position(self._pending.number, self._pending.rank + 1)
-        else:
+            self._pending = Position(self._pending.number, self._pending.rank + numbers_in(body))
+        elif body[1:2] == EVENT:
             self._pending = Position(self._pending.number + 1)
-            self._sent_events += 1 if body[1:2] == EVENT else events_in(body)
+            self._sent_events += 1
+        else:
+            self._pending = Position(self._pending.number + numbers_in(body))
+            self._sent_events += events_in(body)
         data = _HEAD.pack(len(body), _FRAME, *self._pending) + body
         self._out.append(_Waiting(self._pending, data))
         self.queued += len(data)
@@ -343,19 +347,31 @@ class Channel:
                     self._on_acknowledged(position)
                 elif kind != _FRAME:
                     raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
-                elif self._is_new(position):
-                    self._arrived = position
-                    frames.append((position, buffer[body_at:start]))
+                else:
+                    body = buffer[body_at:start]
+                    if self._is_new(position, numbers_in(body)):
+                        self._arrived = position
+                        frames.append((position, body))
         finally:
             self._buffer = buffer[start:]
         return frames
 
-    def _is_new(self, position: Position) -> bool:
+    def _is_new(self, position: Position, numbers: int) -> bool:
+        """Whether a frame that takes so many numbers up to a position is to be taken in.
+
+        A run may have been taken in up to an event within it. Events of QoS 0 are then let go; whoever takes
+        in others knows which came before.
+        """
         taken = self._arrived
         if position <= taken:
             return False
+        if position.rank:
+            if position.number == taken.number and position.rank - numbers < taken.rank:
+                return False
+        elif position.number - numbers < taken.number:
+            return True
         # Ranks may be skipped: this broker may have taken those in and forgotten it when it was killed.
-        if position.number != taken.number + (not position.rank):
+        if position.number != taken.number + (0 if position.rank else numbers):
             raise ChannelError(
                 f"{self.peer} sent frame {position.number} after {taken.number}; some are missing."
             )
@@ -363,9 +379,21 @@ class Channel:
 
     def took(self, position: Position, body: bytes = b"") -> None:
         """A frame that arrived was taken in, and all before it: it is acknowledged with the next write."""
-        self._taken = position
-        if not position.rank:
-            self._taken_events += 1 if body[1:2] == EVENT else events_in(body)
+        before, self._taken = self._taken, position
+        if position.rank:
+            return
+        kind = body[1:2]
+        if kind == EVENT:
+            self._taken_events += 1
+        elif kind == RUN_OF_EVENTS:  # but for those of them that were taken in before
+            self._taken_events += position.number - before.number
+        else:
+            self._taken_events += events_in(body)
+
+    @property
+    def taken(self) -> Position:
+        """How far the other side's frames were taken in."""
+        return self._taken
 
     @property
     def is_connected(self) -> bool:
@@ -441,9 +469,6 @@ class Channel:
         """
         if (self._out and not is_free) or self._pending.number <= self._noted_to:
             return None
-        first = self._out[0].position if self._out else None
-        if first is not None and not first.rank and first.number <= self._noted_to + 1:
-            return None  # the first frame that is not acknowledged comes right after what is noted
         kept = self.kept
         if kept <= self._noted_to:
             return None

@@ -20,15 +20,15 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from sojourn.broker.effects import COPY_FULL, REPEATED, Note
+from sojourn.broker.effects import COPY_FULL, Note
+from sojourn.broker.event_frames import Carried
+from sojourn.broker.event_routing import EventRouting
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership, is_spared
-from sojourn.broker.messages import Retain, Spread
 from sojourn.broker.roamers import Handoff, Roamer, Timers
 from sojourn.broker.scheme import scheme_of
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import Shares
-from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.policies import Policy
@@ -40,8 +40,6 @@ from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Delivery, Session
 from sojourn.routing.effects import Dropped, Effects
-from sojourn.routing.messages import Kind
-from sojourn.routing.neighbours import LOCAL
 
 UNTOLD = "neighbour had not said what it wants"
 """Why an event was not sent to a neighbour that may have wanted it: too much waited for it already."""
@@ -69,7 +67,6 @@ class Clients:
             flooding=settings.routing.mode == "flooding",
         )
         self.broker.router.withdraw_in_parts(WITHDRAWN_AT_ONCE)
-        self._route = self.broker.receivers[Kind.PUBLISH]
         self._consumed = self.broker.subscribers.consumed
         self.follows = self.broker.subscribers.scheme.follows
         """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
@@ -93,11 +90,13 @@ class Clients:
         self.timers = Timers()
         self.shares = Shares(core, links, self.broker.router, self.drops)
         self.members = Membership(self)
+        self.events = EventRouting(self)
         if settings.routing.mode == "content":
             self.broker.router.client_advertises(NOBODY, links.interests.anything)
             self.carry_out(self.broker.effects, 0.0)
 
-    def _note(self, kind: str, *what: Any) -> None:
+    def note(self, kind: str, *what: Any) -> None:
+        """Say something that a trace or a page wants to know."""
         self.notes.append(Note(kind, what))
 
     # Clients -------------------------------------------------------------------------------------------
@@ -121,8 +120,7 @@ class Clients:
             if effects.published:
                 published = effects.published[:]
                 effects.published.clear()
-                for message in published:
-                    self._publish(message, now)
+                self.events.publish(published, now)
 
     def _changed(self, change: Change, now: float, *, is_last: bool) -> None:
         """Take in a change; what a client wants is told once for all that it changes at once."""
@@ -154,7 +152,7 @@ class Clients:
         roamer.arrived = True
         roamer.since = now
         if self.traces:
-            self._note("came", session.client_id, dict(session.stated), now)
+            self.note("came", session.client_id, dict(session.stated), now)
         if not roamer.roams:
             self._wants(client, session, roamer, now)
             return
@@ -193,7 +191,7 @@ class Clients:
         is_news = client not in self.giving and (is_over or roamer.arrived)
         if self.traces and one is not None and is_news and not one.share:
             text = str(interest_of(one.pattern, one.filter))
-            self._note("wants", change.session.client_id, text, one.since_s, now if is_over else None)
+            self.note("wants", change.session.client_id, text, one.since_s, now if is_over else None)
 
     def _interests_of(self, session: Session, roamer: Roamer) -> tuple[int, ...]:
         """The interests of all subscriptions; only those are read that are new, as the rest is held."""
@@ -215,7 +213,7 @@ class Clients:
         roamer.arrived = False
         roamer.outstanding.clear()
         if self.traces:
-            self._note("went", self.names.client_name(client), now)
+            self.note("went", self.names.client_name(client), now)
         self.members.is_here(client, None, now)
         if roamer.roams:
             self.tell(facts.SubscriberLost(client, roamer.epoch), now)
@@ -247,7 +245,7 @@ class Clients:
         del self.roamers[client]
         self.members.is_here(client, None, now)
         if self.traces:
-            self._note("went", self.names.client_name(client), now)
+            self.note("went", self.names.client_name(client), now)
         if roamer.roams:
             self.tell(facts.SubscriberGone(client, roamer.epoch), now)
         for interest in () if roamer.roams else roamer.held:
@@ -257,82 +255,13 @@ class Clients:
 
     # Events --------------------------------------------------------------------------------------------
 
-    def _publish(self, message: Message, now: float) -> None:
-        """Route an event of a client here."""
-        publication = Carried(message)
-        if self.traces:
-            self._note("published", message, now)
-        if message.retain:
-            self._retain(publication, now)
-        else:
-            self._take_event(publication, LOCAL, now)
-        picked: list[Carried] = []
-        if self.shares.groups or self.broker.router.untold:
-            picked += self.shares.pick(message, now)
-            self.route(picked, now)
-        if not message.qos:
-            store = self.broker.subscribers.store
-            if publication in store or any(one in store for one in picked):
-                self.stored_unsure.append(message.sequence)
-
     def _weigh(self, topic: str) -> int:
         """What routing an event of a client here is going to cost (`mqtt/costs.py`)."""
         interests, shares = self.links.interests, self.shares
         cost = 0 if topic in interests.by_topic else interests.cost_of(topic)
         return cost + shares.cost_of(topic) if shares.groups else cost
 
-    def _retain(self, publication: Carried, now: float) -> None:
-        """Let every broker know an event that is to be retained, or that none is kept for its topic."""
-        message = publication.message
-        told = self.core.state.retained.told(message, now)
-        if told is message or message.payload_at == len(message.frame):
-            self.spread(publication, None, now)
-        else:  # a will beyond its party's share is an event like any other, and ends what was kept
-            self.links.flood(Retain((Carried(told),)), None, now)
-            self._take_event(publication, LOCAL, now)
-
-    def spread(self, publication: Carried, sender: int | None, now: float) -> None:
-        """Send an event that is retained to all brokers, and give it to the clients here that want it."""
-        self.links.flood(Spread((publication,)), sender, now, publication.message)
-        self._take_event(publication, self.links.neighbours.everyone, now)
-
-    def route(self, publications: Iterable[Carried], now: float) -> None:
-        """Route events that this broker sends to members of groups."""
-        for publication in publications:
-            self._take_event(publication, LOCAL, now)
-
-    def arrived(self, publication: Carried, bit: int, now: float) -> None:
-        """Route an event of a neighbour, for which a bit stands, unless it came before."""
-        message = publication.message
-        if not message.qos or not self.came_before(message):
-            self._take_event(publication, bit, now)
-
-    def came_before(self, message: Message) -> bool:
-        """Whether an event of a neighbour is one that came, or is older than one; else it has come now."""
-        if message.sequence <= self.seen.get(message.source, 0):
-            self.drops[REPEATED] += 1
-            return True
-        self.seen[message.source] = message.sequence
-        return False
-
-    def _take_event(self, publication: Carried, bit: int, now: float) -> None:
-        """Have an event routed, by the short way, and do what follows."""
-        self._route(publication, bit)
-        effects = self.broker.effects
-        if effects.guesses or effects.drops:
-            self.carry_out(effects, now)
-            return
-        sends, deliveries = effects.sends[:], effects.deliveries[:]
-        effects.sends.clear()
-        effects.deliveries.clear()
-        for mask, _ in sends:
-            self.links.send(mask, publication, now)
-        for clients, _ in deliveries:
-            self._deliver(clients, publication.message, now)
-        if self.members.reports:
-            self.members.follow(now)
-
-    def _deliver(self, clients: Iterable[int], message: Message, now: float) -> None:
+    def deliver(self, clients: Iterable[int], message: Message, now: float) -> None:
         """Hand an event to clients, and note that it is on its way to them."""
         source, sequence = message.source, message.sequence
         here: list[tuple[int, Roamer]] = []
@@ -351,7 +280,7 @@ class Clients:
         levels = self.core.deliverer.deliver_to_each(message, sessions, now) if sessions else ()
         for (client, roamer), session, qos in zip(here, sessions, levels, strict=True):
             if qos == 0 and self.traces and not message.address:
-                self._note("delivered", session.client_id, message, now)
+                self.note("delivered", session.client_id, message, now)
             if qos <= 0 and message.address:
                 self.members.handed(session, message, qos)
             if not roamer.roams:
@@ -371,9 +300,9 @@ class Clients:
         if message.address:
             self.members.settled(message, why_not)
         elif self.traces and why_not:
-            self._note("dropped", session.client_id, message, why_not, now)
+            self.note("dropped", session.client_id, message, why_not, now)
         elif self.traces:
-            self._note("delivered", session.client_id, message, now)
+            self.note("delivered", session.client_id, message, now)
         client = self.names.client_number(session.client_id)
         roamer = self.roamers.get(client)
         if roamer is not None and not delivery.kept:
@@ -409,7 +338,7 @@ class Clients:
         thinned = [one.client for one in ready if self._hold(one.client)]
         for clients, publication in deliveries:
             assert isinstance(publication, Carried), "live brokers carry MQTT messages"
-            self._deliver(clients, publication.message, now)
+            self.deliver(clients, publication.message, now)
         for client in thinned:
             self._thin(client, now)
         for drop in drops:
@@ -441,7 +370,7 @@ class Clients:
         self.members.dropped(drop)
         name = self.names.client_name(drop.client)
         if self.traces and isinstance(drop.publication, Carried):
-            self._note("dropped", name, drop.publication.message, drop.reason, now)
+            self.note("dropped", name, drop.publication.message, drop.reason, now)
         if drop.reason in (FULL, PARTY_FULL) and not drop.by_copy and isinstance(drop.publication, Carried):
             self.core.custody.missed(name, drop.publication.message, overflows=drop.reason == FULL)
 
@@ -460,7 +389,7 @@ class Clients:
         for message, reason in self.core.custody.thin(name, now):
             self.members.settled(message, reason)
             if self.traces:
-                self._note("dropped", name, message, reason, now)
+                self.note("dropped", name, message, reason, now)
             if roamer is not None:
                 roamer.acknowledge(message)
                 self._advance(client, roamer, message.source)
@@ -478,8 +407,8 @@ class Clients:
         if self.traces:
             session = self.core.state.sessions.get(client)
             left_s = session.left_s if session is not None else None
-            self._note("moved", client, origin, left_s, roamer.since, now, how)
-        self._note("handed_off", Handoff(client, origin, roamer.since, now, how, one.complete))
+            self.note("moved", client, origin, left_s, roamer.since, now, how)
+        self.note("handed_off", Handoff(client, origin, roamer.since, now, how, one.complete))
 
     def _close(self, client: int, epoch: int, now: float) -> None:
         """The client is with another broker, in a session that has nothing to do with the one here.

@@ -6,13 +6,15 @@ that all brokers compute alike; questions, retained events and reports are flood
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sojourn.broker.channel import OVERFULL, Channel
-from sojourn.broker.messages import Part, Reach
+from sojourn.broker.event_frames import Carried
+from sojourn.broker.messages import Part, Reach, Run
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import Carried, Wire
+from sojourn.broker.wire import Wire
 from sojourn.mqtt.message import Message
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
@@ -133,6 +135,17 @@ class Links:
             else:
                 self.put(channel, body, now)
             if event is not None and channel.queued >= channel.queue_bytes:
+                self.congested.append(event)
+
+    def send_run(self, mask: int, run: Sequence[Carried], now: float) -> None:
+        """Send events that came together (`runs.py`) to every neighbour of a mask."""
+        if len(run) == 1:
+            self.send(mask, run[0], now)
+            return
+        body, event = self.wire.encode(Run(tuple(run)), now), run[0].message
+        for channel in self._towards.get(mask) or self._channels_of(mask):
+            channel.put(body, volatile=not event.qos)
+            if channel.queued >= channel.queue_bytes:
                 self.congested.append(event)
 
     def _channels_of(self, mask: int) -> tuple[Channel, ...]:

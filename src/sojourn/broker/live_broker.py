@@ -35,11 +35,10 @@ from sojourn.broker.quenching import Quencher
 from sojourn.broker.reviving import remembered
 from sojourn.broker.ruling import rule
 from sojourn.broker.settings import Settings
-from sojourn.broker.slices import DELIVERIES_A_FRAME, FRAMES_A_SLICE, Slices
+from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
-from sojourn.broker.wire import Carried, WireError
 from sojourn.errors import SojournError
 from sojourn.mqtt import system_topics
 from sojourn.mqtt.connection import State as Phase
@@ -365,23 +364,19 @@ class LiveBroker:
         """
         network, effects = self.network, self.core.effects
         assert network is not None, "only a broker with neighbours gets frames"
-        clients, event, before = network.clients, None, self.core.state.counters.delivered
-        try:
-            message = network.links.wire.decode(body, now)
-        except WireError as error:
-            network.skipped(peer, error)
-        else:
-            if isinstance(message, Carried):
-                event = message
-                clients.arrived(event, network.links.bits[peer], now)
-            else:
-                network.receive(message, peer, now)
+        clients, before = network.clients, self.core.state.counters.delivered
+        most = None if self._is_replaying else FRAMES_A_SLICE * DELIVERIES_A_FRAME
+        events = network.take_in(peer, (position, body), now, most)
+        if events is None:
+            return 1
         network.links.channels[peer].took(position, body)
-        if not position.rank or (event is not None and event in clients.broker.subscribers.store):
+        store = clients.broker.subscribers.store
+        if not position.rank or any(event in store for event in events):
             self._note(facts.FrameTaken(peer, position.number, position.rank, body), now)
         if effects.published or effects.settled or effects.changes:
             clients.report(now)
-        return 1 + (self.core.state.counters.delivered - before) // DELIVERIES_A_FRAME
+        delivered = self.core.state.counters.delivered - before
+        return 1 + len(events) // EVENTS_A_FRAME + delivered // DELIVERIES_A_FRAME
 
     def _on_frame(self, fact: facts.FrameTaken, now: float) -> None:
         self._take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.broker.event_frames import Carried
 from sojourn.broker.messages import Settled
 from sojourn.broker.roamers import Roamer
-from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.giving import TOO_LATE
 from sojourn.mobility.queues import FULL, PARTY_FULL
@@ -179,12 +179,12 @@ class Membership:
                 own, self._own = self._own, []
                 for one in own:
                     again = self._shares.settled(one.source, one.done, one.declined, now)
-                    self._clients.route(list(again), now)
+                    self._clients.events.route(list(again), now)
                 if turned and not self.reports and not self._own:
-                    self._clients.route(list(self._shares.follow(now)), now)
+                    self._clients.events.route(list(self._shares.follow(now)), now)
         finally:
             self._is_following = False
 
     def told(self, now: float) -> None:
         """A neighbour has told all that it wants."""
-        self._clients.route(list(self._shares.told(now)), now)
+        self._clients.events.route(list(self._shares.told(now)), now)

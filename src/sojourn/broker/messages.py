@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from sojourn.broker.wire import Carried
+    from sojourn.broker.event_frames import Carried
 
 RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER, SETTLED = range(34, 45)
-SPREAD = 47
+SPREAD, RUN = 47, 48
 """The kinds of the messages below, beyond those of the cores and of `mobility/finding_messages.py`."""
 
 
@@ -31,6 +31,14 @@ class Spread:
     kind: ClassVar[int] = SPREAD
     publications: tuple[Carried, ...]
     """The one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Events of one publisher on one topic that came together (`runs.py`)."""
+
+    kind: ClassVar[int] = RUN
+    publications: tuple[Carried, ...]
 
 
 @dataclass(frozen=True, slots=True)

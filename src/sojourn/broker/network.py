@@ -13,13 +13,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sojourn.broker import ruling
 from sojourn.broker.arrivals import Arrivals
+from sojourn.broker.channel import Position
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
+from sojourn.broker.event_frames import Carried, WireError
 from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.links import Links
 from sojourn.broker.messages import (
@@ -39,13 +42,13 @@ from sojourn.broker.messages import (
     Reach,
     Retain,
     RetainAsk,
+    Run,
     Spread,
     Status,
 )
-from sojourn.broker.pressure import Pressure
+from sojourn.broker.pressure import Frame, Pressure
 from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import WireError
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import CLEARED, FIND, FORGOT, FOUND
 from sojourn.mqtt.core import Core
@@ -82,11 +85,48 @@ class Network:
 
     # Frames --------------------------------------------------------------------------------------------
 
+    def take_in(self, peer: str, frame: Frame, now: float, most: int | None) -> Sequence[Carried] | None:
+        """Take in what a neighbour says; return the events that were routed for that.
+
+        A run that would lead to more than so many deliveries is taken apart, and its events wait their turn
+        before all that came later: None is returned.
+        """
+        position, body = frame
+        try:
+            message = self.links.wire.decode(body, now)
+        except WireError as error:
+            self.skipped(peer, error)
+            return ()
+        events, bit = self.clients.events, self.links.bits[peer]
+        if isinstance(message, Carried):
+            events.arrived(message, bit, now)
+            return (message,)
+        if not isinstance(message, Run):
+            self.receive(message, peer, now)
+            return ()
+        run = message.publications
+        if most is not None and len(run) * self.clients.broker.router.audience(run[0]) > most:
+            self._take_apart(peer, position, run, now)
+            return None
+        events.run_arrived(run, bit, now)
+        return run
+
+    def _take_apart(self, peer: str, position: Position, run: Sequence[Carried], now: float) -> None:
+        """Let the events of a run wait one by one, but for those that were taken in before."""
+        number, rank = position
+        taken = self.links.channels[peer].taken
+        frames: list[Frame] = []
+        for back, event in zip(range(len(run) - 1, -1, -1), run, strict=True):
+            place = Position(number, rank - back) if rank else Position(number - back)
+            if place > taken:
+                frames.append((place, self.links.wire.encode(event, now)))
+        self.pressure.put_first(peer, frames)
+
     def receive(self, message: Any, peer: str, now: float) -> None:
         """Take in what a neighbour says."""
         kind, sender = message.kind, self.links.numbers[peer]
         if kind == Kind.PUBLISH:
-            self.clients.arrived(message, self.links.bits[peer], now)
+            self.clients.events.arrived(message, self.links.bits[peer], now)
         elif kind == PART:
             self._receive_part(message, peer, now)
         elif kind in (FIND, FOUND):
@@ -179,9 +219,9 @@ class Network:
 
     def _on_spread(self, message: Spread, sender: int, now: float) -> None:
         for one in message.publications:
-            if not self.clients.came_before(one.message):
+            if not self.clients.events.came_before(one.message):
                 self.core.retain(one.message)
-                self.clients.spread(one, sender, now)
+                self.clients.events.spread(one, sender, now)
 
     def is_deaf_about(self, connection: int) -> bool:
         """Whether a client comes for a session here that another broker may have asked for meanwhile.

@@ -15,6 +15,7 @@ A link that is down, or slower than what is sent over it, fills its queue. The r
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from sojourn.broker.channel import Position
 from sojourn.broker.links import Links
@@ -64,6 +65,11 @@ class Pressure:
             self.frames.setdefault(peer, deque()).append(frame)
             return True
         return False
+
+    def put_first(self, peer: str, frames: Sequence[Frame]) -> None:
+        """Let frames wait their turn before all others of a neighbour."""
+        if frames:
+            self.frames.setdefault(peer, deque()).extendleft(reversed(frames))
 
     def next_frame(self) -> tuple[str, Frame] | None:
         """A frame that need not wait any longer, of each neighbour in turn, or None."""

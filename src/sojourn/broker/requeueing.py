@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from sojourn.broker.messages import PART, SETTLED, SPREAD
+from sojourn.broker.frame_events import events_in
+from sojourn.broker.messages import PART, RUN, SETTLED, SPREAD
 from sojourn.broker.network import Network
 from sojourn.broker.wire import kind_of
 from sojourn.mobility.finding_messages import FOUND
@@ -35,7 +36,7 @@ def requeue(old: Network, network: Network, now: float) -> None:
             if kept is not None and into is not None:
                 network.links.put(into, kept, now)
             elif kept is not None:
-                network.clients.drops[REMOVED] += 1
+                network.clients.drops[REMOVED] += max(1, events_in(kept))
 
 
 def _whole(old: Network, peer: str, bodies: list[bytes], network: Network, now: float) -> list[bytes]:
@@ -58,7 +59,7 @@ def _whole(old: Network, peer: str, bodies: list[bytes], network: Network, now: 
 def _rewritten(old: Network, network: Network, body: bytes, now: float) -> bytes | None:
     """Return a frame with the numbers of the new network; None for one that nobody needs, or can be sent."""
     kind = kind_of(body)
-    if kind in (Kind.PUBLISH, SPREAD):
+    if kind in (Kind.PUBLISH, SPREAD, RUN):
         return body  # there are no numbers in it
     if kind not in (FOUND, Kind.FORWARD, Kind.FORWARD_END, SETTLED):
         return None

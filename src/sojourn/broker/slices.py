@@ -20,6 +20,8 @@ from sojourn.mqtt.core import Core
 from sojourn.mqtt.cutting import let_go
 
 FRAMES_A_SLICE = 8
+EVENTS_A_FRAME = 4
+"""Events of a run that count for one more frame: together they take less than one by one."""
 DELIVERIES_A_FRAME = 256
 """Deliveries that count for one more frame."""
 

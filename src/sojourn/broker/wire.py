@@ -5,9 +5,7 @@ identifier and an interest its canonical text, so that brokers share nothing but
 of a broker is its place in it. A `Translator` knows both names; `Wire` turns messages into the bodies of a
 channel's frames and back, each kind with exactly the fields of its class.
 
-An event travels as an MQTT packet, with its source and sequence; its attributes are read from that again
-where somebody asks for them. How long it may still live travels as a span of time, since the clocks of two
-machines differ.
+How events travel is in `event_frames.py`.
 
 Whatever a peer sends is checked: it becomes a message or a `WireError`.
 """
@@ -18,9 +16,18 @@ import dataclasses
 import math
 from typing import Any, ClassVar, Protocol
 
-import mqtt5
 import msgspec
 
+from sojourn.broker.event_frames import (
+    SEQUENCE_MAX,
+    EventFrame,
+    RunFrame,
+    WireError,
+    carried,
+    event_frame,
+    run_frame,
+    run_of,
+)
 from sojourn.broker.messages import (
     Echo,
     Order,
@@ -28,6 +35,7 @@ from sojourn.broker.messages import (
     Reach,
     Retain,
     RetainAsk,
+    Run,
     Settled,
     Slow,
     Spread,
@@ -36,50 +44,10 @@ from sojourn.broker.messages import (
     Wave,
 )
 from sojourn.errors import SojournError
-from sojourn.interest import Event
 from sojourn.mobility.finding_messages import EVERYBODY, Cleared, Find, Forgot, Found
 from sojourn.mqtt import packets
-from sojourn.mqtt.content import event_of, parse_policy
-from sojourn.mqtt.message import PLAIN, Properties, new_message
-from sojourn.mqtt.message import Message as MqttMessage
 from sojourn.routing import messages
-from sojourn.routing.messages import Kind, Publish
-
-LIVES_S_MAX = 0xFFFF_FFFF
-"""As long as MQTT's message expiry interval may be."""
-_PLAIN_HEADS = (b"\x30", b"\x32", b"\x34")
-"""The first bytes of PUBLISH packets of QoS 0, 1 and 2 that are neither retained nor repeated."""
-SEQUENCE_MAX = (1 << 63) - 1
-"""More than any sequence: they are dates in microseconds."""
-
-
-class WireError(SojournError):
-    """Bytes from a peer that are no message."""
-
-
-class Carried(Publish):
-    """An event on its way through live brokers, with the MQTT message that it is.
-
-    What the message says is only read where somebody asks for it.
-    """
-
-    __slots__ = ("message", "topic")
-
-    def __init__(self, message: MqttMessage, cause: int = 0) -> None:
-        self.message = message
-        self.topic = message.address or message.topic
-        self.source, self.sequence = message.source, message.sequence
-        self.cause = cause
-        self.size = len(message.frame)
-        self.matched = ()
-        self.version = -1
-
-    @property
-    def event(self) -> Event:  # type: ignore[override]  # read from the message, and kept there
-        """Its topic and attributes; of an event for one member of a group, where it is to go."""
-        if self.message.address:
-            return Event.of_checked({"topic": self.topic}, frozenset(), self.source, self.sequence)
-        return event_of(self.message)
+from sojourn.routing.messages import Kind
 
 
 class Translator(Protocol):
@@ -102,28 +70,6 @@ class Translator(Protocol):
 
     def advertisement_number(self, text: str, /) -> int:
         """Return the number of an advertisement, entered if it is new."""
-
-
-class EventFrame(msgspec.Struct, array_like=True, frozen=True, tag_field="kind", tag=int(Kind.PUBLISH)):
-    """An event as it travels."""
-
-    source: str
-    sequence: int
-    publisher: str
-    lives_s: float | None
-    """Seconds it may still live; None for ever."""
-    retain: bool
-    packet: bytes
-    policy: str | None
-    cause: int
-    topic: str = ""
-    """Given with the two places below where the packet has no properties, and need not be read again."""
-    id_at: int = 0
-    payload_at: int = 0
-    address: str = ""
-    """The one member of a shared subscription that it is for (`mqtt/members.py`)."""
-    party: str = ""
-    """On whose account it is retained (`mqtt/shares.py`)."""
 
 
 MESSAGES: tuple[type, ...] = (
@@ -224,7 +170,7 @@ class Wire:
         self._names = translator
         self._brokers = brokers
         self._encode = msgspec.msgpack.Encoder().encode
-        union = EventFrame
+        union: Any = EventFrame | RunFrame
         for frame in self._FRAMES.values():
             union = union | frame
         self._decode = msgspec.msgpack.Decoder(union).decode
@@ -235,7 +181,9 @@ class Wire:
     def encode(self, message: Any, now: float) -> bytes:
         """Return the body of the frame that carries a message."""
         if message.kind == Kind.PUBLISH:
-            return self._encode(_event_frame(message, now))
+            return self._encode(event_frame(message, now))
+        if message.kind == Run.kind:
+            return self._encode(run_frame(message))
         frame = self._FRAMES[message.kind]
         values = [
             self._out(message.kind, name, getattr(message, name), now) for name in frame.__struct_fields__
@@ -247,7 +195,9 @@ class Wire:
         try:
             frame: Any = self._decode(body)
             if isinstance(frame, EventFrame):
-                return _carried(frame, now)
+                return carried(frame, now)
+            if isinstance(frame, RunFrame):
+                return run_of(frame, now)
             message_type = self._MESSAGES[frame.__struct_config__.tag]
             fields = {
                 name: self._in(message_type.kind, name, getattr(frame, name), now)
@@ -276,7 +226,7 @@ class Wire:
         if name == "advertisements":
             return [names.advertisement_text(number) for number in value]
         if name == "publications":
-            return [_event_frame(publication, now) for publication in value]
+            return [event_frame(publication, now) for publication in value]
         if name == "marks" and value is not None:
             # Some are what a client says that it has seen, which may be any number.
             return {source: max(0, min(mark, SEQUENCE_MAX)) for source, mark in value.items()}
@@ -305,7 +255,7 @@ class Wire:
         if name == "advertisements":
             return tuple(names.advertisement_number(text) for text in value)
         if name == "publications":
-            return tuple(_carried(frame, now) for frame in value)
+            return tuple(carried(frame, now) for frame in value)
         if name in {"others", "holders", "waits_for"}:
             if not all(0 <= number < self._brokers for number in value):
                 raise WireError(f"A peer named brokers {value}; there are {self._brokers}.")
@@ -322,85 +272,3 @@ def _checked_date(name: str, value: Any) -> Any:
 def kind_of(body: bytes) -> int:
     """The kind of message that a frame carries: the first thing in its array."""
     return body[1]
-
-
-def _event_frame(publication: Carried, now: float) -> EventFrame:
-    message = publication.message
-    is_plain = message.properties is PLAIN and message.expiry is None and not message.frame[0] & 1
-    return EventFrame(
-        message.source,
-        message.sequence,
-        message.publisher,
-        # The difference of two dates may be a little more than what was added to the one.
-        None if message.expiry is None else min(max(0.0, message.expires_s - now), LIVES_S_MAX),
-        message.retain,
-        message.frame,
-        None if message.policy is None else str(message.policy),
-        publication.cause,
-        message.topic if is_plain else "",
-        message.id_at if is_plain else 0,
-        message.payload_at if is_plain else 0,
-        message.address,
-        message.party,
-    )
-
-
-def _carried(frame: EventFrame, now: float) -> Carried:
-    if not 0 <= frame.sequence <= SEQUENCE_MAX:
-        raise WireError(f"A peer sent an event with the number {frame.sequence}.")
-    message = _plain_message(frame, now) if frame.topic else _any_message(frame, now)
-    message.source, message.sequence = frame.source, frame.sequence
-    message.address, message.party = frame.address, frame.party
-    return Carried(message, frame.cause)
-
-
-def _plain_message(frame: EventFrame, now: float) -> MqttMessage:
-    """The message of a packet without properties, which is used as it came."""
-    packet, topic_end, payload_at = frame.packet, frame.id_at, frame.payload_at
-    topic = frame.topic.encode()
-    qos = packet[0] >> 1 & 3 if packet else 3
-    is_sound = (
-        packet[:1] in _PLAIN_HEADS
-        and frame.lives_s is None
-        and packet[topic_end - len(topic) : topic_end] == topic
-        and packet[payload_at - 1 : payload_at] == b"\0"
-        and payload_at == topic_end + (3 if qos else 1)
-    )
-    if not is_sound:
-        raise WireError("A peer sent an event whose places do not fit its packet.")
-    return MqttMessage(
-        frame.topic,
-        packet,
-        payload_at,
-        topic_end,
-        qos,
-        now,
-        frame.publisher,
-        retain=frame.retain,
-        policy=None if frame.policy is None else parse_policy(frame.policy),
-    )
-
-
-def _any_message(frame: EventFrame, now: float) -> MqttMessage:
-    packet = packets.decode(frame.packet) if len(frame.packet) > 1 else None
-    if not isinstance(packet, mqtt5.PublishPacket):
-        raise WireError("A peer sent an event that is no PUBLISH packet.")
-    if frame.lives_s is not None and not 0 <= frame.lives_s <= LIVES_S_MAX:
-        raise WireError(f"A peer sent an event that lives {frame.lives_s} s; it may be up to {LIVES_S_MAX}.")
-    return new_message(
-        packet.topic,
-        packet.payload,
-        qos=int(packet.qos),
-        now=now,
-        publisher=frame.publisher,
-        retain=frame.retain,
-        properties=Properties(
-            packet.payload_format_indicator,
-            packet.content_type,
-            packet.response_topic,
-            packet.correlation_data,
-            tuple(packet.user_properties),
-        ),
-        expiry=None if frame.lives_s is None else max(1, round(frame.lives_s)),
-        policy=None if frame.policy is None else parse_policy(frame.policy),
-    )

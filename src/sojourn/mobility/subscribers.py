@@ -171,6 +171,11 @@ class Subscribers:
     def now(self, now: float) -> None:
         self._moment.now = now
 
+    @property
+    def looks(self) -> bool:
+        """Whether events for some client are to be stored, or to be looked at before they are delivered."""
+        return bool(self._shelf.watched)
+
     def receive(self, message: Handoff, _bit: int) -> None:
         """Take a message about a subscriber, or pass it on to the broker it is for."""
         if message.destination != self._post.number:

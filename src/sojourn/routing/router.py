@@ -258,6 +258,12 @@ class Router:
         message.matched = interests.match(message.event) if known is None else known
         message.version = interests.version
 
+    def audience(self, message: Publish) -> int:
+        """How many clients here an event is for; one with several subscriptions counts for each."""
+        if message.version != self.interests.version:
+            self._match(message)
+        return sum(len(self.local_subs.get(sub, ())) for sub in message.matched)
+
     def _local_clients(self, matched: tuple[int, ...]) -> tuple[int, ...]:
         """The local clients that made these subscriptions, each once."""
         local = self.local_subs

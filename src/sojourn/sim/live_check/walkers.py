@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import mqtt5
@@ -32,6 +33,10 @@ PAUSE_S = (0.1, 1.0)
 PING = b"\xc0\x00"
 RETRY_CODES = (0x88, 0x89, 0x97)
 """Server unavailable, server busy, quota exceeded: to be tried again later."""
+TOGETHER_SHARE, TOGETHER_MAX = 0.3, 20
+"""How often somebody who publishes says more in the same breath, and how much more."""
+MIXED_SHARE = 0.3
+"""How much of that has QoS of all kinds."""
 BROKEN_CODES = (0x81, 0x82)
 """What a broker says to a client that broke the protocol, which none here does."""
 
@@ -259,7 +264,19 @@ class Walker:
         topic, value, qos, retain = step.detail
         data = self.client.publish(topic, value, qos, retain=retain)
         if data is not None and self.wire is not None:
-            self._say(self.wire, data)
+            self._say(self.wire, data + b"".join(self._more(topic, qos)))
+
+    def _more(self, topic: str, qos: int) -> Iterator[bytes]:
+        """Sometimes say more on a topic in the same breath: such events travel together."""
+        if self.draw.random() >= TOGETHER_SHARE:
+            return
+        is_mixed = self.draw.random() < MIXED_SHARE
+        for _ in range(self.draw.randint(1, TOGETHER_MAX)):
+            self.world.counts["published in one breath"] += 1
+            level = self.draw.randrange(3) if is_mixed else qos
+            data = self.client.publish(topic, self.draw.randrange(VALUES), level, retain=False)
+            if data is not None:
+                yield data
 
     def _say_all(self, packets: object) -> None:
         for data in packets:  # type: ignore[attr-defined]
