@@ -37,6 +37,7 @@ BENCHMARKS = {
         "sojourn.cli.bench_network:run",
         "events that cross one, three and five links, beside bridged Mosquittos",
     ),
+    "roam": ("sojourn.cli.bench_roam:run", "how long clients that move wait for what was stored for them"),
     "live": ("sojourn.cli.bench_live:run", "a live broker beside Mosquitto: deliveries, latency, memory"),
 }
 """Each benchmark: the function that measures it, and what it measures."""

@@ -173,7 +173,8 @@ def _client(task: Task) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
 
 
-def _result(process: subprocess.Popen[str], patience_s: float) -> dict[str, Any]:
+def result(process: subprocess.Popen[str], patience_s: float) -> dict[str, Any]:
+    """Return what a client process said at its end."""
     output, _ = process.communicate(timeout=patience_s)
     if process.returncode:
         raise BenchError("A client of the benchmark failed; its message is above.")
@@ -181,13 +182,15 @@ def _result(process: subprocess.Popen[str], patience_s: float) -> dict[str, Any]
     return found
 
 
-def _wait_ready(process: subprocess.Popen[str]) -> None:
+def wait_ready(process: subprocess.Popen[str]) -> None:
+    """Wait until a client process is ready to begin."""
     assert process.stdout is not None
     if process.stdout.readline() != "ready\n":
         raise BenchError("A client of the benchmark failed; its message is above.")
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def end(process: subprocess.Popen[str]) -> None:
+    """End a client process."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
@@ -223,16 +226,16 @@ def traffic(
     giver = _client(Task(role="publish", port=publish_port or port, pace_per_s=pace_per_s, **common))
     try:
         for process in (taker, giver):
-            _wait_ready(process)
+            wait_ready(process)
         for process in (taker, giver):
             assert process.stdin is not None
             process.stdin.write(f"{time.monotonic() + START_MARGIN_S}\n")
             process.stdin.flush()
-        result = _result(taker, seconds + 60)
-        return result | _result(giver, 60)
+        taken = result(taker, seconds + 60)
+        return taken | result(giver, 60)
     finally:
-        _end(taker)
-        _end(giver)
+        end(taker)
+        end(giver)
 
 
 def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
@@ -254,11 +257,11 @@ def _measure_memory(name: str, connections: int) -> dict[str, Any]:
         start = time.monotonic()
         client = _client(Task(role="idle", port=port, count=connections))
         try:
-            _wait_ready(client)
+            wait_ready(client)
             taken = time.monotonic() - start
             after = resident_mib(process)
         finally:
-            _end(client)
+            end(client)
     return {"before_mib": before, "mib": after, "connect_s": taken}
 
 

@@ -1,0 +1,178 @@
+"""`sojourn bench roam`: how long clients that move wait for what was stored for them.
+
+The six brokers of the template `building`, with stores, hold a thousand sessions; so does one Mosquitto with
+persistence, to which its clients merely connect again. Walkers move sessions, one after the other each, and
+measure the time from CONNECT to the event that was published meanwhile: one walker alone, for the times on
+brokers with nothing else to do, and several at once, for the hand-offs a second that are held.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sojourn.cli import bench_live
+from sojourn.cli.bench_live import BenchError, Progress, Running
+from sojourn.cli.bench_roam_client import Walk
+from sojourn.live.addresses import FolderBook
+from sojourn.live.config import parse_address
+from sojourn.live.links.secret import write_secret
+from sojourn.live.templates import TEMPLATES
+
+SESSIONS = 1_000
+SECONDS = 20.0
+WALKERS = 4
+PATIENCE_S = 120.0
+"""How long after the time a walker may take to say how it was."""
+PERCENTILES = {"p50_ms": 50.0, "p99_ms": 99.0, "p99_9_ms": 99.9}
+
+
+@contextmanager
+def sojourn_building(scheme: str) -> Iterator[list[Running]]:
+    """Run the brokers of the building on any ports."""
+    template = TEMPLATES["building"]
+    names = [f"B{number + 1}" for number in range(template.brokers)]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        book = FolderBook(folder)
+        pairs = ", ".join(f'["B{one}", "B{other}"]' for one, other in template.links)
+        brokers = "".join(
+            f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\n'
+            f'store = "{folder}/store-{name}"\n'
+            for name in names
+        )
+        config = Path(folder) / "building.toml"
+        config.write_text(
+            f'links = [{pairs}]\n[mobility]\nsubscribers = "{scheme}"\n'
+            f'[network]\nsecret = "network.secret"\n{brokers}'
+        )
+        write_secret(Path(folder) / "network.secret")
+        started = []
+        for name in names:
+            command = [sys.executable, "-m", "sojourn.cli.main", "serve", str(config), "--broker", name]
+            started.append(stack.enter_context(bench_live.process([*command, "--addresses", folder])))
+        running = []
+        for name, process in zip(names, started, strict=True):
+            if not bench_live.wait_for(process, lambda name=name: book.find(name) is not None):  # type: ignore[misc]
+                raise BenchError(f"Our broker {name} does not listen:")
+            found = book.find(name)
+            assert found is not None
+            running.append(Running(process, parse_address(found.clients, "an address").port))
+        yield running
+
+
+@contextmanager
+def one_mosquitto(_scheme: str) -> Iterator[list[Running]]:
+    """Run one Mosquitto that keeps sessions."""
+    program = bench_live.find_mosquitto()
+    if program is None:
+        raise BenchError("There is no Mosquitto to measure beside; scripts/mosquitto installs it.")
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        for _ in range(bench_live.MOSQUITTO_TRIES):
+            port = bench_live.likely_port()
+            config = Path(folder) / "mosquitto.conf"
+            config.write_text(
+                f"listener {port} 127.0.0.1\nallow_anonymous true\nlog_type error\npersistence true\n"
+                f"persistence_location {folder}/\nset_tcp_nodelay true\n"
+            )
+            started = stack.enter_context(bench_live.process([program, "-c", str(config)]))
+            if bench_live.wait_for(started, lambda port=port: bench_live.listens(port)):  # type: ignore[misc]
+                yield [Running(started, port)]
+                return
+        raise BenchError(f"{program} does not listen on any of {bench_live.MOSQUITTO_TRIES} ports:")
+
+
+SYSTEMS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "proactive": (sojourn_building, "proactive"),
+    "reactive": (sojourn_building, "reactive"),
+    "mosquitto": (one_mosquitto, ""),
+}
+
+
+def near_of(brokers: int) -> list[list[int]]:
+    """For each broker of the building, which are next to it."""
+    if brokers == 1:
+        return [[]]
+    near: list[list[int]] = [[] for _ in range(brokers)]
+    for one, other in TEMPLATES["building"].links:
+        near[one - 1].append(other - 1)
+        near[other - 1].append(one - 1)
+    return near
+
+
+def run(
+    progress: Progress = lambda _: None, *, sessions: int = SESSIONS, seconds: float = SECONDS
+) -> list[dict[str, Any]]:
+    """Measure all systems; a row for each number of walkers and kind of move."""
+    rows: list[dict[str, Any]] = []
+    for name, (start, scheme) in SYSTEMS.items():
+        progress(f"{name}: starting brokers")
+        with start(scheme) as brokers:
+            for walkers in (1, WALKERS):
+                progress(f"{name}: {sessions:,} sessions, {walkers} on the move for {seconds:.0f} s")
+                rows += _measure(name, brokers, walkers, sessions, seconds)
+    return rows
+
+
+def _measure(
+    name: str, brokers: list[Running], walkers: int, sessions: int, seconds: float
+) -> list[dict[str, Any]]:
+    found, spent_s = _walk(f"{name}-{walkers}", brokers, walkers, sessions // walkers, seconds)
+    lost = sum(one["sessions_lost"] for one in found)
+    moves = sum(len(one["near"]) + len(one["far"]) for one in found)
+    rows = []
+    for kind in ("near", "far"):
+        took = np.array([value for one in found for value in one[kind]])
+        if not took.size:
+            continue
+        row: dict[str, Any] = {"system": name, "walkers": walkers, "to": kind, "moves": int(took.size)}
+        row |= {key: float(np.percentile(took, at)) * 1e3 for key, at in PERCENTILES.items()}
+        row |= {"handoffs_per_s": moves / seconds, "cpu_ms_each": 1e3 * spent_s / max(1, moves)}
+        row["sessions_lost"] = lost
+        rows.append(row)
+    if name == "mosquitto":
+        for row in rows:
+            row["to"] = "the same broker"
+    return rows
+
+
+def _walk(
+    name: str, brokers: list[Running], walkers: int, sessions: int, seconds: float
+) -> tuple[list[dict[str, Any]], float]:
+    """Let walkers move; return what each says, and the processor time of all brokers meanwhile."""
+    ports = [one.port for one in brokers]
+    near = near_of(len(ports))
+    walks = [
+        Walk(name=f"{name}-{number}", ports=ports, near=near, sessions=sessions) for number in range(walkers)
+    ]
+    processes = [
+        subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "sojourn.cli.bench_roam_client", msgspec.json.encode(walk).decode()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for walk in walks
+    ]
+    try:
+        for process in processes:
+            bench_live.wait_ready(process)
+        before_s = sum(bench_live.cpu_seconds(one.process) for one in brokers)
+        until_s = time.monotonic() + bench_live.START_MARGIN_S + seconds
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{until_s}\n")
+            process.stdin.flush()
+        found = [bench_live.result(process, seconds + PATIENCE_S) for process in processes]
+        return found, sum(bench_live.cpu_seconds(one.process) for one in brokers) - before_s
+    finally:
+        for process in processes:
+            bench_live.end(process)
