@@ -90,4 +90,4 @@ def test_roaming_subscribers_get_each_event_once_and_in_order(scheme: str, mode:
         assert handed > 100
         await stop(servers)
 
-    asyncio.run(asyncio.wait_for(scenario(), 60))
+    asyncio.run(asyncio.wait_for(scenario(), 240))

@@ -2,8 +2,9 @@
 
 The six brokers of the template `building`, with stores, hold a thousand sessions; so does one Mosquitto with
 persistence, to which its clients merely connect again. Walkers move sessions, one after the other each, and
-measure the time from CONNECT to the event that was published meanwhile: one walker alone, for the times on
-brokers with nothing else to do, and several at once, for the hand-offs a second that are held.
+measure the time from CONNECT to the event that was published meanwhile: one walker alone, with a rest after
+each move, for the times on brokers with nothing else to do, and several at once without a rest, for the
+hand-offs a second that are held.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from sojourn.live.templates import TEMPLATES
 SESSIONS = 1_000
 SECONDS = 20.0
 WALKERS = 4
+PAUSE_S = 0.02
+"""How long a walker that is alone rests after a move: what it measures is not what it left to be done."""
 PATIENCE_S = 120.0
 """How long after the time a walker may take to say how it was."""
 PERCENTILES = {"p50_ms": 50.0, "p99_ms": 99.0, "p99_9_ms": 99.9}
@@ -151,7 +154,14 @@ def _walk(
     ports = [one.port for one in brokers]
     near = near_of(len(ports))
     walks = [
-        Walk(name=f"{name}-{number}", ports=ports, near=near, sessions=sessions) for number in range(walkers)
+        Walk(
+            name=f"{name}-{number}",
+            ports=ports,
+            near=near,
+            sessions=sessions,
+            pause_s=PAUSE_S if walkers == 1 else 0.0,
+        )
+        for number in range(walkers)
     ]
     processes = [
         subprocess.Popen(  # noqa: S603 - our own program

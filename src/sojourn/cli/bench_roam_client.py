@@ -31,6 +31,8 @@ class Walk(msgspec.Struct, kw_only=True):
     near: list[list[int]]
     """For each broker: which others are next to it."""
     sessions: int
+    pause_s: float = 0.0
+    """How long it rests after a move, so that brokers are done with it."""
     far_share: float = 0.3
     """How many of the moves lead to a broker that is not next to the last one."""
 
@@ -136,6 +138,7 @@ def main() -> None:
         took[is_far].append(seconds)
         sessions_lost += not had_session
         moves += 1
+        time.sleep(walk.pause_s)
     print(json.dumps({"near": took[False], "far": took[True], "sessions_lost": sessions_lost}))
 
 

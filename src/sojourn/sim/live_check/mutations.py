@@ -12,8 +12,8 @@ from typing import Any
 
 from sojourn.broker import channel, facts
 from sojourn.broker.channel import Channel
-from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Confirming
+from sojourn.broker.event_routing import EventRouting
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.membership import Membership
 from sojourn.broker.sharing import Shares
@@ -118,7 +118,7 @@ MUTATIONS: dict[str, Patch] = {
     "tell-no-subscriptions-anew": (Router, "out_subs", lambda _right: lambda _self: []),
     "forget-half-received": (handshake, "session_state", _forget_received),
     "keep-any-retained": (Retained, "is_news", lambda _right: lambda *_args: True),
-    "take-repetitions": (Clients, "came_before", _never),
+    "take-repetitions": (EventRouting, "came_before", _never),
     "lose-the-last-stored-event": (Giving, "give", _lose_last),
     "send-new-ones-first": (Deliverer, "hand", _overtake),
     "say-nothing-of-shared-events": (Membership, "flush", _say_nothing),
