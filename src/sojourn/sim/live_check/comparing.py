@@ -15,13 +15,15 @@ _NOT_NOTED = (
     "core.state.numbered_s",
     "network.clients.broker.subscribers._deliveries.stored",
     "network.clients.broker.subscribers._queues.store.bytes_peak",
+    "network.clients.interests_changed",
     "network.clients.timers._heap",
     "network.confirming.",
 )
 """Where events of QoS 0, pings and waves leave their traces, which no journal holds, and heaps of moments
 that may have passed. The moment of the last number only saves a look at that number, which is compared; for
 how many clients the last event was stored is asked at once or never, and how much was stored at the most is a
-figure for a page."""
+figure for a page. Whether interests changed since publishers were last told is for whoever tells them, and
+that begins anew with all interests after a restart."""
 _WAITING = ("._out", ".queued")
 """Of a channel: frames that wait for an acknowledgement. Those are noted now and then, so that a broker which
 comes back may have some frames again that its neighbour has; which was the last is compared."""
