@@ -108,6 +108,10 @@ def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
     assert ended["to_s"] > ended["from_s"]  # type: ignore[operator]
     (run,) = rows(tmp_path, "runs")
     assert run["world"] == "live"
+    load = rows(tmp_path, "broker_load")
+    assert {row["broker"] for row in load} == {broker.name for broker in config.brokers}
+    assert all(row["handled"] > 0 and row["busy_s"] > 0 for row in load)  # type: ignore[operator]
+    assert all(row["queue_max"] >= row["queue_mean"] >= 0 for row in load)  # type: ignore[operator]
     attributes = {row["client"]: row["attributes_json"] for row in rows(tmp_path, "clients")}
     assert '"role": "medic"' in str(attributes["reader"])
 

@@ -13,6 +13,8 @@ A store that was lost is a drop of reason `store_lost` without a client, whose s
 sequence is how many events waited there: nobody knows any more which they were. One of which only the end was
 lost is a drop of reason `forgotten`, likewise, once for each neighbour that had sent it what it forgot.
 
+How busy a broker was is a row of `broker_load` for each time between two seals: all of them add up.
+
 An interest is written when it is made, with no end, and again with its end when it has one: what is told last
 counts.
 """
@@ -156,6 +158,10 @@ class Tracer:
         """An interest was made, or has ended."""
         end = None if until is None else self._at(until)
         self._writer.add("interests", client, interest, interest, self._at(since), end)
+
+    def load(self, handled: int, busy_s: float, waiting_max: int, waiting_mean: float) -> None:
+        """How busy the broker was for a time: what it was told, for how long that took, and who waited."""
+        self._writer.add("broker_load", self._broker, handled, busy_s, waiting_max, waiting_mean)
 
     def seal(self) -> None:
         """Make what was noted so far readable."""

@@ -153,8 +153,10 @@ def load_points(sojourns: DataFrame, broker_load: DataFrame, runs: DataFrame) ->
         .groupBy("run_id", "broker")
         .agg(_exact_sum(sf.col("to_s") - sf.col("from_s")).alias("client_s"))
     )
+    # A simulated broker says once how busy it was, a live one every few seconds.
+    busy = broker_load.groupBy("run_id", "broker").agg(_exact_sum(sf.col("busy_s")).alias("busy_s"))
     return (
-        broker_load.join(sf.broadcast(measured_times(runs)), "run_id")
+        busy.join(sf.broadcast(measured_times(runs)), "run_id")
         .join(crowd, ["run_id", "broker"], "left")
         .withColumn("clients", sf.coalesce("client_s", sf.lit(0.0)) / sf.col("measured_s"))
         .withColumn("busy", sf.col("busy_s") / sf.col("measured_s"))

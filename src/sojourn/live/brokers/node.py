@@ -36,6 +36,7 @@ from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal,
 from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.login_desk import LoginDesk
 from sojourn.live.brokers.outbox import Copying, Outbox
+from sojourn.live.brokers.recording import Recording
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
 from sojourn.live.brokers.witnessed import Witnessed
@@ -124,6 +125,8 @@ class Node(Witnessed):
         self.audit_to(config.security.audit)
         if self.links is not None:
             self.links.on_refusal = self._note_stranger
+        self.handled = 0
+        """Facts that the broker was told."""
         self._last_number = 0
         self._has_ended = False
         self._flushing = False
@@ -143,7 +146,8 @@ class Node(Witnessed):
         self._desk = LoginDesk(loop, config.limits, self._compared, self.connections.__contains__)
         self._tasks: set[asyncio.Task[None]] = set()
         self._emptied: asyncio.Event | None = None
-        self._trace()
+        if config.trace is not None:
+            self._recording = Recording(self, config.trace)
         self._schedule()
 
     @property
@@ -175,6 +179,7 @@ class Node(Witnessed):
         if not self._flushing:  # as `_schedule` does; every packet comes this way
             self._flushing, self._began = True, time.perf_counter()
             self.loop.call_soon(self.flush)
+        self.handled += 1
         broker = self.broker
         broker.handle(fact, now)
         while broker.knocks:
@@ -326,8 +331,8 @@ class Node(Witnessed):
             self._timer.cancel()
         if self.keeper is not None:
             self.keeper.abandon()
-        if self._tracer is not None:
-            self._tracer.close(self.now(), ends_run=False)
+        if self._recording is not None:
+            self._recording.close(may_end_run=False)
 
     def carry_out(self, turn: Turn) -> None:
         """Do what a turn leads to; its lines are safe."""
@@ -388,12 +393,12 @@ class Node(Witnessed):
     def _look(self) -> None:
         """Say that time has passed if something is due, and look again when the next thing is."""
         self._timer = None
-        for took_s in self._took_s:
-            self.turns.add(took_s)
-        self._took_s.clear()
+        self.count_turns()
         if self.warmer.is_due:
             self.begin(self.warmer.warm())
         now = self.now()
+        if self._recording is not None:
+            self._recording.look(now)
         if self.keeper is not None:
             fact = self.keeper.look_for_room(now)
             if fact is not None:
@@ -408,6 +413,12 @@ class Node(Witnessed):
         moments = [one for one in (moment_s, room_s) if one is not None]
         if moments:
             self._look_by(max(min(moments), now + LOOK_S))
+
+    def count_turns(self) -> None:
+        """Count how long turns took that are not counted yet."""
+        for took_s in self._took_s:
+            self.turns.add(took_s)
+        self._took_s.clear()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Have something done aside, until the broker stops."""
@@ -471,6 +482,5 @@ class Node(Witnessed):
         if self.keeper is not None and self.failure is None:
             self.keeper.close(self.broker)
         self._has_ended = True
-        if self._tracer is not None:
-            is_first = self.place.name == self.config.brokers[0].name
-            self._tracer.close(self.now(), ends_run=is_first)
+        if self._recording is not None:
+            self._recording.close()

@@ -10,13 +10,11 @@ from sojourn.broker.effects import Note
 from sojourn.live.audit import AuditLog
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.seldom import Seldom
-from sojourn.live.tracing import Tracer
 from sojourn.mqtt.core import Core
 
 if TYPE_CHECKING:
     from sojourn.broker.witnesses import Watcher
-
-SEAL_S = 5.0
+    from sojourn.live.brokers.recording import Recording
 
 _log = logging.getLogger("sojourn.node")
 
@@ -34,7 +32,7 @@ class Witnessed:
         self.link_changes: dict[tuple[str, bool], float] = {}
         """When the link to a neighbour last came up (True), and when it last went down."""
         self.audit: AuditLog | None = None
-        self._tracer: Tracer | None = None
+        self._recording: Recording | None = None
         self._seldom = Seldom(_log)
 
     @property
@@ -74,21 +72,10 @@ class Witnessed:
         elif kind == "link":
             self.link_changes[what[0], what[1]] = what[2]
             self._seldom.info(("link", what[0], what[1]), "link", peer=what[0], up=what[1])
-        elif self._tracer is not None:
-            getattr(self._tracer, kind)(*what)
+        elif self._recording is not None:
+            getattr(self._recording.tracer, kind)(*what)
 
     def trace_loss(self, broker: str, events: int, reason: str, now: float) -> None:
         """Have the trace say that a broker came back without its store, or without all of it."""
-        if self._tracer is not None:
-            self._tracer.lost(broker, events, reason, now)
-
-    def _trace(self) -> None:
-        """Write a trace, if the configuration wants one."""
-        wanted = self.config.trace
-        if wanted is not None:
-            self._tracer = Tracer.open(wanted.folder, wanted.run, self.place.name, self.now(), wanted.sample)
-            self.loop.call_later(SEAL_S, self._seal, self._tracer)
-
-    def _seal(self, tracer: Tracer) -> None:
-        tracer.seal()
-        self.loop.call_later(SEAL_S, self._seal, tracer)
+        if self._recording is not None:
+            self._recording.tracer.lost(broker, events, reason, now)
