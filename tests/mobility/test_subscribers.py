@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from sojourn.interest.events import Event
@@ -12,10 +13,10 @@ from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.copies import TABLE, Feed, State, Turn, Wait, follow
 from sojourn.mobility.facts import How
-from sojourn.mobility.learnt_graph import Edge, LearntGraph, Pair
+from sojourn.mobility.learnt_graph import Edge, HourEdge, LearntGraph, Pair
 from sojourn.mobility.neighbour_table import NeighbourTable
 from sojourn.mobility.policies import Policy
-from sojourn.mobility.prediction import PredictionError, Predictor
+from sojourn.mobility.prediction import PredictionError, Predictor, foreseen
 from sojourn.mobility.schemes import Scheme, SchemeError
 from sojourn.mobility.stays import IllegalTurnError
 from sojourn.routing.effects import Dropped, Ready, Redirect
@@ -430,19 +431,37 @@ def test_a_broker_may_start_from_a_learnt_graph() -> None:
 
 def test_a_predictor_names_the_fewest_likely_brokers() -> None:
     """The path is asked first, then the broker; None where nothing was seen."""
-    predictor = Predictor(learnt(), NAMES, share=0.8)
+    predictor = Predictor(foreseen(learnt(), share=0.8), NAMES)
     assert predictor.likely(0, None) == (1,)
     assert predictor.likely(0, 2) == (3,)
     assert predictor.likely(0, 1) == (1,)
     assert predictor.likely(1, None) is None
-    assert Predictor(learnt(), NAMES, share=0.9).likely(0, None) == (1, 2)
+    assert Predictor(foreseen(learnt(), share=0.9), NAMES).likely(0, None) == (1, 2)
+    assert Predictor(foreseen(learnt(), order=1, share=0.8), NAMES).likely(0, 2) == (1,)
+    assert Predictor(foreseen(learnt(), evidence_min=2, share=0.8), NAMES).likely(0, 2) == (1,)
     with pytest.raises(PredictionError, match="share must be more than 0"):
-        Predictor(learnt(), NAMES, share=0)
+        foreseen(learnt(), share=0)
+    with pytest.raises(PredictionError, match="order may be 1 or 2"):
+        foreseen(learnt(), order=3)
+
+
+def test_the_hour_of_the_day_is_looked_at_first() -> None:
+    """In the morning they go elsewhere; the hour follows from the time, by UTC."""
+    early = [HourEdge(at="B0", to="B2", crossings=9, probability=1.0, last_s=5, hour=8)]
+    graph = msgspec.structs.replace(learnt(), by_hour=early)
+    predictor = Predictor(foreseen(graph, share=0.8), NAMES)
+    assert [predictor.next_brokers(7, 0, None, 86_400.0 * 9 + 3600.0 * hour) for hour in (7, 8, 9)] == [
+        (1,),
+        (2,),
+        (1,),
+    ]
+    assert predictor.next_brokers(7, 0, 2, 3600.0 * 8) == (3,)  # a path says more than an hour
+    assert Predictor(foreseen(graph, by_hour=False, share=0.8), NAMES).likely(0, None, 8) == (1,)
 
 
 def test_a_predictor_narrows_the_copies() -> None:
     """Only the likely next broker gets one."""
-    net = Roaming(chain(4), Scheme.named("proactive"), predictor=Predictor(learnt(), NAMES, share=0.8))
+    net = Roaming(chain(4), Scheme.named("proactive"), foresight=Predictor(foreseen(learnt(), share=0.8), NAMES))
     for neighbour in (1, 2, 3):
         net.brokers[0].subscribers.table.cross(neighbour, 0.0)
     net.arrive(0, 1)

@@ -172,7 +172,7 @@ def test_the_graph_survives_its_file_and_predicts(spark: SparkSession) -> None:
     assert graph.next_broker("B5", before="never") == "B3"
     assert graph.next_broker("nowhere") is None
     for cut in (0, 1, len(data) // 2):
-        with pytest.raises(LearntGraphError, match="sojourn plan --graph"):
+        with pytest.raises(LearntGraphError, match="sojourn learn"):
             decode_graph(data[:cut])
 
 

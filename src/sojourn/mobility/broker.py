@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from sojourn.mobility import facts
 from sojourn.mobility.learnt_graph import LearntGraph
 from sojourn.mobility.policies import Policy
-from sojourn.mobility.prediction import Predictor
+from sojourn.mobility.prediction import Foresight
 from sojourn.mobility.schemes import Scheme
 from sojourn.mobility.stays import Next, State, Tree, Turn, Wait, follow
 from sojourn.mobility.subscribers import Placement, Subscribers
@@ -56,6 +56,7 @@ class Broker:
     """One broker: facts in, effects out."""
 
     __slots__ = (
+        "_foresight",
         "_next_hop",
         "_tokens",
         "effects",
@@ -80,7 +81,7 @@ class Broker:
         *,
         scheme: Scheme | None = None,
         flooding: bool = False,
-        predictor: Predictor | None = None,
+        foresight: Foresight | None = None,
         placement: Placement | None = None,
     ) -> None:
         self.number = number
@@ -88,7 +89,7 @@ class Broker:
         self.effects = Effects()
         self.router = (FloodingRouter if flooding else Router)(neighbours, interests, self.effects)
         self.subscribers = Subscribers(
-            number, self.router, scheme or Scheme(), next_hop, predictor=predictor, placement=placement
+            number, self.router, scheme or Scheme(), next_hop, foresight=foresight, placement=placement
         )
         self.stays: dict[int, Stay] = {}
         """By client: every stay that is not ABSENT."""
@@ -98,6 +99,7 @@ class Broker:
         """The kind of routing computation that the last fact needed, for whoever charges for it."""
         self.work_cause = NO_CAUSE
         """The cause of that work, if it was the tree of a publisher."""
+        self._foresight = foresight
         self._next_hop = next_hop
         self._tokens = 0
         router = self.router
@@ -145,15 +147,26 @@ class Broker:
         stay = self.stays.get(fact.client)
         advertisements = stay.advertisements if stay is not None else ()
         following = self._turn(Turn.LEFT, fact.client, (), fact.cause, now)
-        if self.policy.predicts and fact.expected_at is not None:
-            if fact.expected_at == self.number:
+        expected_at = self._expected_at(fact, now) if self.policy.predicts else None
+        if expected_at is not None:
+            if expected_at == self.number:
                 self._turn(Turn.ANNOUNCED, fact.client, advertisements, fact.cause, now)
                 return
-            self._send_towards(
-                Prepare(fact.expected_at, fact.client, advertisements, keep=False, cause=fact.cause)
-            )
+            self._send_towards(Prepare(expected_at, fact.client, advertisements, keep=False, cause=fact.cause))
         if following.wait is Wait.DELAY and not self.policy.delay_s:
             self._turn(Turn.EXPIRED, fact.client, (), undoing(fact.cause), now)
+
+    def _expected_at(self, fact: facts.ClientLeft, now: float) -> int | None:
+        """Where a publisher that left goes: as a driver says, or the likeliest of what was learnt."""
+        if fact.expected_at is not None or self._foresight is None:
+            return fact.expected_at
+        likely = self._foresight.next_brokers(fact.client, self.number, fact.came_from, now)
+        return likely[0] if likely else None
+
+    def foresee(self, foresight: Foresight | None) -> None:
+        """Go by this from now on, for subscribers and for publishers."""
+        self._foresight = foresight
+        self.subscribers.foresee(foresight)
 
     def _on_gone(self, fact: facts.ClientGone, now: float) -> None:
         self.work = IDLE

@@ -29,6 +29,9 @@ class ClientLeft(NamedTuple):
     client: int
     cause: int = NO_CAUSE
     expected_at: int | None = None
+    """Where it goes, if somebody knows; else what was learnt decides (`prediction.py`)."""
+    came_from: int | None = None
+    """The broker that it was at before."""
 
 
 class ClientGone(NamedTuple):

@@ -4,7 +4,7 @@ from sojourn.mobility.holdings import Holding
 from sojourn.mobility.memory import Moment
 from sojourn.mobility.neighbour_table import NeighbourTable
 from sojourn.mobility.post import Post
-from sojourn.mobility.prediction import Predictor
+from sojourn.mobility.prediction import Foresight
 from sojourn.mobility.schemes import Scheme
 from sojourn.routing.messages import Activate, Ask, Copy, Deactivate, Delete, Moved
 
@@ -12,13 +12,13 @@ from sojourn.routing.messages import Activate, Ask, Copy, Deactivate, Delete, Mo
 class Requests:
     """Sends requests, built from the stay that they are about, to the brokers that it knows to be near."""
 
-    __slots__ = ("_moment", "_post", "_predictor", "_scheme", "table")
+    __slots__ = ("_moment", "_post", "_scheme", "foresight", "table")
 
-    def __init__(self, scheme: Scheme, post: Post, moment: Moment, predictor: Predictor | None) -> None:
+    def __init__(self, scheme: Scheme, post: Post, moment: Moment, foresight: Foresight | None) -> None:
         self._scheme = scheme
         self._post = post
         self._moment = moment
-        self._predictor = predictor
+        self.foresight = foresight
         self.table = NeighbourTable(scheme.neighbours_max, scheme.edge_timeout_s)
 
     # Where to ----------------------------------------------------------------------------------------
@@ -30,9 +30,10 @@ class Requests:
 
     def targets(self, stay: Holding) -> set[int]:
         """The brokers that the subscriber may come to next."""
-        number = self._post.number
-        likely = self._predictor.likely(number, stay.origin) if self._predictor is not None else None
-        brokers = self.table.neighbours(self._moment.now) if likely is None else likely
+        number, now, likely = self._post.number, self._moment.now, None
+        if self.foresight is not None:
+            likely = self.foresight.next_brokers(stay.client, number, stay.origin, now)
+        brokers = self.table.neighbours(now) if likely is None else likely
         return set(brokers) - {number}
 
     def choose_holders(self, stay: Holding) -> None:

@@ -41,7 +41,7 @@ from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.memory import Memory, Moment, Past
 from sojourn.mobility.post import Post
-from sojourn.mobility.prediction import Predictor
+from sojourn.mobility.prediction import Foresight
 from sojourn.mobility.queues import Queues
 from sojourn.mobility.requests import Requests
 from sojourn.mobility.schemes import Scheme
@@ -64,6 +64,7 @@ class Subscribers:
         "_post",
         "_queues",
         "_receive",
+        "_requests",
         "_shelf",
         "_visits",
         "accounts",
@@ -86,7 +87,7 @@ class Subscribers:
         scheme: Scheme,
         next_hop: Callable[[int, int], int],
         *,
-        predictor: Predictor | None = None,
+        foresight: Foresight | None = None,
         placement: Placement | None = None,
     ) -> None:
         effects = router.effects
@@ -96,7 +97,7 @@ class Subscribers:
         self._post = post = Post(number, router, next_hop)
         self._queues = queues = Queues(scheme, effects)
         self._shelf = shelf = Shelf(router, scheme, queues)
-        requests = Requests(scheme, post, self._moment, predictor)
+        self._requests = requests = Requests(scheme, post, self._moment, foresight)
         giving = Giving(scheme, shelf, queues, post, effects)
         copies = CopyRequests(shelf, queues, memory, post, effects)
         transfers = Transfers(
@@ -199,6 +200,10 @@ class Subscribers:
     def _settle(self) -> None:
         for message in self._post.local():
             self._receive[message.kind](message)
+
+    def foresee(self, foresight: Foresight | None) -> None:
+        """Have copies made from now on where this says that a subscriber may go; None: at all neighbours."""
+        self._requests.foresight = foresight
 
     # What there is -----------------------------------------------------------------------------------
 

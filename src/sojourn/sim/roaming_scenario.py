@@ -14,7 +14,7 @@ from sojourn.sim.scenario import PROTOCOLS, Described, ScenarioError, factor
 SCHEMES = ("durable", "reactive", "proactive")
 ROUTINGS = ("flooding", "content")
 NETWORKS = ("building", "grid", "chain", "ring", "star", "file")
-PREDICTORS = ("graph", "order-2")
+PREDICTORS = ("graph", "order-1", "order-2", "oracle")
 PLACEMENTS = ("own", "load")
 KNOWN_GRAPHS = ("none", "links", "complete")
 
@@ -35,19 +35,19 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
         factor(
             "hand-off",
             "",
-            "Who gets pro-active copies: graph, all neighbours in the learnt graph; order-2, the likely next "
-            "brokers of those who came the same way.",
+            "Who gets pro-active copies: graph, all neighbours in the learnt graph; order-1, the likely next "
+            "brokers of those who are there; order-2, of those who came the same way; oracle, the next one.",
         ),
     ] = "graph"
     predictor_mass: Annotated[
         float, factor("hand-off", "probability", "How much of the next broker's probability copies cover.")
     ] = 0.85
     graph_file: Annotated[
-        str, factor("hand-off", "", "Learnt neighbour graph (`sojourn plan --graph FILE`) for order-2.")
+        str, factor("hand-off", "", "Learnt neighbour graph (`sojourn learn`) for order-1 and order-2.")
     ] = ""
     training_s: Annotated[
         float,
-        factor("hand-off", "s", "Instead of a file: learn order-2 from so much movement of other clients."),
+        factor("hand-off", "s", "Instead of a file: learn from so much movement of other clients."),
     ] = 0.0
     known_graph: Annotated[
         str,
@@ -200,8 +200,8 @@ def _check_choices(scenario: RoamingScenario) -> None:
             raise ScenarioError(f"{needed} must name a file when {name} is {value}.")
     if scenario.movement == "file" and scenario.publishers_move:
         raise ScenarioError("publishers_move needs drawn movement; movement file moves subscribers only.")
-    if scenario.predictor == "order-2" and not (scenario.graph_file or scenario.training_s > 0):
-        raise ScenarioError("graph_file must name a file, or training_s be above 0, for order-2.")
+    if scenario.predictor.startswith("order-") and not (scenario.graph_file or scenario.training_s > 0):
+        raise ScenarioError(f"graph_file must name a file, or training_s be above 0, for {scenario.predictor}.")
 
 
 _AT_LEAST_ONE = ("brokers", "subscribers", "publishers", "publish_window", "pings_missed", "event_bytes")

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from sojourn.errors import SojournError
 from sojourn.mobility.learnt_graph import Edge, LearntGraph, decode_graph
-from sojourn.mobility.prediction import Predictor
+from sojourn.mobility.prediction import Foresight, Predictor, foreseen
 from sojourn.routing.overlay import Overlay
+from sojourn.sim.foreknowledge import Foreknowledge
 from sojourn.sim.roaming import Paths, Recorded, Roaming, Stays, building
 from sojourn.sim.roaming_files import Nearest, load_movement, load_points
 from sojourn.sim.roaming_scenario import RoamingScenario
@@ -16,6 +17,8 @@ from sojourn.sim.streams import Streams
 from sojourn.sim.topology import Topology, build, load_topology
 
 GRID_LIMIT = 10_000
+LEARNT = {"order-1": 1, "order-2": 2}
+"""Predictors that need a learnt graph, and of which order they are."""
 
 
 class Setting(NamedTuple):
@@ -29,7 +32,8 @@ class Setting(NamedTuple):
     publisher_broker: int
     graph: LearntGraph | None
     """The neighbour graph that brokers are given at the start; None: they learn it."""
-    predictor: Predictor | None
+    foresight: Foresight | None
+    """Where copies are to wait; None: at all neighbours."""
 
 
 def make_setting(scenario: RoamingScenario, streams: Streams) -> Setting:
@@ -37,13 +41,26 @@ def make_setting(scenario: RoamingScenario, streams: Streams) -> Setting:
     topology = network(scenario)
     paths = _paths(scenario, topology, streams)
     names = paths.names if isinstance(paths, Recorded) else [f"s{at}" for at in range(scenario.subscribers)]
-    predictor = None
-    if scenario.predictor == "order-2":
-        predictor = Predictor(
-            _learnt(scenario, topology, paths), topology.names, share=scenario.predictor_mass
-        )
+    foresight = _foresight(scenario, topology, paths, len(names))
     graph = _known(scenario, topology)
-    return Setting(topology, paths, len(names), names, _centre(scenario, topology), graph, predictor)
+    return Setting(topology, paths, len(names), names, _centre(scenario, topology), graph, foresight)
+
+
+def _foresight(
+    scenario: RoamingScenario, topology: Topology, paths: Paths, subscribers: int
+) -> Foresight | None:
+    if scenario.predictor == "oracle":
+        return Foreknowledge(paths, subscribers)
+    if scenario.predictor not in LEARNT:
+        return None
+    # Nothing that is drawn here depends on the hour.
+    rows = foreseen(
+        _learnt(scenario, topology, paths),
+        share=scenario.predictor_mass,
+        order=LEARNT[scenario.predictor],
+        by_hour=False,
+    )
+    return Predictor(rows, topology.names)
 
 
 def _learnt(scenario: RoamingScenario, topology: Topology, paths: Paths) -> LearntGraph:
@@ -117,7 +134,7 @@ def _load_graph(path: Path) -> LearntGraph:
         return decode_graph(path.read_bytes())
     except OSError:
         raise ScenarioError(
-            f"graph_file {path} cannot be read; make one with `sojourn plan --graph FILE`."
+            f"graph_file {path} cannot be read; make one with `sojourn learn TRACE --out FILE`."
         ) from None
     except SojournError as error:
         raise ScenarioError(f"graph_file {path} is no learnt graph: {error}") from None

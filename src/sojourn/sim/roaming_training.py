@@ -5,11 +5,15 @@ simulated past by hand. A test holds the two to the same graph. A move is two st
 different brokers; stays of which a broken link made several at one broker are one.
 """
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import product, takewhile
 
-from sojourn.mobility.learnt_graph import Edge, LearntGraph, Pair, Stay
+from msgspec import convert
+
+from sojourn.mobility.learnt_graph import Edge, HourEdge, LearntGraph, Pair, Stay
+from sojourn.mobility.prediction import hour_of
 from sojourn.sim.roaming import Paths, Sojourn
 
 CLIENTS = 50
@@ -30,8 +34,8 @@ def learn(paths: Paths, names: Sequence[str], for_s: float) -> LearntGraph:
 
 def graph_of(observed: Sequence[Sequence[Sojourn]], names: Sequence[str]) -> LearntGraph:
     """The graph that these clients' sojourns teach."""
-    edges: dict[tuple[str, str], list[float]] = defaultdict(list)
-    pairs: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    crossed: dict[tuple[str | None, int | None, str, str], list[float]] = defaultdict(list)
+    """By what the next broker may depend on (before, hour), by broker and the next: when it was crossed."""
     stays: dict[str, list[float]] = defaultdict(list)
     away_s: list[float] = []
     for path in observed:
@@ -39,36 +43,47 @@ def graph_of(observed: Sequence[Sequence[Sojourn]], names: Sequence[str]) -> Lea
         for at in range(len(merged) - 1):
             here, there = merged[at], merged[at + 1]
             ends = names[here.broker], names[there.broker]
-            edges[ends].append(here.to_s)
             stays[ends[0]].append(here.to_s - here.from_s)
             away_s.append(there.from_s - here.to_s)
-            if at:
-                pairs[(names[merged[at - 1].broker], *ends)].append(here.to_s)
-    leaving: dict[str, int] = defaultdict(int)
-    passing: dict[tuple[str, str], int] = defaultdict(int)
-    for (at_name, _), times in edges.items():
-        leaving[at_name] += len(times)
-    for (before, at_name, _), times in pairs.items():
-        passing[before, at_name] += len(times)
+            befores = (None, names[merged[at - 1].broker]) if at else (None,)
+            for before, hour in product(befores, (None, hour_of(here.to_s))):
+                crossed[before, hour, *ends].append(here.to_s)
+    leaving: Counter[tuple[str | None, int | None, str]] = Counter()
+    for (before, hour, at_name, _), times in crossed.items():
+        leaving[before, hour, at_name] += len(times)
+    rows = [
+        ((before, hour), at, to, len(times), len(times) / leaving[before, hour, at], max(times))
+        for (before, hour, at, to), times in sorted(crossed.items(), key=lambda one: _in_order(one[0]))
+    ]
+    parts = ("at", "to", "crossings", "probability", "last_s")
+    told = [(path, dict(zip(parts, row, strict=True))) for path, *row in rows]
     return LearntGraph(
-        edges=[
-            Edge(at=at, to=to, crossings=len(times), probability=len(times) / leaving[at], last_s=max(times))
-            for (at, to), times in sorted(edges.items())
-        ],
+        edges=[convert(row, Edge) for (before, hour), row in told if before is None and hour is None],
         pairs=[
-            Pair(
-                before=before,
-                at=at,
-                to=to,
-                crossings=len(times),
-                probability=len(times) / passing[before, at],
-                last_s=max(times),
-            )
-            for (before, at, to), times in sorted(pairs.items())
+            convert(row | {"before": before}, Pair)
+            for (before, hour), row in told
+            if before is not None and hour is None
         ],
-        stays=[Stay(broker=at, stays=len(times), mean_s=_mean(times)) for at, times in sorted(stays.items())],
+        by_hour=[
+            convert(row | {"before": before, "hour": hour}, HourEdge)
+            for (before, hour), row in told
+            if hour is not None
+        ],
+        stays=[_stay(at, sorted(times)) for at, times in sorted(stays.items())],
         away_s=_mean(away_s),
     )
+
+
+def _in_order(path: tuple[str | None, int | None, str, str]) -> tuple[int, str, str, str]:
+    """By hour, broker before, broker and next one; what depends on none of the first two before the rest."""
+    before, hour, at, to = path
+    return -1 if hour is None else hour, before or "", at, to
+
+
+def _stay(broker: str, times: Sequence[float]) -> Stay:
+    """The lengths of stays at a broker, given in order; a quantile is one of them."""
+    median, long = (round(times[math.ceil(share * len(times)) - 1] * 1e6) / 1e6 for share in (0.5, 0.9))
+    return Stay(broker=broker, stays=len(times), mean_s=_mean(times), median_s=median, long_s=long)
 
 
 def _merged(path: Sequence[Sojourn]) -> list[Sojourn]:

@@ -127,7 +127,7 @@ class RoamingWorld:
                 self.overlay.next_hop,
                 scheme=scheme,
                 flooding=scenario.routing == "flooding",
-                predictor=setting.predictor,
+                foresight=setting.foresight,
                 placement=self._placement() if scenario.placement == "load" else None,
             )
             if setting.graph is not None:
