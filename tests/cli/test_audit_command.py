@@ -12,7 +12,7 @@ from tests.pipeline.random_traces import audit_by_hand, random_trace
 from typer.testing import CliRunner
 
 from sojourn.cli.audit import AuditError, audit
-from sojourn.cli.audit_follow import FollowError
+from sojourn.cli.following import FollowError
 from sojourn.pipeline.places import NoTraceError
 from sojourn.trace import SegmentWriter
 

@@ -461,7 +461,9 @@ def test_the_hour_of_the_day_is_looked_at_first() -> None:
 
 def test_a_predictor_narrows_the_copies() -> None:
     """Only the likely next broker gets one."""
-    net = Roaming(chain(4), Scheme.named("proactive"), foresight=Predictor(foreseen(learnt(), share=0.8), NAMES))
+    net = Roaming(
+        chain(4), Scheme.named("proactive"), foresight=Predictor(foreseen(learnt(), share=0.8), NAMES)
+    )
     for neighbour in (1, 2, 3):
         net.brokers[0].subscribers.table.cross(neighbour, 0.0)
     net.arrive(0, 1)

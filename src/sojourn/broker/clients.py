@@ -26,12 +26,10 @@ from sojourn.broker.event_routing import EventRouting
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership, is_spared
 from sojourn.broker.roamers import Handoff, Roamer, Timers
-from sojourn.broker.scheme import scheme_of
+from sojourn.broker.scheme import foresight_of, mobility_core
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import Shares
 from sojourn.mobility import facts
-from sojourn.mobility.broker import Broker
-from sojourn.mobility.policies import Policy
 from sojourn.mobility.queues import FULL, GIVEN_UP, PARTY_FULL
 from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.content import interest_of
@@ -56,16 +54,7 @@ class Clients:
         self.names = links.names
         core.effects.collects = True
         core.effects.weigh = self._weigh
-        mobility = settings.mobility
-        self.broker = Broker(
-            links.number,
-            links.neighbours,
-            links.interests,
-            Policy.named(mobility.publishers),
-            links.overlay.next_hop,
-            scheme=scheme_of(settings),
-            flooding=settings.routing.mode == "flooding",
-        )
+        self.broker = mobility_core(settings, links)
         self.broker.router.withdraw_in_parts(WITHDRAWN_AT_ONCE)
         self._consumed = self.broker.subscribers.consumed
         self.follows = self.broker.subscribers.scheme.follows
@@ -94,6 +83,10 @@ class Clients:
         if settings.routing.mode == "content":
             self.broker.router.client_advertises(NOBODY, links.interests.anything)
             self.carry_out(self.broker.effects, 0.0)
+
+    def foresee(self, settings: Settings) -> None:
+        """Go by what was learnt of where clients go, if anything was."""
+        self.broker.foresee(foresight_of(settings))
 
     def note(self, kind: str, *what: Any) -> None:
         """Say something that a trace or a page wants to know."""
@@ -218,7 +211,7 @@ class Clients:
         if roamer.roams:
             self.tell(facts.SubscriberLost(client, roamer.epoch), now)
         if self._advertises(client):
-            self.tell(facts.ClientLeft(client), now)
+            self.tell(facts.ClientLeft(client, came_from=roamer.previous), now)
 
     def _leave_to_session(self, client: int, roamer: Roamer) -> None:
         """Report as consumed what was handed over and is done with, or is in the session to be sent again.

@@ -7,6 +7,7 @@ A driver tells a broker these, each with the time:
 | clients | `ClientOpened`, `ClientSent`, `ClientBlocked`, `ClientDrained`, `ClientLost`, `ClientDismissed` |
 | admission | `ClientAdmitted`, `ClientRefused`: the answers to `LiveBroker.knocks` |
 | rulings | `RightsChanged`, `OrderGiven` |
+| settings | `PathsLearnt`: where clients go was learnt anew |
 | neighbours | `PeerConnected`, `PeerSent`, `PeerLost` |
 | itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade`, `ReadyForMore` |
 
@@ -26,6 +27,7 @@ import msgspec
 from sojourn.broker.settings import Settings
 from sojourn.interest import Filter, TopicPattern
 from sojourn.interest.values import Scalar
+from sojourn.mobility.prediction import Foreseen
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.session import Permissions
 
@@ -155,6 +157,12 @@ class OrderGiven(Remembered, frozen=True, array_like=True, tag=32):
     verb: str
     scope: str
     whom: str
+
+
+class PathsLearnt(Remembered, frozen=True, array_like=True, tag=33):
+    """It was learnt anew where clients of this broker go next; what was learnt before counts no more."""
+
+    rows: tuple[Foreseen, ...]
 
 
 class ClientRefused(Remembered, frozen=True, array_like=True, tag=8):
@@ -318,6 +326,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         | ClientDismissed
         | RightsChanged
         | OrderGiven
+        | PathsLearnt
         | PeerGreeted
         | LinkReset
         | LinkChanged

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
 
 from sojourn.broker import facts, session_facts
@@ -32,7 +33,7 @@ from sojourn.broker.effects import Turn
 from sojourn.broker.meetings import Meetings
 from sojourn.broker.network import TIMERS_MAX, Network
 from sojourn.broker.quenching import Quencher
-from sojourn.broker.reviving import remembered
+from sojourn.broker.reviving import forget_effects, remembered
 from sojourn.broker.ruling import rule
 from sojourn.broker.settings import Settings
 from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_SLICE, Slices
@@ -95,7 +96,7 @@ class LiveBroker:
         if has_news or (network is not None and network.clients.stored_unsure):
             self._report(now)
         if self._is_replaying:
-            self._forget_effects()
+            forget_effects(self.core, self.network)
         elif effects.unread or effects.overflowing or effects.dismissals or effects.subacks:
             self._follow_up(now)
 
@@ -208,7 +209,7 @@ class LiveBroker:
         try:
             self.handle(entry.fact, entry.now)
         except SojournError:
-            self._forget_effects()  # what is refused now was refused then
+            forget_effects(self.core, self.network)  # what is refused now was refused then
             self.refused_again += 1
         finally:
             self._is_replaying = False
@@ -244,6 +245,8 @@ class LiveBroker:
         if is_another_network(before, settings):
             self.network = transplant(self.core, self.network, settings, self.life, now)
             self._meetings = self._arrange_meetings()
+        elif self.network is not None:
+            self.network.clients.foresee(settings)
 
     def _arrange_meetings(self) -> Meetings | None:
         return None if self.network is None else Meetings(self.network, self._note)
@@ -308,6 +311,10 @@ class LiveBroker:
             network.arrivals.admit(fact.connection, fact.admission(), now)
         else:
             self.core.admit(fact.connection, fact.admission(), now)
+
+    def _on_learnt(self, fact: facts.PathsLearnt, now: float) -> None:
+        self._reconfigure(msgspec.structs.replace(self.settings, learnt=fact.rows), now)
+        self._note(fact, now)
 
     def _on_ruling(self, fact: Any, now: float) -> None:
         rule(self.core, self.network.links if self.network is not None else None, fact, now)
@@ -437,14 +444,6 @@ class LiveBroker:
             else:
                 self.core.answer(one.number, one.packet)
 
-    def _forget_effects(self) -> None:
-        """Let go of what was done in an earlier life."""
-        self.core.effects.forget()
-        self.core.take_kept()
-        if self.network is not None:
-            self.network.clients.notes.clear()
-            self.network.links.congested.clear()
-
     def _collect_writes(self, turn: Turn) -> None:
         """Take what is for clients, each connection once."""
         touched = self.core.effects.touched
@@ -482,6 +481,7 @@ class LiveBroker:
         facts.ClientLost: _on_lost,
         facts.ReadyForMore: _on_ready,
         facts.ClientAdmitted: _on_admitted,
+        facts.PathsLearnt: _on_learnt,
         facts.RightsChanged: _on_ruling,
         facts.OrderGiven: _on_ruling,
         facts.PeerSent: _on_peer_sent,

@@ -11,7 +11,9 @@ from sojourn.broker.state_codec import load_state
 
 if TYPE_CHECKING:
     from sojourn.broker.live_broker import LiveBroker
+    from sojourn.broker.network import Network
     from sojourn.broker.settings import Settings
+    from sojourn.mqtt.core import Core
 
 
 def remembered(
@@ -32,3 +34,12 @@ def remembered(
             broker = kind(first.settings, first.life, remembers=True)
         broker.replay(entry)
     return broker if broker is not None else kind(settings, life, remembers=True)
+
+
+def forget_effects(core: Core, network: Network | None) -> None:
+    """Let go of what was done in an earlier life."""
+    core.effects.forget()
+    core.take_kept()
+    if network is not None:
+        network.clients.notes.clear()
+        network.links.congested.clear()

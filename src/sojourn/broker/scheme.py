@@ -5,9 +5,36 @@ It stands apart from the settings, which whoever only starts brokers reads witho
 
 from __future__ import annotations
 
+from sojourn.broker.links import Links
 from sojourn.broker.settings import Settings
+from sojourn.mobility.broker import Broker
 from sojourn.mobility.keeping import COPY_TIMEOUTS
+from sojourn.mobility.policies import Policy
+from sojourn.mobility.prediction import Predictor
 from sojourn.mobility.schemes import Scheme
+
+
+def mobility_core(settings: Settings, links: Links) -> Broker:
+    """Return the core of a broker with these settings and links."""
+    core = Broker(
+        links.number,
+        links.neighbours,
+        links.interests,
+        Policy.named(settings.mobility.publishers),
+        links.overlay.next_hop,
+        scheme=scheme_of(settings),
+        flooding=settings.routing.mode == "flooding",
+        foresight=foresight_of(settings),
+    )
+    if settings.mobility.graph == "links":
+        for peer in settings.neighbours:
+            core.subscribers.table.cross(links.numbers[peer], 0.0)
+    return core
+
+
+def foresight_of(settings: Settings) -> Predictor | None:
+    """Return what says where clients go; None where nothing was learnt, and all neighbours are likely."""
+    return Predictor(settings.learnt, settings.brokers) if settings.learnt else None
 
 
 def scheme_of(settings: Settings) -> Scheme:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from sojourn.mobility.prediction import Foreseen
 from sojourn.mqtt.limits import Limits
 
 DRAWN_MAX = 200
@@ -35,6 +36,9 @@ class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     with 0 each has its own store alone."""
     gone_s: float = 4.0
     """After how long a process that is away or silent is thought gone, and others take over what it has."""
+    graph: Literal["crossed", "links"] = "crossed"
+    """What a broker takes for edges of the neighbour graph: what clients cross, or from the start its links
+    too."""
 
 
 class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     traces: bool = False
     """Whether somebody records what happened (`Effects.notes`)."""
+    learnt: tuple[Foreseen, ...] = ()
+    """Where clients of this broker go next, as far as it was learnt; copies wait there and nowhere else."""
 
     @property
     def neighbours(self) -> tuple[str, ...]:

@@ -8,13 +8,10 @@ run does, or when it is interrupted; started again with the same checkpoint it g
 from __future__ import annotations
 
 import json
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,19 +21,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.cli.following import FollowError, first_line, interrupts, rest
 from sojourn.cli.heartbeat import working
-from sojourn.errors import SojournError
 from sojourn.pipeline.audit_job import JOB_FAILURES
 from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.session import spark_session
 from sojourn.pipeline.streaming import CHECKPOINT, by_window, read_findings, start_live_audit
 from sojourn.trace import COLUMNS, segment_folder
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
 WINDOWS_SHOWN = 15
-_LOOK_S = 0.2
 _SHOWN = {
     "window_s": "minute from, s",
     "expected": "expected",
@@ -54,10 +47,6 @@ _SHOWN = {
 _LATE = ("late_publications", "late_deliveries", "late_interests")
 
 Rows = list[dict[str, Any]]
-
-
-class FollowError(SojournError):
-    """A run cannot be followed as asked."""
 
 
 def follow(
@@ -78,7 +67,7 @@ def follow(
         spark = spark_session(master)
     query = start_live_audit(spark, root, run, folder, options)
     rows: Rows = []
-    with _view(run, as_json=as_json) as show, _interrupts() as interrupted:
+    with _view(run, as_json=as_json) as show, interrupts() as interrupted:
         try:
             while True:
                 over = has_ended(root, run)
@@ -88,9 +77,9 @@ def follow(
                 show(rows)
                 if over or interrupted.is_set():
                     break
-                _rest(query, options.trigger_s, interrupted)
+                rest(query, options.trigger_s, interrupted)
         except JOB_FAILURES as error:
-            raise FollowError(_first_line(error)) from error
+            raise FollowError(first_line(error)) from error
         finally:
             query.stop()
     _say_late(console, rows)
@@ -143,32 +132,6 @@ def _check_options(folder: Path, run_id: str, options: LiveOptions) -> None:
         raise FollowError(f"{folder} has a checkpoint of something else; name another with --checkpoint.")
     folder.mkdir(parents=True, exist_ok=True)
     note.write_text(json.dumps(asked))
-
-
-def _rest(query: StreamingQuery, seconds: float, interrupted: threading.Event) -> None:
-    """Wait, and learn of an interrupt or of the query's end at once."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and not interrupted.wait(_LOOK_S):
-        if not query.isActive:
-            query.awaitTermination()  # raises what ended it
-            raise FollowError("The query was stopped from elsewhere; start it again.")
-
-
-@contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """Note an interrupt instead of raising it in the middle of a word with Java; a second one is raised."""
-    interrupted = threading.Event()
-
-    def note(_signal: int, _frame: object) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -235,10 +198,3 @@ def _say_late(console: Console, rows: Rows) -> None:
         )
     if interests:
         console.print(f"{interests} interests came late and held only from then on.")
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (
-        f"The query failed ({lines[0][:200] if lines else type(error).__name__}); mend its files and repeat."
-    )

@@ -67,7 +67,7 @@ COMMANDS = {
     ),
     "reload": Command(
         "sojourn.cli.operate:reload",
-        "Let running brokers read users, permissions, tokens and certificates anew.",
+        "Let running brokers read users, permissions, tokens, certificates and what was learnt anew.",
     ),
     "kick": Command(
         "sojourn.cli.operate:kick",
@@ -110,6 +110,11 @@ COMMANDS = {
     "plan": Command(
         "sojourn.cli.plan:plan",
         "Tell how many brokers K subscribers need at a mobility and rate, from a measured run.",
+        "spark",
+    ),
+    "learn": Command(
+        "sojourn.cli.learn:learn",
+        "Learn from a trace where clients go next, and put it where brokers of a network read it.",
         "spark",
     ),
     "bench": Command(

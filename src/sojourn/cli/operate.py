@@ -37,7 +37,7 @@ class WhomError(SojournError):
 
 
 def reload(file: File, broker: Broker = None, *, as_json: AsJson = False) -> None:
-    """Let running brokers read users, permissions, tokens and certificates anew.
+    """Let running brokers read users, permissions, tokens, certificates and what was learnt anew.
 
     The same as SIGHUP, and says what was done. Example: sojourn reload building.toml
     """

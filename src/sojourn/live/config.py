@@ -30,6 +30,8 @@ GONE_S_MIN = 1.0
 """A process that is busy may well be silent for less."""
 CONTROL = "control"
 """The folder in which a broker of a file is spoken to, if the file names none."""
+LEARNT = ".learnt.json"
+"""What the name of the file ends with in which brokers look for what was learnt, if theirs names none."""
 ADDRESSES = "addresses"
 """The folder for address files that a configuration has if it needs one and names none."""
 
@@ -124,6 +126,20 @@ class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The name of the run among others in that folder."""
     sample: float = 1.0
     """The share of events that is traced, the same ones at every broker."""
+
+
+class PredictionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where copies of subscribers wait: with what `sojourn learn` found, only where they are likely to go."""
+
+    file: str | None = None
+    """What was learnt; a configuration file NAME.toml that names none has NAME.learnt.json beside it, which
+    need not be there."""
+    share: float = 0.9
+    """How much of the next broker's probability copies cover."""
+    order: Literal[1, 2] = 2
+    """Whether it counts only where a client is (1), or also where it came from (2)."""
+    evidence_min: int = 10
+    """Crossings of a path, or in an hour of the day, from which on it is relied on."""
 
 
 class UserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -229,6 +245,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     network: NetworkConfig = NetworkConfig()
     mobility: MobilityConfig = MobilityConfig()
     routing: RoutingConfig = RoutingConfig()
+    prediction: PredictionConfig = PredictionConfig()
     limits: Limits = Limits()
     security: SecurityConfig = SecurityConfig()
     trace: TraceConfig | None = None
@@ -296,7 +313,10 @@ def load_config(path: Path) -> Config:
         ) from None
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
-    return at_folder(read_config(text, str(path)), path.parent)
+    config = read_config(text, str(path))
+    if config.prediction.file is None:
+        config = replace(config, prediction=replace(config.prediction, file=f"{path.stem}{LEARNT}"))
+    return at_folder(config, path.parent)
 
 
 def at_folder(config: Config, folder: Path) -> Config:
@@ -309,6 +329,7 @@ def at_folder(config: Config, folder: Path) -> Config:
     if addresses is None and _has_free_port(config):
         addresses = ADDRESSES
     trace, tls, jwt = config.trace, config.tls, config.security.jwt
+    learnt = config.prediction.file
     if trace is not None:
         trace = replace(trace, folder=placed(trace.folder))
     if tls is not None:
@@ -333,6 +354,7 @@ def at_folder(config: Config, folder: Path) -> Config:
             secret=None if config.network.secret is None else placed(config.network.secret),
             control=placed(config.network.control or CONTROL),
         ),
+        prediction=replace(config.prediction, file=None if learnt is None else placed(learnt)),
         trace=trace,
         tls=tls,
         security=replace(
@@ -372,6 +394,8 @@ def check_config(config: Config) -> None:
     _check_copies(config)
     if config.trace is not None and not 0 < config.trace.sample <= 1:
         raise ConfigError(f"sample of [trace] is a share above 0 and up to 1, not {config.trace.sample}.")
+    if not 0 < config.prediction.share <= 1:
+        raise ConfigError(f"share of [prediction] is above 0 and at most 1, not {config.prediction.share:g}.")
     users = [user.name for user in config.users]
     if len(set(users)) < len(users):
         raise ConfigError("Two users have the same name; each needs its own.")

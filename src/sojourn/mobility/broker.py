@@ -152,7 +152,9 @@ class Broker:
             if expected_at == self.number:
                 self._turn(Turn.ANNOUNCED, fact.client, advertisements, fact.cause, now)
                 return
-            self._send_towards(Prepare(expected_at, fact.client, advertisements, keep=False, cause=fact.cause))
+            self._send_towards(
+                Prepare(expected_at, fact.client, advertisements, keep=False, cause=fact.cause)
+            )
         if following.wait is Wait.DELAY and not self.policy.delay_s:
             self._turn(Turn.EXPIRED, fact.client, (), undoing(fact.cause), now)
 

@@ -25,7 +25,6 @@ import msgspec
 
 from sojourn.errors import SojournError
 
-
 BYTES_MAX = 64 << 20
 """Of a file: a thousand brokers with eight neighbours each, by the hour, take a third of it."""
 NAME_MAX = 256
@@ -145,7 +144,10 @@ def _faults(graph: LearntGraph) -> Iterator[str]:
     for (at, *_), total in totals.items():
         if abs(total - 1) > 1e-6:
             yield f"has probabilities out of {_short(at)} that sum to {total:g}"
-    times = [graph.away_s, *(time for stay in graph.stays for time in (stay.mean_s, stay.median_s, stay.long_s))]
+    times = [
+        graph.away_s,
+        *(time for stay in graph.stays for time in (stay.mean_s, stay.median_s, stay.long_s)),
+    ]
     if not all(math.isfinite(time) and time >= 0 for time in times):
         yield "has times that are none"
 

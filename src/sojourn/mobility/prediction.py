@@ -43,9 +43,8 @@ class Foreseen(msgspec.Struct, frozen=True, array_like=True):
 class Foresight(Protocol):
     """Whoever can say where a client may go."""
 
-    def next_brokers(
-        self, client: int, at: int, before: int | None, now: float
-    ) -> tuple[int, ...] | None: ...  # noqa: D102 - the class says it
+    def next_brokers(self, client: int, at: int, before: int | None, now: float) -> tuple[int, ...] | None:
+        """The brokers that a client, here from another broker, may be at next; None where nobody knows."""
 
 
 class Predictor:
@@ -81,7 +80,7 @@ def hour_of(now: float) -> int:
     return int(now // HOUR_S) % HOURS
 
 
-def foreseen(  # noqa: PLR0913 - each says what is kept
+def foreseen(
     graph: LearntGraph,
     *,
     share: float = SHARE,

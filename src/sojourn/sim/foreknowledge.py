@@ -17,7 +17,7 @@ class Foreknowledge:
         self._known: list[list[Sojourn]] = [[] for _ in range(subscribers)]
 
     def next_brokers(self, client: int, at: int, before: int | None, now: float) -> tuple[int, ...] | None:  # noqa: ARG002 - who knows the way need not ask
-        """The one broker that the client connects to next, after its present stay here; none if it does not."""
+        """The one broker that the client connects to after its stay here; none if it never does."""
         if client >= len(self._known):
             return None  # publishers have paths of their own
         known, coming = self._known[client], self._coming[client]
@@ -26,7 +26,9 @@ class Foreknowledge:
             if stay is None:
                 break
             known.append(stay)
-        here = max((n for n, stay in enumerate(known) if stay.broker == at and stay.from_s <= now), default=-1)
+        here = max(
+            (n for n, stay in enumerate(known) if stay.broker == at and stay.from_s <= now), default=-1
+        )
         del known[: max(0, here - 1)]
         here = min(here, 1)
         return next(((stay.broker,) for stay in known[here + 1 :] if stay.broker != at), ())

@@ -201,7 +201,9 @@ def _check_choices(scenario: RoamingScenario) -> None:
     if scenario.movement == "file" and scenario.publishers_move:
         raise ScenarioError("publishers_move needs drawn movement; movement file moves subscribers only.")
     if scenario.predictor.startswith("order-") and not (scenario.graph_file or scenario.training_s > 0):
-        raise ScenarioError(f"graph_file must name a file, or training_s be above 0, for {scenario.predictor}.")
+        raise ScenarioError(
+            f"graph_file must name a file, or training_s be above 0, for {scenario.predictor}."
+        )
 
 
 _AT_LEAST_ONE = ("brokers", "subscribers", "publishers", "publish_window", "pings_missed", "event_bytes")

@@ -41,6 +41,7 @@ from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
 from sojourn.live.brokers.witnessed import Witnessed
 from sojourn.live.config import Address, Config, parse_address
+from sojourn.live.learning import paths_at_start
 from sojourn.live.links.knowing import proof_for
 from sojourn.live.links.peers import PeerLinks, Proof
 from sojourn.live.page.status import Tally
@@ -106,7 +107,7 @@ class Node(Witnessed):
         self.on_failure: Callable[[], None] = lambda: None
         self._epoch_s = time.time() - loop.time()
         life = secrets.token_hex(8)
-        settings = config.settings(name)
+        settings = replace(config.settings(name), learnt=paths_at_start(config, name))
         self.keeper: Keeper | None = None
         if self.place.store is not None:
             self.keeper, self.broker = Keeper.open(

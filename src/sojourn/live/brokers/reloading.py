@@ -1,8 +1,8 @@
-"""A changed configuration in a running broker: users, permissions, tokens, certificates and secrets.
+"""A changed configuration in a running broker: users, permissions, tokens, certificates, secrets, and paths.
 
-What else has changed waits for a restart, and is named. A configuration that cannot be used changes nothing.
-Clients that would not be let in any more are sent away, and sessions keep to the rights of today, whether
-their clients are here or not.
+Paths are where clients go next, as far as that was learnt anew (`learning.py`). What else has changed waits
+for a restart, and is named. A configuration that cannot be used changes nothing. Clients that would not be
+let in any more are sent away, and sessions keep to the rights of today, whether their clients are here or not.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from sojourn.broker import facts
 from sojourn.live.brokers.admission import Doorkeeper, permissions_of
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import BrokerConfig, Config, UserConfig
+from sojourn.live.learning import paths_for
 from sojourn.live.links.knowing import proof_for
 from sojourn.live.links.peers import Proof
+from sojourn.mobility.prediction import Foreseen
 from sojourn.mqtt.rights import ANONYMOUS, NOTHING
 
-RELOADED = ("users", "security", "tls")
+RELOADED = ("users", "security", "tls", "prediction")
 """What takes effect at once; beside it the secret, and who comes in where."""
 OF_BROKERS = ("anonymous", "anonymous_tls", "anonymous_ws", "anonymous_wss", "page_password")
 
@@ -33,6 +35,8 @@ class Reload(NamedTuple):
     """What holds now: the old one, but for what takes effect at once."""
     doorkeeper: Doorkeeper
     proof: Proof
+    learnt: tuple[Foreseen, ...]
+    """Where clients of this broker go next."""
     waits: list[str]
     """What has changed and waits for a restart."""
 
@@ -43,7 +47,13 @@ def prepared(old: Config, new: Config, name: str) -> Reload:
     brokers = [_merged(one, new) for one in old.brokers]
     network = replace(old.network, secret=new.network.secret)
     config = replace(
-        old, brokers=brokers, network=network, users=new.users, security=new.security, tls=new.tls
+        old,
+        brokers=brokers,
+        network=network,
+        users=new.users,
+        security=new.security,
+        tls=new.tls,
+        prediction=new.prediction,
     )
     waits = [
         key
@@ -52,7 +62,7 @@ def prepared(old: Config, new: Config, name: str) -> Reload:
     ]
     if old.security.origins != new.security.origins:
         waits.append("origins")
-    return Reload(config, Doorkeeper(config, name), proof_for(config, name), waits)
+    return Reload(config, Doorkeeper(config, name), proof_for(config, name), paths_for(config, name), waits)
 
 
 def _merged(one: BrokerConfig, new: Config) -> BrokerConfig:
@@ -66,6 +76,8 @@ def apply(node: Node, reload: Reload) -> int:
     node.place = reload.config.broker(node.place.name)
     node.doorkeeper = reload.doorkeeper
     node.audit_to(reload.config.security.audit)
+    if reload.learnt != node.broker.settings.learnt:
+        node.tell(facts.PathsLearnt(reload.learnt))
     for fact in changed_rights(old.users, reload.config.users):
         node.tell(fact)
     guests = reload.config.security.guests

@@ -216,8 +216,11 @@ class Server:
         if self.chamber is not None:
             await self.chamber.renew(found.proof)
         self.config = found.config
+        before = self.node.broker.settings.learnt
         gone = apply(self.node, found)
         said = f"{self.name} has read its configuration anew; {gone} clients were sent away"
+        if found.learnt != before:
+            said += "; it goes by what was learnt anew of where clients go"
         waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
         return said + waits
 

@@ -1,0 +1,158 @@
+"""`sojourn learn`: what a trace teaches of where clients go, put where brokers read it.
+
+Brokers read it when they start and when they are told to (`sojourn reload`, SIGHUP); from then on copies of a
+subscriber wait only where it is likely to go. With `--follow` a streaming query goes on learning while the
+system runs, and brokers of this machine are told whenever something is new.
+
+Example: sojourn learn traces --into building.toml --reload
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sojourn.cli.following import first_line, interrupts, rest
+from sojourn.cli.heartbeat import working
+from sojourn.errors import SojournError
+from sojourn.live.brokers.control import ControlError, ask
+from sojourn.live.config import Config, load_config
+from sojourn.live.learning import write_graph
+from sojourn.mobility.learnt_graph import LearntGraph
+from sojourn.mobility.prediction import foreseen
+from sojourn.pipeline.audit_job import JOB_FAILURES
+from sojourn.pipeline.learning import LearningOptions, start_learning
+from sojourn.pipeline.learning import learn as learn_all
+from sojourn.pipeline.session import spark_session
+from sojourn.pipeline.tables import open_trace
+
+
+class LearnError(SojournError):
+    """What was asked for cannot be learnt, or is of no use to the network."""
+
+
+def learn(  # noqa: PLR0913 - options of the command
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Directory of a trace.")],
+    into: Annotated[
+        Path | None,
+        typer.Option(metavar="NETWORK", help="Configuration of the brokers that are to go by it."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it here, instead of where those brokers look.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="With --follow: where to keep what was read; TRACE/_learn if left out."),
+    ] = None,
+    every_s: Annotated[float, typer.Option(help="With --follow: seconds between two looks.")] = 10.0,
+    delay_s: Annotated[
+        float,
+        typer.Option(help="With --follow: how much later than another's a broker may tell a stay, in s."),
+    ] = 20.0,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master URL; all cores of this machine if left out.")
+    ] = None,
+    *,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Tell brokers that run on this machine; --follow always does.")
+    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on learning until interrupted.")] = False,
+) -> None:
+    """Learn from a trace where clients go next, and put it where brokers of a network read it.
+
+    Example: sojourn learn traces --into building.toml --reload
+    """
+    config = load_config(into) if into is not None else None
+    target = out or (Path(config.prediction.file) if config is not None and config.prediction.file else None)
+    if target is None:
+        raise LearnError("--into names the brokers' configuration, or --out a file; one of them is needed.")
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if follow:
+        options = LearningOptions(delay_s=delay_s, trigger_s=every_s)
+        _follow(trace, checkpoint or trace / "_learn", target, config, master, options, console)
+        return
+    found = open_trace(trace, ("sojourns", "runs"))
+    for problem in found.problems:
+        console.print(f"{problem.run_id}: {problem.sentence}", markup=False)
+    with working(console, "learning on Spark"):
+        graph = learn_all(spark_session(master), found)
+    _teach(graph, target, config)
+    if reload and config is not None:
+        _tell_brokers(config)
+    elif config is not None:
+        typer.echo(f"Brokers that run read it after `sojourn reload {into}`.")
+
+
+def _teach(graph: LearntGraph, target: Path, config: Config | None) -> None:
+    """Write what was learnt, unless it is of other brokers; say what it is."""
+    names = sorted({name for edge in graph.edges for name in (edge.at, edge.to)})
+    known = [broker.name for broker in config.brokers] if config is not None else names
+    if not set(names) & set(known):
+        raise LearnError(
+            f"The trace speaks of {_some(names)} and the network has {_some(known)}: name a trace of its own."
+        )
+    write_graph(target, graph)
+    crossings = sum(edge.crossings for edge in graph.edges)
+    all_of_them = len({frozenset((edge.at, edge.to)) for edge in graph.edges})
+    typer.echo(
+        f"{target}: {crossings} moves of clients over {all_of_them} edges between {len(names)} brokers."
+    )
+    if config is not None:
+        chosen = config.prediction
+        rows = foreseen(graph, share=chosen.share, order=chosen.order, evidence_min=chosen.evidence_min)
+        near = {(edge.at, edge.to) for edge in graph.edges} | {(edge.to, edge.at) for edge in graph.edges}
+        copies = [len(row.to) for row in rows if row.hour is None]
+        typer.echo(
+            f"A client that leaves has {sum(copies) / len(copies):.1f} copies on average over {len(copies)} "
+            f"paths, for {chosen.share:.0%} of where it may go; at all neighbours it has "
+            f"{len(near) / len(names):.1f}."
+        )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _tell_brokers(config: Config) -> None:
+    """Have brokers that run here read it; those elsewhere are their operators' to tell."""
+    told = 0
+    for broker in config.brokers:
+        try:
+            typer.echo(ask(str(config.network.control), broker.name, {"command": "reload"}).said)
+            told += 1
+        except ControlError as error:
+            if not error.is_absent:
+                raise
+    if not told:
+        typer.echo("No broker of the network runs on this machine.")
+
+
+def _follow(
+    trace: Path,
+    folder: Path,
+    target: Path,
+    config: Config | None,
+    master: str | None,
+    options: LearningOptions,
+    console: Console,
+) -> None:
+    def taught(graph: LearntGraph) -> None:
+        _teach(graph, target, config)
+        if config is not None:
+            _tell_brokers(config)
+
+    with working(console, "starting Spark"):
+        spark = spark_session(master)
+    query = start_learning(spark, trace, folder, taught, options)
+    with interrupts() as interrupted:
+        try:
+            while not interrupted.is_set():
+                rest(query, options.trigger_s, interrupted)
+        except JOB_FAILURES as error:
+            raise LearnError(first_line(error)) from error
+        finally:
+            query.stop()
+    console.print(f"Interrupted; the same command goes on where it stopped, by its checkpoint in {folder}.")
