@@ -147,3 +147,20 @@ def test_in_step() -> None:
     """Without spread, publishers of one speed cross borders at the same instants."""
     movement, _ = _city(publishers=10, speeds_kmh=[50], start_spread=0.0)
     assert {_moves(movement, publisher, 1)[0].left_s for publisher in range(10)} == {36.0}
+
+
+@pytest.mark.parametrize(
+    ("movement", "order", "least", "most"),
+    [("walk", 1, 0.3, 0.7), ("random", 1, 0.3, 0.7), ("random", 2, 0.95, 1.0)],
+)
+def test_learnt_predictions_know_what_can_be_known(
+    movement: str, order: int, least: float, most: float
+) -> None:
+    """A coin is not to be foreseen; who goes straight on is, by where it came from and not by where it is."""
+    learnt, _ = _city(publishers=20, movement=movement, predictor=f"order-{order}")
+    moves = [_moves(learnt, publisher, 40)[2:] for publisher in range(20)]
+    right = [move.predicted == move.to_broker for path in moves for move in path]
+    assert least <= sum(right) / len(right) <= most
+    told, _ = _city(publishers=20, movement=movement)
+    paths = [[move.to_broker for move in _moves(city, 3)] for city in (learnt, told)]
+    assert paths[0] == paths[1], "who predicts leaves paths alone"

@@ -24,6 +24,10 @@ BENCHMARKS = {
         "what routing takes by table size, for simulations",
     ),
     "manet": ("sojourn.cli.bench_manet:run", "mobile networks of 60 to 1,000 nodes, packet by packet"),
+    "predictions": (
+        "sojourn.cli.bench_predictions:run",
+        "copies that wait where clients are likely to go: bytes saved against late hand-offs",
+    ),
     "interests": (
         "sojourn.cli.bench_interests:run",
         "one more subscription at brokers that know many, beside Mosquitto",

@@ -65,7 +65,9 @@ def with_hour(moved: DataFrame, began_s: Mapping[str, float]) -> DataFrame:
     if began_s:
         pairs = [sf.lit(part) for run in sorted(began_s) for part in (run, float(began_s[run]))]
         began = sf.coalesce(sf.create_map(*pairs)[sf.col("run_id")], began)
-    return moved.withColumn("hour", (sf.floor((began + sf.col("left_s")) / HOUR_S) % HOURS).cast("int"))
+    return moved.withColumn(
+        "hour", sf.pmod(sf.floor((began + sf.col("left_s")) / HOUR_S), sf.lit(HOURS)).cast("int")
+    )
 
 
 def crossings(moved: DataFrame, *known: str) -> DataFrame:

@@ -7,17 +7,28 @@ time between two moves is width / speed whatever the disconnection, and a faster
 
 Rules: each publisher draws from its own streams, so its path does not depend on anybody else's, nor on the
 protocol under test; a wrong prediction draws from a stream of its own, so that accuracy leaves paths alone.
+Where predictions are learnt, they are so from other publishers, who move through the same city (`_learnt`).
 This module knows nothing of messages or trees.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+import msgspec
+
+from sojourn.mobility.prediction import Predictor, foreseen
+from sojourn.sim.roaming import Sojourn
+from sojourn.sim.roaming_training import CLIENTS, graph_of
 from sojourn.sim.scenario import Scenario
 from sojourn.sim.streams import Streams
 from sojourn.sim.topology import Topology
 
 SECONDS_AN_HOUR = 3600.0
+TRAINING_S = 3600.0
+TRAINING_SEED = 0x5EED
+"""Added to the seed of a run: who is learnt from moves by other draws than who is predicted."""
 
 
 class Move(NamedTuple):
@@ -38,6 +49,7 @@ class Movement:
 
     def __init__(self, scenario: Scenario, topology: Topology, streams: Streams) -> None:
         self._scenario = scenario
+        self._topology = topology
         self._leaves = topology.leaves
         self._streams = streams
         self._homes = [self._draw_home(publisher) for publisher in range(scenario.publishers)]
@@ -73,11 +85,12 @@ class Movement:
         # The first stay is what is left of the leaf's street from a random point on it.
         left = 1.0 - scenario.start_spread * float(draw.random())
         now = left * self._crossing_s(speed) + self._trailing_s(publisher) - self._set_out_s(publisher)
-        at = self._homes[publisher]
+        before, at = None, self._homes[publisher]
         while True:
             to = step(at)
-            yield Move(now, now + scenario.disconnection_s, leaves[at], leaves[to], leaves[predict(at, to)])
-            at = to
+            predicted = predict(before, at, to)
+            yield Move(now, now + scenario.disconnection_s, leaves[at], leaves[to], leaves[predicted])
+            before, at = at, to
             if scenario.speed_drawn == "move":
                 speed = speeds[int(draw.integers(len(speeds)))]
             now += self._crossing_s(speed)
@@ -143,14 +156,16 @@ class Movement:
 
         return step
 
-    def _predictor(self, publisher: int) -> Callable[[int, int], int]:
-        """The function from where a publisher is and goes to where the protocol thinks it goes."""
+    def _predictor(self, publisher: int) -> Callable[[int | None, int, int], int]:
+        """The function from where a publisher was, is and goes to where the protocol thinks it goes."""
         accuracy, last = self._scenario.prediction, len(self._leaves) - 1
+        if self._scenario.predictor != "told":
+            return self._likeliest
         if accuracy >= 1.0:
-            return lambda _at, to: to
+            return lambda _before, _at, to: to
         draw = self._streams.fresh("prediction", publisher)
 
-        def predict(at: int, to: int) -> int:
+        def predict(_before: int | None, at: int, to: int) -> int:
             if draw.random() < accuracy:
                 return to
             # A wrong guess is the other neighbour; at the city's end there is none, and it shoots past.
@@ -160,3 +175,24 @@ class Movement:
             return at
 
         return predict
+
+    def _likeliest(self, before: int | None, at: int, _to: int) -> int:
+        """Where publishers on the same path mostly went; where none was ever seen, back where it is."""
+        leaves = self._leaves
+        found = self._learnt.likely(leaves[at], None if before is None else leaves[before])
+        return leaves.index(found[0]) if found else at
+
+    @cached_property
+    def _learnt(self) -> Predictor:
+        """What the moves of other publishers teach, as the pipeline learns it from a trace."""
+        scenario, names = self._scenario, self._topology.names
+        others = msgspec.structs.replace(scenario, publishers=CLIENTS, predictor="told", prediction=1.0)
+        past = Movement(others, self._topology, Streams(scenario.seed + TRAINING_SEED))
+        stays = []
+        for publisher in range(CLIENTS):
+            moves = list(takewhile(lambda move: move.left_s < TRAINING_S, past.moves(publisher)))
+            stays.append(
+                [Sojourn(one.to_broker, one.arrived_s, other.left_s) for one, other in pairwise(moves)]
+            )
+        order = int(scenario.predictor.removeprefix("order-"))
+        return Predictor(foreseen(graph_of(stays, names), order=order, by_hour=False), names)

@@ -24,6 +24,7 @@ SPEED_DRAWS = ("publisher", "move")
 
 POLICIES = frozenset({"prefetching", "proxy", "delayed"})
 """What a protocol may be composed of; `standard` is the empty composition."""
+PREDICTORS = ("told", "order-1", "order-2")
 
 
 class ScenarioError(SojournError):
@@ -75,6 +76,15 @@ class Scenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True)
         float,
         factor("protocol", "probability", "How often a prefetching protocol is told the true next broker."),
     ] = 1.0
+    predictor: Annotated[
+        str,
+        factor(
+            "protocol",
+            "",
+            "Who tells it: told, somebody who is right as often as `prediction` says; order-1 and order-2, an "
+            "hour of other publishers' moves, by where one is, and by where it came from too.",
+        ),
+    ] = "told"
     covering: Annotated[
         bool,
         factor("protocol", "", "Whether a covered subscription or advertisement is held back (section 2.2)."),
@@ -341,6 +351,8 @@ def _check_ranges(scenario: Scenario) -> None:
 
 
 def _check_movement(scenario: Scenario) -> None:
+    if scenario.predictor not in PREDICTORS:
+        raise ScenarioError(f"predictor may be {', '.join(PREDICTORS)}, not {scenario.predictor!r}.")
     if not scenario.speeds_kmh or not all(
         math.isfinite(speed) and speed > 0 for speed in scenario.speeds_kmh
     ):

@@ -2,7 +2,7 @@
 
 Paths are where clients go next, as far as that was learnt anew (`learning.py`). What else has changed waits
 for a restart, and is named. A configuration that cannot be used changes nothing. Clients that would not be
-let in any more are sent away, and sessions keep to the rights of today, whether their clients are here or not.
+let in any more are sent away, and sessions keep to the rights of today, whether clients are here or not.
 """
 
 from __future__ import annotations
