@@ -7,9 +7,9 @@ or nowhere (reactive). Predictions are learnt from other clients: of other rando
 another morning's traffic in the city. `sojourn learn` finds the same numbers with Spark in a trace; a test
 holds the two to each other (`sim/roaming_training.py`).
 
-A hand-off is late when its broker had to fetch what was stored: it had no copy, or the client was there before
-the old broker knew that it had left, which no prediction mends. The city needs SUMO, which
-`make sumo` adds; without it only the building is measured, and that is said.
+A hand-off is late when its broker had to fetch what was stored: it had no copy, or the client was there
+before the old broker knew that it had left, which no prediction mends. The city needs SUMO, which `make sumo`
+adds; without it only the building is measured, and that is said.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Scenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True)
         factor(
             "protocol",
             "",
-            "Who tells it: told, somebody who is right as often as `prediction` says; order-1 and order-2, an "
+            "Who tells it: told, somebody who is right as often as `prediction` says; order-1, order-2, an "
             "hour of other publishers' moves, by where one is, and by where it came from too.",
         ),
     ] = "told"
