@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from sojourn.cli.main import app
+from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config, PredictionConfig, TraceConfig
 from sojourn.live.learning import LearningError, paths_for, read_graph
@@ -143,12 +144,13 @@ def test_live_brokers_go_by_what_they_taught(spark: SparkSession, tmp_path: Path
     trace = str(tmp_path / "trace")
     graph_file = tmp_path / "graph.json"
     planned = CliRunner().invoke(
-        app, ["plan", trace, "-k", "100", "--graph", str(graph_file), "--master", spark.sparkContext.master]
+        app,
+        ["plan", trace, "-k", "100", "--graph", str(graph_file), "--master", str(spark.sparkContext.master)],
     )
     assert planned.exit_code == 0, planned.output + repr(planned.exception)
     assert "brokers for 100 subscribers" in planned.output
     done = CliRunner().invoke(
-        app, ["learn", trace, "--into", str(file), "--master", spark.sparkContext.master]
+        app, ["learn", trace, "--into", str(file), "--master", str(spark.sparkContext.master)]
     )
     assert done.exit_code == 0, done.output + repr(done.exception)
     assert "moves of clients over 4 edges" in done.output.replace("\n", " ")
@@ -163,17 +165,23 @@ def test_live_brokers_go_by_what_they_taught(spark: SparkSession, tmp_path: Path
     asyncio.run(asyncio.wait_for(second_day(tmp_path, config), 240))
 
 
+def how_much(server: Server) -> int:
+    """How many paths a broker goes by."""
+    assert server.node is not None
+    return len(server.node.broker.settings.learnt)
+
+
 async def second_day(tmp_path: Path, config: Config) -> None:
     """Brokers read what was learnt while they run, and refuse what cannot be read."""
     (tmp_path / "learnt.json").rename(tmp_path / "later.json")
     servers = await started(config)
-    node = servers[1].node
-    assert node is not None
-    assert node.broker.settings.learnt == ()
+    assert how_much(servers[1]) == 0
     (tmp_path / "later.json").rename(tmp_path / "learnt.json")
     for server in servers:
         server.reread = lambda: config
-        assert "learnt anew" in await server.reload()
+        assert ("learnt anew" in await server.reload()) == (server.name not in ("B4", "B5")), (
+            "nobody was there"
+        )
         assert "learnt anew" not in await server.reload()
     phone = Client(url(config, 0), client_id="walker")
     await phone.connect()
@@ -196,11 +204,11 @@ async def second_day(tmp_path: Path, config: Config) -> None:
     (tmp_path / "learnt.json").write_text('{"format": "sojourn-neighbour-graph", "edges": 7}')
     with pytest.raises(LearningError, match=r"learnt\.json the neighbour graph does not read"):
         await servers[1].reload()
-    assert node.broker.settings.learnt
+    assert how_much(servers[1]) > 0
     await phone.close()
     await stop(servers)
     servers = await started(config)  # they say what is wrong with the file, and go on without
-    assert all(server.node and server.node.broker.settings.learnt == () for server in servers)
+    assert [how_much(server) for server in servers] == [0] * 6
     await stop(servers)
 
 
@@ -210,7 +218,7 @@ def test_learning_names_what_is_missing(spark: SparkSession, tmp_path: Path) -> 
     writer = SegmentWriter(tmp_path / "trace", "r", name="A1")
     writer.add("sojourns", "c", "A1", 0.0, 1.0)
     writer.seal()
-    run = ["learn", str(tmp_path / "trace"), "--master", spark.sparkContext.master]
+    run = ["learn", str(tmp_path / "trace"), "--master", str(spark.sparkContext.master)]
     for more, sentence in (
         ([], "--into names the brokers' configuration"),
         (["--into", str(file)], "holds no move between two brokers"),

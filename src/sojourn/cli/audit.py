@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,10 +23,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sojourn.cli.heartbeat import Heartbeat, heartbeat
+from sojourn.cli.spark_options import Conf, Master, Ship, Ui, session
 from sojourn.cli.sweep_bar import time_left
 from sojourn.errors import SojournError
 from sojourn.pipeline.audit_options import AuditOptions, LiveOptions
-from sojourn.pipeline.places import no_trace, require_trace
+from sojourn.pipeline.places import no_trace, require_trace, wanted_folder
 
 if TYPE_CHECKING:
     from sojourn.pipeline.audit_job import AuditReport
@@ -42,7 +44,8 @@ class AuditError(SojournError):
 
 def audit(  # noqa: PLR0913  each is an option of the command
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="The directory a run, or several, were written to.")
+        str,
+        typer.Argument(metavar="TRACE", help="The directory of a run, or several; or s3://BUCKET/FOLDER."),
     ],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
@@ -58,9 +61,10 @@ def audit(  # noqa: PLR0913  each is an option of the command
     broadcast_filters_max: Annotated[
         int, typer.Option(help="With more filters they are dealt into parts instead of sent to all.")
     ] = _DEFAULTS.broadcast_filters_max,
-    master: Annotated[
-        str | None, typer.Option(help="A Spark master, such as spark://host:7077; none means this machine.")
-    ] = None,
+    master: Master = None,
+    conf: Conf = None,
+    ui: Ui = False,
+    ship: Ship = False,
     incidents: Annotated[
         Path | None, typer.Option(help="Write every loss, duplicate, disorder and leak as Parquet here.")
     ] = None,
@@ -93,12 +97,14 @@ def audit(  # noqa: PLR0913  each is an option of the command
     if follow:
         if by or incidents:
             raise AuditError("--follow counts by window only; leave --by and --incidents out.")
-        if run is None and not trace.is_dir():
-            raise no_trace(trace)
+        folder = wanted_folder(trace, "--follow")
+        if run is None and not folder.is_dir():
+            raise no_trace(folder)
         from sojourn.cli.audit_follow import follow as follow_run  # noqa: PLC0415 - loads Spark
 
         live = LiveOptions(window_s=window_s, delay_s=delay_s, patience_s=patience_s, trigger_s=every_s)
-        follow_run(trace, run_id=run, out=checkpoint, master=master, options=live, as_json=as_json)
+        spark = partial(session, master, conf, ui=ui, ship=ship)
+        follow_run(folder, run_id=run, out=checkpoint, start=spark, options=live, as_json=as_json)
         return
     if run or checkpoint:
         raise AuditError("--run and --checkpoint are for --follow; leave them out, or add it.")
@@ -113,10 +119,13 @@ def audit(  # noqa: PLR0913  each is an option of the command
     with _bar(console) as tell:
         tell("starting Spark", None)
         from sojourn.pipeline.audit_job import audit_trace  # noqa: PLC0415 - seconds, and Spark
-        from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+        from sojourn.pipeline.probing import probe  # noqa: PLC0415
+        from sojourn.trace.places import place  # noqa: PLC0415
 
-        spark = spark_session(master)
-        report = audit_trace(spark, trace, options, details=details, incidents=incidents, progress=tell)
+        started = session(master, conf, ui=ui, ship=ship)
+        tell("looking at executors", None)
+        probe(started, place(trace).absolute())
+        report = audit_trace(started, trace, options, details=details, incidents=incidents, progress=tell)
     if as_json:
         typer.echo(json.dumps(_as_object(report, details), default=str))
     else:

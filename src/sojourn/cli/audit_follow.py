@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
+from pyspark.sql import SparkSession
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -25,7 +26,6 @@ from sojourn.cli.following import FollowError, first_line, interrupts, rest
 from sojourn.cli.heartbeat import working
 from sojourn.pipeline.audit_job import JOB_FAILURES
 from sojourn.pipeline.audit_options import LiveOptions
-from sojourn.pipeline.session import spark_session
 from sojourn.pipeline.streaming import CHECKPOINT, by_window, read_findings, start_live_audit
 from sojourn.trace import COLUMNS, segment_folder
 
@@ -54,7 +54,7 @@ def follow(
     *,
     run_id: str | None,
     out: Path | None,
-    master: str | None,
+    start: Callable[[], SparkSession],
     options: LiveOptions,
     as_json: bool,
 ) -> None:
@@ -64,7 +64,7 @@ def follow(
     _check_options(folder, run, options)
     console = Console(stderr=True, highlight=False)
     with working(console, "starting Spark"):
-        spark = spark_session(master)
+        spark = start()
     query = start_live_audit(spark, root, run, folder, options)
     rows: Rows = []
     with _view(run, as_json=as_json) as show, interrupts() as interrupted:

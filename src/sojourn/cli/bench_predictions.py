@@ -133,7 +133,7 @@ def _places(
                 Path.cwd(), seed=seed, crossings=CROSSINGS, street_m=STREET_M, end_s=int(CITY_S) + 1
             )
     brokers = load_topology(topology)
-    near = Nearest(hysteresis_m=20.0, range_m=STREET_M, handoff_s=HANDOFF_S)
+    near = Nearest(hysteresis_m=20.0, range_m=STREET_M, away_s=HANDOFF_S)
     paths = load_movement(tracks[LEARNT_SEED], brokers, load_points(topology, brokers), near)
     write_graph(graph, graph_of(list(paths.values()), brokers.names))
     yield (
@@ -146,7 +146,7 @@ def _places(
             "graph_file": str(graph),
             "hysteresis_m": near.hysteresis_m,
             "range_m": near.range_m,
-            "handoff_s": near.handoff_s,
+            "handoff_s": near.away_s,
             "duration_s": CITY_S - COMMON["warmup_s"],
         },
     )

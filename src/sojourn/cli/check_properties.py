@@ -1,7 +1,6 @@
 """`sojourn check properties`: is every run of a trace ordered, consistent and complete, and if not, why."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,8 @@ PROPERTIES = ("ordered", "consistent", "complete")
 
 def properties(
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="The directory a run, or several, were written to.")
+        str,
+        typer.Argument(metavar="TRACE", help="The directory of a run, or several; or s3://BUCKET/FOLDER."),
     ],
     *,
     clients: Annotated[bool, typer.Option("--clients", help="A row a client instead of a run.")] = False,
@@ -30,10 +30,14 @@ def properties(
     console = Console(stderr=True)
     with working(console, "holding deliveries to the properties"):
         # Imported here because the other checks need neither Spark nor Java.
+        from sojourn.pipeline.probing import probe  # noqa: PLC0415
         from sojourn.pipeline.properties_job import judge_trace  # noqa: PLC0415
         from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+        from sojourn.trace.places import place  # noqa: PLC0415
 
-        rows, problems = judge_trace(spark_session(master), trace, by_client=clients)
+        spark = spark_session(master)
+        probe(spark, place(trace).absolute())
+        rows, problems = judge_trace(spark, trace, by_client=clients)
     for problem in problems:
         console.print(f"{problem.run_id}: {problem.sentence}", markup=False)
     if as_json:

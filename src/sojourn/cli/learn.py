@@ -9,14 +9,18 @@ Example: sojourn learn traces --into building.toml --reload
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from sojourn.cli.following import first_line, interrupts, rest
 from sojourn.cli.heartbeat import working
+from sojourn.cli.spark_options import Conf, Master, Ship, Ui, session
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import ControlError, ask
 from sojourn.live.config import Config, load_config
@@ -26,8 +30,9 @@ from sojourn.mobility.prediction import foreseen
 from sojourn.pipeline.audit_job import JOB_FAILURES
 from sojourn.pipeline.learning import LearningOptions, start_learning
 from sojourn.pipeline.learning import learn as learn_all
-from sojourn.pipeline.session import spark_session
+from sojourn.pipeline.probing import probe
 from sojourn.pipeline.tables import open_trace
+from sojourn.trace.places import local
 
 
 class LearnError(SojournError):
@@ -35,7 +40,9 @@ class LearnError(SojournError):
 
 
 def learn(  # noqa: PLR0913 - options of the command
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Directory of a trace.")],
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="Directory of a trace; or s3://BUCKET/FOLDER.")
+    ],
     into: Annotated[
         Path | None,
         typer.Option(metavar="NETWORK", help="Configuration of the brokers that are to go by it."),
@@ -52,10 +59,11 @@ def learn(  # noqa: PLR0913 - options of the command
         float,
         typer.Option(help="With --follow: how much later than another's a broker may tell a stay, in s."),
     ] = 20.0,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master URL; all cores of this machine if left out.")
-    ] = None,
+    master: Master = None,
+    conf: Conf = None,
     *,
+    ui: Ui = False,
+    ship: Ship = False,
     reload: Annotated[
         bool, typer.Option("--reload", help="Tell brokers that run on this machine; --follow always does.")
     ] = False,
@@ -72,13 +80,17 @@ def learn(  # noqa: PLR0913 - options of the command
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if follow:
         options = LearningOptions(delay_s=delay_s, trigger_s=every_s)
-        _follow(trace, checkpoint or trace / "_learn", target, config, master, options, console)
+        folder = local(trace, "--follow")
+        start = partial(session, master, conf, ui=ui, ship=ship)
+        _follow(folder, checkpoint or folder / "_learn", target, config, start, options, console)
         return
     found = open_trace(trace, ("sojourns", "runs"))
     for problem in found.problems:
         console.print(f"{problem.run_id}: {problem.sentence}", markup=False)
     with working(console, "learning on Spark"):
-        graph = learn_all(spark_session(master), found)
+        spark = session(master, conf, ui=ui, ship=ship)
+        probe(spark, found.root)
+        graph = learn_all(spark, found)
     _teach(graph, target, config)
     if reload and config is not None:
         _tell_brokers(config)
@@ -135,7 +147,7 @@ def _follow(
     folder: Path,
     target: Path,
     config: Config | None,
-    master: str | None,
+    start: Callable[[], SparkSession],
     options: LearningOptions,
     console: Console,
 ) -> None:
@@ -145,7 +157,7 @@ def _follow(
             _tell_brokers(config)
 
     with working(console, "starting Spark"):
-        spark = spark_session(master)
+        spark = start()
     query = start_learning(spark, trace, folder, taught, options)
     with interrupts() as interrupted:
         try:

@@ -14,14 +14,18 @@ from rich.console import Console
 from rich.table import Table
 
 from sojourn.cli.heartbeat import working
+from sojourn.cli.spark_options import Conf, Master, Ship, Ui, session
 from sojourn.pipeline.places import require_trace
 
 if TYPE_CHECKING:
     from sojourn.pipeline.capacity import Measured, Plan
 
 
-def plan(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Directory of a measured run's trace.")],
+def plan(  # noqa: PLR0913 - options of the command
+    trace: Annotated[
+        str,
+        typer.Argument(metavar="TRACE", help="Directory of a measured run's trace; or s3://BUCKET/FOLDER."),
+    ],
     subscribers: Annotated[
         int, typer.Option("--subscribers", "-k", help="How many subscribers to plan for.")
     ],
@@ -35,10 +39,11 @@ def plan(
     graph: Annotated[
         Path | None, typer.Option(help="Also write the learnt neighbour graph here, for brokers to load.")
     ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master URL; all cores of this machine if left out.")
-    ] = None,
+    master: Master = None,
+    conf: Conf = None,
     *,
+    ui: Ui = False,
+    ship: Ship = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Tell how many brokers K subscribers need at a mobility and rate, from a measured run.
@@ -50,14 +55,16 @@ def plan(
         from sojourn.mobility.learnt_graph import encode_graph  # noqa: PLC0415 - all of these take seconds
         from sojourn.pipeline.capacity import Wish, measure  # noqa: PLC0415
         from sojourn.pipeline.capacity import plan as make_plan  # noqa: PLC0415
-        from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+        from sojourn.pipeline.probing import probe  # noqa: PLC0415
         from sojourn.pipeline.tables import open_trace  # noqa: PLC0415
     wish = Wish(clients=subscribers, publications_per_s=rate, stay_s=stay, busy_max=busy)
     found = open_trace(trace)
     for problem in found.problems:
         Console(stderr=True).print(f"{problem.run_id}: {problem.sentence}", highlight=False)
     with working(Console(stderr=True), "measuring the run on Spark"):
-        measured, learnt = measure(spark_session(master), found)
+        spark = session(master, conf, ui=ui, ship=ship)
+        probe(spark, found.root)
+        measured, learnt = measure(spark, found)
     answer = make_plan(measured, wish)
     if graph is not None:
         graph.write_bytes(encode_graph(learnt))

@@ -50,12 +50,15 @@ class _Engine(NamedTuple):
     """Plain processes; None means Spark."""
     master: str | None
     trace: bool
+    conf: list[str] | None = None
+    ui: bool = False
+    ship: bool = False
 
     def __str__(self) -> str:
         return f"{self.workers} plain processes" if self.workers else f"Spark on {self.master or 'local[*]'}"
 
 
-def reproduce(
+def reproduce(  # noqa: PLR0913 - options of the command
     study_name: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of: {', '.join(STUDIES)}, all.")],
     scale: Annotated[
         str,
@@ -76,7 +79,15 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Directory for tables, figures, verdicts and report.")] = Path(
         "results"
     ),
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's; may be repeated."),
+    ] = None,
     *,
+    ui: Annotated[bool, typer.Option("--ui", help="Serve Spark's own page, and say where.")] = False,
+    ship: Annotated[
+        bool, typer.Option("--ship", help="Send all that tasks need to executors without it.")
+    ] = False,
     trace: Annotated[
         bool,
         typer.Option("--trace", help="Keep every run's trace, for `sojourn audit`, in the directory trace."),
@@ -93,13 +104,13 @@ def reproduce(
     """
     if study_name not in (*STUDIES, "all"):
         raise ReproduceError(f"study may be {', '.join(STUDIES)} or all, not {study_name!r}.")
-    if workers is not None and (master is not None or trace):
-        raise ReproduceError("workers and master or trace exclude each other: plain processes, or Spark.")
+    if workers is not None and (master is not None or trace or conf or ui or ship):
+        raise ReproduceError("workers and options of Spark exclude each other: plain processes, or Spark.")
     wanted = list(STUDIES.values()) if study_name == "all" else [STUDIES[study_name]]
     for study in wanted:
         study.scale_named(scale)
     console = Console(stderr=True)
-    engine = _Engine(workers, master, trace)
+    engine = _Engine(workers, master, trace, conf, ui, ship)
     again = f"sojourn reproduce {study_name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
     again += " --trace" if trace else ""
     entries, failures = [], []
@@ -167,6 +178,8 @@ def _run_on_spark(
     study: Study, scale: Any, seeds: int | None, engine: _Engine, folder: Path, bar: SweepBar
 ) -> Any:
     # Imported here because plain processes need neither Spark nor Java.
+    from sojourn.cli.spark_options import session  # noqa: PLC0415
+    from sojourn.pipeline.probing import probe  # noqa: PLC0415
     from sojourn.pipeline.session import spark_session  # noqa: PLC0415
     from sojourn.studies import spark_runner  # noqa: PLC0415
 
@@ -177,7 +190,9 @@ def _run_on_spark(
     def sweep(specs: list[runner.RunSpec]) -> list[runner.Row]:
         # Spark takes its time to start, so what there is to do is told before.
         bar.begin(_distinct(specs), "starting Spark")
-        spark = _interruptible(spark_session(engine.master))
+        spark = _interruptible(session(engine.master, engine.conf, ui=engine.ui, ship=engine.ship))
+        folder.mkdir(parents=True, exist_ok=True)
+        probe(spark, folder.resolve())
         return spark_runner.run_grid_on_spark(spark, specs, simulate, store, traces=traces, progress=bar)
 
     def means(*arguments: Any) -> Any:

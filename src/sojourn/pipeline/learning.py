@@ -27,6 +27,7 @@ from sojourn.mobility.learnt_graph import LearntGraph
 from sojourn.pipeline.models import graph_of_moves, learnt_graph
 from sojourn.pipeline.schemas import TRACE
 from sojourn.pipeline.tables import Trace, read_table, small_table
+from sojourn.trace.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -62,7 +63,7 @@ def run_starts(trace: Trace) -> dict[str, float]:
     return agreed_starts(trace.root, trace.runs) | told
 
 
-def agreed_starts(root: Path, runs: list[str]) -> dict[str, float]:
+def agreed_starts(root: Place, runs: list[str]) -> dict[str, float]:
     """Return when live runs began that may still go on."""
     agreed = {}
     for run in runs:

@@ -1,6 +1,10 @@
-"""Where traces are: whether a folder may be one, asked before Spark is loaded for it."""
+"""Where traces are: whether a folder may be one, asked before Spark is loaded for it.
+
+What is at an address (`trace/places.py`) is looked at later: that takes pyarrow.
+"""
 
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from sojourn.errors import SojournError
 
@@ -20,7 +24,24 @@ def no_trace(folder: Path) -> NoTraceError:
     )
 
 
-def require_trace(folder: Path, partition: str = "run_id") -> None:
+def require_trace(named: str | Path, partition: str = "run_id") -> None:
     """Refuse a folder that is no trace: one without a table that is parted by runs."""
+    if is_address(named):
+        return
+    folder = wanted_folder(named, "this")
     if next(folder.glob(f"*/{partition}=*"), None) is None:
         raise no_trace(folder)
+
+
+def is_address(named: str | Path) -> bool:
+    """Whether a trace is said to be elsewhere than in a folder of this machine."""
+    return isinstance(named, str) and "://" in named and not named.startswith("file://")
+
+
+def wanted_folder(named: str | Path, what: str) -> Path:
+    """Return a folder of this machine; refuse an address, with what cannot use one."""
+    if is_address(named):
+        where = str(named).partition("?")[0]
+        raise NoTraceError(f"{what} needs a folder of this machine, not {where}: copy it, or mount it.")
+    is_uri = isinstance(named, str) and named.startswith("file://")
+    return Path(unquote(urlsplit(str(named)).path)) if is_uri else Path(named)

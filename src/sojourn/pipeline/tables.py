@@ -12,7 +12,6 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +21,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import TimestampType
+from pyspark.sql.types import DataType, TimestampType
 
 from sojourn.pipeline.places import NoTraceError, no_trace
 from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
 from sojourn.trace.manifests import IDENTITY, Manifest, SegmentFile, fault_of_run, read_manifests
+from sojourn.trace.places import Place, RemotePath, below, parquet_file, place
 
 _PREFIX = f"{PARTITION}="
 _READERS = 8
@@ -62,7 +62,7 @@ class TraceFile(NamedTuple):
     """A file that can be read."""
 
     run_id: str
-    path: Path
+    path: Place
     group_rows: tuple[int, ...]
     """Rows of each of its row groups."""
 
@@ -81,7 +81,7 @@ class Split(NamedTuple):
 class Trace:
     """A directory of tables, as its files' footers describe it."""
 
-    root: Path
+    root: Place
     runs: list[str]
     """The runs that can be read, ascending."""
     problems: list[Problem]
@@ -105,7 +105,7 @@ class Trace:
 @dataclass(frozen=True, slots=True)
 class _Checked:
     table: str
-    path: Path
+    path: Place
     group_rows: tuple[int, ...] = ()
     nulls: int = 0
     has_policies: bool = False
@@ -115,10 +115,10 @@ class _Checked:
 
 
 def open_trace(
-    root: str | Path, tables: Iterable[str] = TRACE, progress: Callable[[int, int], None] | None = None
+    root: str | Place, tables: Iterable[str] = TRACE, progress: Callable[[int, int], None] | None = None
 ) -> Trace:
     """Look at the files of a trace; `progress` is told how many of how many are done."""
-    base = Path(root)
+    base = place(root).absolute()  # tasks may have another working directory
     wanted = [table for table in tables if (base / table).is_dir()]
     if not wanted:
         raise no_trace(base)
@@ -126,7 +126,7 @@ def open_trace(
     files = [
         (table, path)
         for table in wanted
-        for path in sorted((base / table).glob(f"{_PREFIX}*/*.parquet"))
+        for path in below(base / table, f"{_PREFIX}*/*.parquet")
         if not path.name.startswith((".", "_"))
     ]
     if not files:
@@ -145,8 +145,28 @@ def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
     folders = sorted({str(file.path.parent) for file in trace.files.get(table, [])})
     if not folders:
         return spark.createDataFrame([], TRACE[table])
-    rows = spark.read.schema(TRACE[table]).option("basePath", str(trace.root / table)).parquet(*folders)
+    if isinstance(trace.root, RemotePath):
+        rows = _read_by_tasks(spark, trace, table)
+    else:
+        rows = spark.read.schema(TRACE[table]).option("basePath", str(trace.root / table)).parquet(*folders)
     return rows.select(*TRACE[table].names).dropna(subset=list(KEYS.get(table, (PARTITION,))))
+
+
+def _read_by_tasks(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
+    """Read a table that is at an address as everything else is read there: by pyarrow, in the tasks.
+
+    Spark itself would need a library of Hadoop's for that kind of address, which it does not come with.
+    """
+    names = TRACE[table].names
+    kinds = {name: _arrow_type(TRACE[table][name].dataType) for name in names}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in split_batches(splits_of(batches), names):
+            columns = [column.cast(kinds[name]) for name, column in zip(names, batch.columns, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    splits, _ = read_splits(spark, trace, {table: 1.0})
+    return splits.mapInArrow(read, TRACE[table])
 
 
 def small_table(trace: Trace, table: str, names: Sequence[str]) -> pa.Table:
@@ -156,7 +176,7 @@ def small_table(trace: Trace, table: str, names: Sequence[str]) -> pa.Table:
         for file in trace.files.get(table, [])
         for group in range(len(file.group_rows))
     ]
-    schema = pa.schema([(name, to_arrow_type(TRACE[table][name].dataType)) for name in names])
+    schema = pa.schema([(name, _arrow_type(TRACE[table][name].dataType)) for name in names])
     batches = [
         pa.RecordBatch.from_arrays(
             [_as_type(batch.column(name), schema.field(name).type) for name in names], schema=schema
@@ -214,8 +234,8 @@ def split_batches(
     stored = [name for name in columns if name != PARTITION]
     coded = [name for name in names if name in stored]
     for split in splits:
-        kinds = {name: to_arrow_type(TRACE[split.table][name].dataType) for name in stored}
-        with pq.ParquetFile(split.path, read_dictionary=coded) as file:
+        kinds = {name: _arrow_type(TRACE[split.table][name].dataType) for name in stored}
+        with parquet_file(split.path, read_dictionary=coded) as file:
             for batch in file.iter_batches(_BATCH_ROWS, row_groups=[split.row_group], columns=stored):
                 runs = pa.DictionaryArray.from_arrays(np.zeros(batch.num_rows, np.int32), [split.run_id])
                 rows = _with_keys(batch, KEYS.get(split.table, ()))
@@ -230,6 +250,11 @@ def _told(column: pa.Array, kind: pa.DataType, *, coded: bool) -> pa.Array:
         wanted = pa.dictionary(pa.int32(), kind)
         return column if column.type == wanted else _as_type(column, kind).dictionary_encode()
     return _as_type(column, kind)
+
+
+def _arrow_type(kind: DataType) -> pa.DataType:
+    """Return the Arrow type of a column; moments are told by UTC."""
+    return pa.timestamp("us", tz="UTC") if isinstance(kind, TimestampType) else to_arrow_type(kind)
 
 
 def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -257,7 +282,7 @@ def _chosen(
 
 
 def _sorted_out(
-    base: Path, checked: list[_Checked], manifests: Mapping[str, Mapping[str, Manifest]]
+    base: Place, checked: list[_Checked], manifests: Mapping[str, Mapping[str, Manifest]]
 ) -> Trace:
     by_run: dict[str, list[_Checked]] = {}
     for file in checked:
@@ -295,10 +320,10 @@ def _null_sentence(table: str, nulls: int) -> str:
     return f"in {table} {rows} one of {', '.join(KEYS[table])}, and what lacks it was left out."
 
 
-def _check(table: str, path: Path) -> _Checked:
+def _check(table: str, path: Place) -> _Checked:
     where = f"{table}/{path.parent.name}/{path.name}"
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             metadata, schema = file.metadata, file.schema_arrow
     except (pa.ArrowInvalid, pa.ArrowException, OSError):
         return _Checked(table, path, fault=f"{where} is cut short or not Parquet; restore it or remove it.")

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from sojourn.trace.places import Place, below
+
 SEGMENT = re.compile(r"part-(?P<writer>[^-]+)-(?P<number>\d{8})\.parquet")
 IDENTITY = b"sojourn-segment"
 """The key in a segment's footer under which it says what it is: TABLE/WRITER/NUMBER."""
@@ -69,7 +71,7 @@ def write_manifest(path: Path, manifest: Mapping[str, Sealed], mode: int = 0o666
     hidden.replace(path)
 
 
-def read_manifest(path: Path) -> Manifest | None:
+def read_manifest(path: Place) -> Manifest | None:
     """Read a manifest; None where there is none that can be read."""
     try:
         noted = json.loads(path.read_text())
@@ -78,10 +80,10 @@ def read_manifest(path: Path) -> Manifest | None:
         return None
 
 
-def read_manifests(root: Path) -> dict[str, dict[str, Manifest]]:
+def read_manifests(root: Place) -> dict[str, dict[str, Manifest]]:
     """By run and writer, every manifest of a trace."""
     found: dict[str, dict[str, Manifest]] = {}
-    for path in sorted((root / "_manifests").glob("run_id=*/*.json")):
+    for path in below(root / "_manifests", "run_id=*/*.json"):
         manifest = read_manifest(path)
         if manifest is not None and not path.name.startswith("."):
             found.setdefault(path.parent.name.removeprefix("run_id="), {})[path.stem] = manifest
