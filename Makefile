@@ -60,6 +60,7 @@ sumo: setup  ## add SUMO, have it make traffic, and run every scheme on it (a mi
 	@$(BIN)/python -m ensurepip >/dev/null 2>&1 || true
 	$(BIN)/python -m pip install --quiet 'eclipse-sumo==1.28.0'
 	$(BIN)/python scripts/sumo_traffic.py --out out/sumo $(SUMO)
+	@echo "What predictions save in this city: sojourn bench predictions"
 	@echo "One run on a file of SUMO's: sojourn simulate manet --map city:1050:350 --movement out/sumo/1/fcd.xml --warmup-s 60 --duration-s 300"
 
 # NS3='--duration 60 --sides 800' makes it short.

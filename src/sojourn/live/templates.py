@@ -59,7 +59,15 @@ timeout_s = 3600
 give_up_s = 300
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
+# Between which brokers clients move: brokers learn it as clients do, or begin with their links.
+graph = "crossed"             # or "links"
 {copies}
+# Where copies wait once `sojourn learn` has found out where clients go (it writes a file beside this one):
+# [prediction]
+# share = 0.9                 # of where clients went next; copies wait at the fewest brokers that cover it
+# order = 2                   # 1: by where a client is; 2: also by where it came from
+# evidence_min = 10           # moves from which on a path, or an hour of the day, is relied on
+
 {network}# control = "control"         # where `sojourn reload`, `kick` and `ban` speak to brokers
 # addresses = "addresses"     # where brokers with a port of 0 say which it became
 

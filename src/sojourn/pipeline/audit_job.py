@@ -24,7 +24,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 from pyspark.sql.utils import is_remote
 
-from sojourn.errors import SojournError
 from sojourn.pipeline.audit import (
     COSTS,
     chunks,
@@ -49,8 +48,9 @@ from sojourn.pipeline.audit_losses import RunEnds
 from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.audit_sentences import cannot, said, unreadable_clients
 from sojourn.pipeline.audit_sums import COUNTS, PERCENTILES
-from sojourn.pipeline.progress import TaskWatch
+from sojourn.pipeline.progress import watch_tasks
 from sojourn.pipeline.schemas import COUNTED, FAULTY_FILTERS, INDEX_TEXTS
+from sojourn.pipeline.session import parallelism, shared
 from sojourn.pipeline.tables import Problem, Trace, open_trace, read_splits, read_table, small_table
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ _INTEREST = ("run_id", "client", "interest", "filter", "from_s")
 _CLIENT = ("run_id", "client", "attributes_json")
 _FEW_FILTERS = 500
 """So few are read sooner than a job is started."""
+CARRIED_FILTERS_MAX = 10_000
+"""By Spark Connect nothing is broadcast: so many filters travel with each task, more are dealt into parts."""
+AMPLE = 1 << 62
 _NOT_TOLD = ("scope", "key", "unreadable")
 _LIVE_ONLY = ("late_", "handoff")
 """What the findings of a batch never hold: late is nothing here, and hand-offs are counted exactly."""
@@ -80,10 +83,6 @@ _LIVE_ONLY = ("late_", "handoff")
 
 HANDOFF_TIMES = ("away", "ready", "wait")
 """From leaving to arriving, from leaving to having everything, from arriving to having everything."""
-
-
-class AuditJobError(SojournError):
-    """An audit cannot run here."""
 
 
 @dataclass(slots=True)
@@ -129,11 +128,6 @@ def audit_trace(
     `details` may name clients, brokers and windows. Every single incident is written as Parquet into the
     directory `incidents`, if it is named.
     """
-    if is_remote():
-        raise AuditJobError(
-            "An audit cannot run by Spark Connect, which has no broadcasts: unset SPARK_REMOTE to run on "
-            "this machine, or name a cluster with --master."
-        )
     job = _Job(
         spark, options or AuditOptions(), details, None if incidents is None else Path(incidents), progress
     )
@@ -161,9 +155,10 @@ def build_audit(
     table = {name: read_table(spark, trace, name) for name in ("interests", "clients", "handoffs")}
     buckets = bucket_count(spark, trace)
     splits, task_count = read_splits(spark, trace, COSTS)
-    if trace.rows.get("interests", 0) <= options.broadcast_filters_max:
+    most = min(options.broadcast_filters_max, CARRIED_FILTERS_MAX if is_remote() else AMPLE)
+    if trace.rows.get("interests", 0) <= most:
         compiled, faulty = _compiled(spark, trace)
-        packed_rows = splits.transform(chunks(spark.sparkContext.broadcast(compiled), buckets))
+        packed_rows = splits.transform(chunks(shared(spark, compiled), buckets))
         wrong = spark.createDataFrame(faulty, FAULTY_FILTERS) if len(faulty) else None
     else:
         interests = table["interests"].transform(told_last("client", "interest", "filter", "from_s"))
@@ -186,7 +181,7 @@ def build_audit(
 def bucket_count(spark: SparkSession, trace: Trace) -> int:
     """Return into how many buckets clients go: enough for every core, each small enough for its memory."""
     by_size = 2 * trace.rows.get("deliveries", 0) // _BUCKET_ROWS
-    return min(_BUCKETS_MAX, max(1, by_size, spark.sparkContext.defaultParallelism))
+    return min(_BUCKETS_MAX, max(1, by_size, parallelism(spark)))
 
 
 # -------------------------------------------------------------------------- parts of it
@@ -196,7 +191,7 @@ def _compiled(spark: SparkSession, trace: Trace) -> tuple[dict[str, RunInterests
     """Return the interests compiled by run, and the filters that cannot be read."""
     told = small_table(trace, "interests", (*_INTEREST, "to_s")).group_by(list(_INTEREST))
     interests = told.aggregate([("to_s", "max")]).rename_columns([*_INTEREST, "to_s"])
-    plan = index_plan(interests, spark.sparkContext.defaultParallelism)
+    plan = index_plan(interests, parallelism(spark))
     if len(interests) <= _FEW_FILTERS:
         made = [compile_texts(first, texts) for first, texts in zip(plan.first, plan.texts, strict=True)]
     else:
@@ -213,7 +208,7 @@ _NO_CLIENTS = pa.table({name: pa.array([], pa.string()) for name in _CLIENT})
 
 def _made_by_tasks(spark: SparkSession, plan: IndexPlan) -> list[tuple[FilterIndex, dict[str, str]]]:
     """Let tasks read the filters: it is most of an audit's preparation, and all Python's."""
-    cores = spark.sparkContext.defaultParallelism
+    cores = parallelism(spark)
     columns = {
         "place": pa.array(range(len(plan.first)), pa.int32()),
         "first": pa.array(plan.first, pa.int64()),
@@ -299,7 +294,7 @@ class _Job:
             audit.findings.unpersist()
 
     def _collect(self, report: AuditReport, trace: Trace, audit: Audit) -> None:
-        with TaskWatch(self.spark, audit.tasks, lambda share: self.progress("comparing deliveries", share)):
+        with watch_tasks(self.spark, audit.tasks, lambda share: self.progress("comparing deliveries", share)):
             counts = audit.counts.toArrow()
         self.progress("summing up", None)
         if self.incidents is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
@@ -129,6 +130,15 @@ class Watch:
         elapsed_s = time.perf_counter() - self._started
         left_s = self._pace.left_s(done, share, elapsed_s)
         self._listener(Progress(self._total, done, running, failed, share, elapsed_s, left_s))
+
+
+def watch_tasks(
+    spark: SparkSession, tasks: int, tell: Callable[[float], None]
+) -> AbstractContextManager[object]:
+    """Watch the tasks of a block, where they can be seen: by Spark Connect a client sees none."""
+    from pyspark.sql.utils import is_remote  # noqa: PLC0415 - see above
+
+    return nullcontext() if is_remote() else TaskWatch(spark, tasks, tell)
 
 
 class TaskWatch:

@@ -22,10 +22,13 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.utils import is_remote
 
 import sojourn
 from sojourn.interest.render import SPARK_SETTINGS
@@ -49,6 +52,9 @@ _KEEP_BYTES = str(256 << 20)
 
 TASK_FAILURES_MAX = 4
 """Failures of one task before its job fails; Spark's own default on a cluster."""
+
+HOST_TASKS_MAX = 1_000
+"""Rows of a range whose partitions tell, by Spark Connect, how many tasks a cluster runs side by side."""
 
 _CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """These write to standard error what an exception says anyway."""
@@ -93,6 +99,25 @@ def spark_session(
     if not is_local(wanted):
         spark.sparkContext.addPyFile(str(package_zip()))
     return spark
+
+
+class Carried(NamedTuple):
+    """What stands in for a broadcast by Spark Connect: it travels with the function that uses it."""
+
+    value: Any
+
+
+def shared(spark: SparkSession, value: Any) -> Any:
+    """Give tasks something to read from, as `.value`: once a machine, or with the task by Spark Connect."""
+    return Carried(value) if is_remote() else spark.sparkContext.broadcast(value)
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Return how many tasks can run side by side, about."""
+    if not is_remote():
+        return int(spark.sparkContext.defaultParallelism)
+    many = spark.range(HOST_TASKS_MAX).select(sf.spark_partition_id()).distinct().count()
+    return max(1, int(many))
 
 
 def is_local(master: str) -> bool:

@@ -25,6 +25,7 @@ from pyspark.sql.types import DataType, TimestampType
 
 from sojourn.pipeline.places import NoTraceError, no_trace
 from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
+from sojourn.pipeline.session import parallelism
 from sojourn.trace.manifests import IDENTITY, Manifest, SegmentFile, fault_of_run, read_manifests
 from sojourn.trace.places import Place, RemotePath, below, parquet_file, place
 
@@ -198,7 +199,7 @@ def read_splits(spark: SparkSession, trace: Trace, costs: Mapping[str, float]) -
         for file in trace.files.get(table, [])
         for group, rows in enumerate(file.group_rows)
     ]
-    cores = spark.sparkContext.defaultParallelism
+    cores = parallelism(spark)
     by_cost = int(sum(cost for cost, _ in parts) // _TASK_COST)
     tasks = max(1, min(len(parts), max(cores, min(by_cost, _TASKS_PER_CORE * cores))))
     loads = [(0.0, task) for task in range(tasks)]
