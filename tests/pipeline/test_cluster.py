@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -218,3 +219,42 @@ def test_the_whole_study_is_the_same_everywhere(cluster: Cluster, tmp_path: Path
     assert verdicts[0] == verdicts[1] == verdicts[2]
     for table in tables[1:]:
         pd.testing.assert_frame_equal(tables[0], table, check_exact=True)
+
+
+def _audit(
+    master: str, trace: str, folder: Path, *options: str, **environment: str
+) -> "subprocess.Popen[str]":
+    """`sojourn audit`, called where the trace's folder is a relative path."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "sojourn.cli.main", "audit", trace, "--json", "--master", master, *options],
+        env={**_environment(), **environment},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_executors_with_nothing_of_ours_are_named_and_can_be_sent_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A Python without pyarrow is one sentence; with --ship the audit is that of this machine.
+
+    The trace is named by a relative path, and executors work elsewhere.
+    """
+    bare = tmp_path / "bare"
+    venv.create(bare, with_pip=False)
+    trace = random_trace("r", 3)
+    trace.write(tmp_path / "trace")
+    small = ("--conf", "spark.executor.memory=600m", "--conf", "spark.driver.memory=600m")
+    there = {"PYSPARK_PYTHON": str(bare / "bin" / "python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    refused = _audit(cluster.url, "trace", tmp_path, *small, **there)
+    _, said = refused.communicate(timeout=DRIVER_S_MAX)
+    assert refused.returncode != 0
+    assert "lack msgspec, numba, numpy, pandas, pyarrow, sqlglot" in " ".join(said.split())
+    sent = _audit(cluster.url, "trace", tmp_path, "--ship", *small, **there)
+    told, said = sent.communicate(timeout=DRIVER_S_MAX)
+    assert sent.returncode == 0, said[-3000:]
+    (run,) = json.loads(told)["runs"]
+    expected = audit_by_hand(trace)
+    assert {name: run[name] for name in expected} == expected

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,16 +16,13 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from sojourn.cli.main import app
-from sojourn.pipeline.audit_job import audit_trace
-from sojourn.pipeline.capacity import measure
-from sojourn.pipeline.learning import learn
-from sojourn.pipeline.schemas import TRACE
-from sojourn.pipeline.tables import NoTraceError, open_trace, read_table
+from sojourn.pipeline.tables import NoTraceError, open_trace
 from sojourn.sim.recorder import Recorder
 from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_world import RoamingWorld
 from sojourn.trace import write_run
 from sojourn.trace.places import PlaceError, RemotePath, below, local, place
+from tests.pipeline.places_driver import judged
 from tests.pipeline.random_traces import random_trace
 
 pytestmark = pytest.mark.timeout(900)
@@ -60,16 +59,11 @@ def put(folder: Path, query: str, name: str) -> str:
     return f"s3://traces/{name}?{query}"
 
 
-def test_an_audit_of_an_address_is_that_of_the_folder(
+def test_what_spark_finds_at_an_address_is_what_it_finds_in_the_folder(
     spark: SparkSession, tmp_path: Path, bucket: str
 ) -> None:
-    """Every number of it; and so are a plan and what is learnt."""
+    """Every number of an audit, of a plan and of what is learnt, with the keys in the environment."""
     random_trace("r5", 5).write(tmp_path / "random")
-    address = put(tmp_path / "random", bucket, "random")
-    there, here = (audit_trace(spark, where) for where in (address, str(tmp_path / "random")))
-    assert there.runs == here.runs
-    assert there.runs[0]["deliveries"] > 0
-    assert there.problems == here.problems
     recorder = Recorder("roaming")
     changes = {"subscribers": 20, "warmup_s": 10.0, "duration_s": 60.0, "connect_s": 8.0, "sleep_s": 0.2}
     RoamingWorld(
@@ -77,13 +71,19 @@ def test_an_audit_of_an_address_is_that_of_the_folder(
         recorder=recorder,
     ).run()
     write_run(tmp_path / "roaming", "roaming", recorder.tables)
-    traces = [open_trace(put(tmp_path / "roaming", bucket, "roaming")), open_trace(tmp_path / "roaming")]
-    assert learn(spark, traces[0]) == learn(spark, traces[1])
-    assert measure(spark, traces[0]) == measure(spark, traces[1])
-    for table in ("runs", "sojourns"):
-        read = [sorted(map(str, read_table(spark, one, table).collect())) for one in traces]
-        assert read[0] == read[1] != []
-        assert read_table(spark, traces[0], table).schema == TRACE[table]
+    folders = [str(tmp_path / name) for name in ("random", "roaming")]
+    addresses = [put(tmp_path / name, bucket, name) for name in ("random", "roaming")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.pipeline.places_driver", *addresses],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    here = json.loads(json.dumps(judged(spark, *folders)))
+    assert json.loads(done.stdout.splitlines()[-1]) == here
+    assert here["audit"][0]["deliveries"] > 0
+    assert here["learnt"]["edges"]
 
 
 def test_a_damaged_file_at_an_address_is_named(tmp_path: Path, bucket: str) -> None:
