@@ -99,6 +99,17 @@ def test_whatever_is_done_to_a_file_it_is_read_or_refused(data: st.DataObject) -
         assert likely is None or set(likely) <= {0, 1}
 
 
+def test_the_hour_of_the_day_is_looked_at_first() -> None:
+    """In the morning they go elsewhere; the hour follows from the time, by UTC."""
+    predictor = Predictor(foreseen(GRAPH, share=0.7), ["B1", "B2", "B3"])
+    days_s = 86_400.0 * 9
+    likely = [predictor.next_brokers(7, 0, None, days_s + 3600.0 * hour) for hour in (7, 8, 9)]
+    assert likely == [(1,), (2,), (1,)]
+    assert predictor.next_brokers(7, 0, 2, 3600.0 * 8) == (1,)  # a path says more than an hour
+    all_day = Predictor(foreseen(GRAPH, by_hour=False, share=0.7), ["B1", "B2", "B3"])
+    assert all_day.likely(0, None, 8) == (1,)
+
+
 class Whim:
     """Says anything, and something else each time."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import pytest
 
 from sojourn.interest.events import Event
@@ -13,7 +12,7 @@ from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.copies import TABLE, Feed, State, Turn, Wait, follow
 from sojourn.mobility.facts import How
-from sojourn.mobility.learnt_graph import Edge, HourEdge, LearntGraph, Pair
+from sojourn.mobility.learnt_graph import Edge, LearntGraph, Pair
 from sojourn.mobility.neighbour_table import NeighbourTable
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.prediction import PredictionError, Predictor, foreseen
@@ -443,20 +442,6 @@ def test_a_predictor_names_the_fewest_likely_brokers() -> None:
         foreseen(learnt(), share=0)
     with pytest.raises(PredictionError, match="order may be 1 or 2"):
         foreseen(learnt(), order=3)
-
-
-def test_the_hour_of_the_day_is_looked_at_first() -> None:
-    """In the morning they go elsewhere; the hour follows from the time, by UTC."""
-    early = [HourEdge(at="B0", to="B2", crossings=9, probability=1.0, last_s=5, hour=8)]
-    graph = msgspec.structs.replace(learnt(), by_hour=early)
-    predictor = Predictor(foreseen(graph, share=0.8), NAMES)
-    assert [predictor.next_brokers(7, 0, None, 86_400.0 * 9 + 3600.0 * hour) for hour in (7, 8, 9)] == [
-        (1,),
-        (2,),
-        (1,),
-    ]
-    assert predictor.next_brokers(7, 0, 2, 3600.0 * 8) == (3,)  # a path says more than an hour
-    assert Predictor(foreseen(graph, by_hour=False, share=0.8), NAMES).likely(0, None, 8) == (1,)
 
 
 def test_a_predictor_narrows_the_copies() -> None:

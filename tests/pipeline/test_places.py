@@ -131,7 +131,7 @@ def test_what_is_wrong_with_an_address_is_one_sentence(tmp_path: Path, bucket: s
             place(address)
         assert "\n" not in str(refused.value)
         assert "secret" not in str(refused.value)
-    with pytest.raises(NoTraceError, match="is not a trace"):
+    with pytest.raises(NoTraceError, match="is not there"):
         open_trace(f"s3://traces/none?{bucket}")
     with pytest.raises(PlaceError, match="needs a folder of this machine"):
         local(f"s3://traces/none?{bucket}", "--follow")
