@@ -137,5 +137,3 @@ def test_what_is_wrong_with_an_address_is_one_sentence(tmp_path: Path, bucket: s
         local(f"s3://traces/none?{bucket}", "--follow")
     refusal = CliRunner().invoke(app, ["audit", f"s3://traces/none?{bucket}", "--follow"])
     assert "--follow needs a folder of this machine" in str(refusal.exception)
-    refusal = CliRunner().invoke(app, ["audit", str(tmp_path), "--conf", "executor.memory"])
-    assert "--conf is KEY=VALUE" in str(refusal.exception)
