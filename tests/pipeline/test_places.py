@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from sojourn.cli.main import app
-from sojourn.pipeline.tables import NoTraceError, open_trace
+from sojourn.pipeline.places import NoTraceError
+from sojourn.pipeline.tables import open_trace
 from sojourn.sim.recorder import Recorder
 from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_world import RoamingWorld

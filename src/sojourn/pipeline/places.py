@@ -3,17 +3,23 @@
 What is at an address (`trace/places.py`) is looked at later: that takes pyarrow.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from sojourn.errors import SojournError
+
+if TYPE_CHECKING:
+    from sojourn.trace.places import Place
 
 
 class NoTraceError(SojournError):
     """There is no trace where one was looked for."""
 
 
-def no_trace(folder: Path) -> NoTraceError:
+def no_trace(folder: Place) -> NoTraceError:
     """Say that a folder is no trace, and what one looks like."""
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "is not there"
