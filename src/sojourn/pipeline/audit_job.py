@@ -309,8 +309,7 @@ class _Job:
         problems += unreadable_clients(trace) if trace.has_policies else []
         report.runs += runs
         for name in self.details:
-            key = name.removesuffix("s")
-            getattr(report, name).extend(_named(row, key) for row in _of_scope(counts, DETAILS[name]))
+            getattr(report, name).extend(_in_order(_of_scope(counts, DETAILS[name]), name.removesuffix("s")))
         report.problems += sorted(problems, key=lambda problem: (problem.run_id, problem.sentence))
 
     def _unknown(self, counts: pa.Table, known: DataFrame) -> Rows:
@@ -330,6 +329,13 @@ class _Job:
 def _of_scope(counts: pa.Table, scope: str) -> Rows:
     rows: Rows = counts.filter(pc.equal(counts.column("scope"), scope)).to_pylist()
     return rows
+
+
+def _in_order(rows: Rows, key: str) -> Rows:
+    """Return rows of counts by run and by what they are counted by, whichever task was done first."""
+    named = [_named(row, key) for row in rows]
+    column = "window_s" if key == "window" else key
+    return sorted(named, key=lambda row: (row["run_id"], row[column] is not None, row[column]))
 
 
 def _named(row: dict[str, Any], key: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Recording:
             self._since_s, self._waiting_area, self._waiting_max = now, 0.0, self._waiting
 
     def close(self, *, may_end_run: bool = True) -> None:
-        """Note what is still open; the broker that comes first in the configuration ends the run, if it may."""
+        """Note what is still open; the first broker of the configuration ends the run, if it may."""
         self._timer.cancel()
         self._note_load()
         is_first = self._node.place.name == self._node.config.brokers[0].name
