@@ -154,6 +154,12 @@ def test_live_brokers_go_by_what_they_taught(spark: SparkSession, tmp_path: Path
     )
     assert done.exit_code == 0, done.output + repr(done.exception)
     assert "moves of clients over 4 edges" in done.output.replace("\n", " ")
+    told = CliRunner().invoke(
+        app, ["learn", trace, "--into", str(file), "--master", str(spark.sparkContext.master), "--json"]
+    )
+    about = json.loads(told.stdout)
+    assert (about["edges"], about["told"]) == (4, [])
+    assert 1 <= about["copies_mean"] <= about["neighbours_mean"]
     graph = read_graph(tmp_path / "learnt.json")
     assert graph is not None
     assert graph == learn(spark, open_trace(trace))

@@ -9,10 +9,11 @@ Example: sojourn learn traces --into building.toml --reload
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pyspark.sql import SparkSession
@@ -68,6 +69,10 @@ def learn(  # noqa: PLR0913 - options of the command
         bool, typer.Option("--reload", help="Tell brokers that run on this machine; --follow always does.")
     ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on learning until interrupted.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print a JSON object for all that was learnt, nothing else."),
+    ] = False,
 ) -> None:
     """Learn from a trace where clients go next, and put it where brokers of a network read it.
 
@@ -82,7 +87,8 @@ def learn(  # noqa: PLR0913 - options of the command
         options = LearningOptions(delay_s=delay_s, trigger_s=every_s)
         folder = local(trace, "--follow")
         start = partial(session, master, conf, ui=ui, ship=ship)
-        _follow(folder, checkpoint or folder / "_learn", target, config, start, options, console)
+        teach = partial(_teach, target=target, config=config, tells=True, as_json=as_json)
+        _follow(folder, checkpoint or folder / "_learn", teach, start, options, console)
         return
     found = open_trace(trace, ("sojourns", "runs"))
     for problem in found.problems:
@@ -91,15 +97,13 @@ def learn(  # noqa: PLR0913 - options of the command
         spark = session(master, conf, ui=ui, ship=ship)
         probe(spark, found.root)
         graph = learn_all(spark, found)
-    _teach(graph, target, config)
-    if reload and config is not None:
-        _tell_brokers(config)
-    elif config is not None:
+    _teach(graph, target=target, config=config, tells=reload, as_json=as_json)
+    if config is not None and not reload and not as_json:
         typer.echo(f"Brokers that run read it after `sojourn reload {into}`.")
 
 
-def _teach(graph: LearntGraph, target: Path, config: Config | None) -> None:
-    """Write what was learnt, unless it is of other brokers; say what it is."""
+def _teach(graph: LearntGraph, *, target: Path, config: Config | None, tells: bool, as_json: bool) -> None:
+    """Write what was learnt, unless it is of other brokers; say what it is, and tell brokers that run."""
     names = sorted({name for edge in graph.edges for name in (edge.at, edge.to)})
     known = [broker.name for broker in config.brokers] if config is not None else names
     if not set(names) & set(known):
@@ -107,58 +111,72 @@ def _teach(graph: LearntGraph, target: Path, config: Config | None) -> None:
             f"The trace speaks of {_some(names)} and the network has {_some(known)}: name a trace of its own."
         )
     write_graph(target, graph)
-    crossings = sum(edge.crossings for edge in graph.edges)
-    all_of_them = len({frozenset((edge.at, edge.to)) for edge in graph.edges})
+    edges = {frozenset((edge.at, edge.to)) for edge in graph.edges}
+    about: dict[str, Any] = {
+        "file": str(target),
+        "moves": sum(edge.crossings for edge in graph.edges),
+        "edges": len(edges),
+        "brokers": names,
+    }
+    if config is not None:
+        about |= _copies(graph, config, len(edges), len(names))
+    said = _tell_brokers(config) if tells and config is not None else []
+    if as_json:
+        typer.echo(json.dumps({**about, "told": said}))
+        return
     typer.echo(
-        f"{target}: {crossings} moves of clients over {all_of_them} edges between {len(names)} brokers."
+        f"{target}: {about['moves']} moves of clients over {len(edges)} edges between {len(names)} brokers."
     )
     if config is not None:
-        chosen = config.prediction
-        rows = foreseen(graph, share=chosen.share, order=chosen.order, evidence_min=chosen.evidence_min)
-        near = {(edge.at, edge.to) for edge in graph.edges} | {(edge.to, edge.at) for edge in graph.edges}
-        copies = [len(row.to) for row in rows if row.hour is None]
         typer.echo(
-            f"A client that leaves has {sum(copies) / len(copies):.1f} copies on average over {len(copies)} "
-            f"paths, for {chosen.share:.0%} of where it may go; at all neighbours it has "
-            f"{len(near) / len(names):.1f}."
+            f"A client that leaves has {about['copies_mean']:.1f} copies on average over {about['paths']} "
+            f"paths, for {config.prediction.share:.0%} of where it may go; at all neighbours it has "
+            f"{about['neighbours_mean']:.1f}."
         )
+    if tells and config is not None:
+        for sentence in said or ["No broker of the network runs on this machine."]:
+            typer.echo(sentence)
+
+
+def _copies(graph: LearntGraph, config: Config, edges: int, brokers: int) -> dict[str, Any]:
+    """How many copies a client that leaves has, as the network's brokers will go by it."""
+    chosen = config.prediction
+    rows = foreseen(graph, share=chosen.share, order=chosen.order, evidence_min=chosen.evidence_min)
+    copies = [len(row.to) for row in rows if row.hour is None]
+    return {
+        "paths": len(copies),
+        "copies_mean": sum(copies) / len(copies),
+        "neighbours_mean": 2 * edges / brokers,
+    }
 
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _tell_brokers(config: Config) -> None:
-    """Have brokers that run here read it; those elsewhere are their operators' to tell."""
-    told = 0
+def _tell_brokers(config: Config) -> list[str]:
+    """Have brokers that run here read it, and return what they say; those elsewhere are others' to tell."""
+    said = []
     for broker in config.brokers:
         try:
-            typer.echo(ask(str(config.network.control), broker.name, {"command": "reload"}).said)
-            told += 1
+            said.append(ask(str(config.network.control), broker.name, {"command": "reload"}).said)
         except ControlError as error:
             if not error.is_absent:
                 raise
-    if not told:
-        typer.echo("No broker of the network runs on this machine.")
+    return said
 
 
 def _follow(
     trace: Path,
     folder: Path,
-    target: Path,
-    config: Config | None,
+    teach: Callable[[LearntGraph], None],
     start: Callable[[], SparkSession],
     options: LearningOptions,
     console: Console,
 ) -> None:
-    def taught(graph: LearntGraph) -> None:
-        _teach(graph, target, config)
-        if config is not None:
-            _tell_brokers(config)
-
     with working(console, "starting Spark"):
         spark = start()
-    query = start_learning(spark, trace, folder, taught, options)
+    query = start_learning(spark, trace, folder, teach, options)
     with interrupts() as interrupted:
         try:
             while not interrupted.is_set():
