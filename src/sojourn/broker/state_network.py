@@ -339,7 +339,7 @@ NETWORK = (
         Broker,
         fields("_tokens", stays=REF_VALUES, enrolled=RowValues(tuple)),
         parts="router subscribers",
-        wired="_next_hop effects number policy receivers work work_cause",
+        wired="_foresight _next_hop effects number policy receivers work work_cause",
     ),
     _router(Router),
     _router(FloodingRouter),
@@ -352,8 +352,8 @@ NETWORK = (
     Part(
         Subscribers,
         parts="_moment _memory _shelf _queues _deliveries table",
-        wired="_handle _receive _post _visits accounts fed main older past publish consumed scheme store "
-        "timers",
+        wired="_handle _receive _requests _post _visits accounts fed main older past publish consumed scheme "
+        "store timers",
         finish=Subscribers.rebuild,
     ),
     Part(Moment, fields("now")),
