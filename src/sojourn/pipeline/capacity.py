@@ -211,7 +211,8 @@ def measure(spark: SparkSession, trace: Trace, window_s: float = WINDOW_S) -> tu
     graph = learnt_graph(stays_told)
     sojourns = measured_sojourns(stays_told, runs).cache()
     publications, deliveries = (within_measured(rows, runs) for rows in (publications, deliveries))
-    busy = [(row.clients, row.busy) for row in load_points(sojourns, load, runs).collect()]
+    # In order: what is fitted has the same bits whichever task was done first.
+    busy = sorted((row.clients, row.busy) for row in load_points(sojourns, load, runs).collect())
     if not any(share > 0 for _, share in busy):
         raise CapacityError(
             "the trace's brokers were never busy: measure a live run, or simulate with computations that take"
@@ -240,7 +241,7 @@ def measure(spark: SparkSession, trace: Trace, window_s: float = WINDOW_S) -> tu
         load_r2=load_r2,
         shared_out=shared_out,
         control_share=1 - events / sum(hops.values()) if hops else 0.0,
-        curve=_curve_or_none([(row.clients, row.throughput) for row in points]),
+        curve=_curve_or_none(sorted((row.clients, row.throughput) for row in points)),
     )
     sojourns.unpersist()
     return measured, graph
