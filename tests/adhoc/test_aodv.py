@@ -158,3 +158,26 @@ def test_what_the_radio_could_not_hand_on_is_lost_at_its_source_too() -> None:
         assert int(np.isfinite(world.net.delivered_s).sum()) == len(world.publications) - lost.sum()
         broken += result.broken
     assert broken == 1
+
+
+def test_a_route_is_mended_where_its_link_broke() -> None:
+    """With ns-2's constants a node on the way finds another way for what its link lost; else it is lost."""
+    line = np.array([[0.0, 0.0], [200.0, 0.0], [400.0, 0.0], [600.0, 0.0], [400.0, 5000.0]])
+    gone = line[[0, 1, 4, 3, 2]]  # the third node leaves, and the fifth takes its place
+    given = Manet(
+        scheme="b-aodv", nodes=5, topics=1, publishers=1, subscribers=1, duration_s=40.0, warmup_s=1.0,
+        publish_s=0.5, hello=False,
+    )  # fmt: skip
+    delivered = {}
+    for aodv in ("rfc-3561", "ns-2"):
+        track = np.concatenate([still(line, 15.0), still(gone, 25.0)])
+        world = World(msgspec.structs.replace(given, aodv=aodv), track=track, ideal=True)
+        topics = world.net.cores.topics
+        topics.topics["home"] = 3
+        topics.subscriptions["node"], topics.subscriptions["least"] = 3, 0.0
+        topics.subscriptions["clearance"] = 9
+        world.publications["node"] = 0
+        world.run()
+        delivered[aodv] = int((~np.isnan(world.net.delivered_s)).sum())
+    assert delivered["ns-2"] == len(world.publications)
+    assert delivered["rfc-3561"] < delivered["ns-2"]

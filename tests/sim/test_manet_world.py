@@ -13,7 +13,7 @@ from sojourn.sim.manet_maps import MapError, RoadMap, city_map, legs_of, load_ma
 from sojourn.sim.manet_movement import SAFETY_M, drive, turns_of
 from sojourn.sim.manet_scenario import SCHEMES, Manet
 from sojourn.sim.manet_trace import record
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet_world import Measured, World
 from sojourn.sim.recorder import Recorder
 
 SHORT = Manet(duration_s=60.0, warmup_s=10.0, topics=3, publishers=1, subscribers=6, publish_s=2.0)
@@ -57,6 +57,67 @@ def test_subscriptions_of_silent_nodes_run_out(scheme: str) -> None:
     silent = world.subscriptions["silent"] != 0
     late = world.publications["made_s"] > given.duration_s / 2 + 3 * given.soft_state_s
     assert np.isnan(world.net.delivered_s[late][:, silent]).all()
+
+
+def test_a_publisher_may_wait_for_the_list_of_subscribers() -> None:
+    """Who asks for the list when it publishes takes longer than who has it, and delivers nothing twice."""
+    given = msgspec.structs.replace(SHORT, scheme="r-gpsr-map", map="city:600", speed_m_s=10.0)
+    at_once = World(given).run()
+    waits = World(msgspec.structs.replace(given, waits_for_list=True)).run()
+    assert waits.delivered > 0.7 * waits.expected
+    assert waits.duplicates == waits.unauthorised == 0
+    assert np.median(waits.delays_s) > np.median(at_once.delays_s)
+    assert waits.packets_by_kind["advertise"] < at_once.packets_by_kind["advertise"]
+
+
+def test_a_list_may_outlast_what_it_lists() -> None:
+    """Publishers that advertise rarely have nobody to send to unless they keep the list that long."""
+    rare = msgspec.structs.replace(
+        SHORT, scheme="r-gpsr-map", map="city:600", speed_m_s=10.0, advertise_s=10.0
+    )
+    kept = World(msgspec.structs.replace(rare, list_s=13.5)).run()
+    assert World(rare).run().delivered < 0.6 * kept.delivered
+    assert kept.delivered > 0.7 * kept.expected
+
+
+def test_messages_may_all_have_the_size_of_an_event() -> None:
+    """Subscriptions, advertisements and lists then weigh what events do; events weigh what they did."""
+    given = msgspec.structs.replace(SHORT, scheme="r-gpsr-map", map="city:600", speed_m_s=10.0)
+    plain, sized = World(given).run(), World(msgspec.structs.replace(given, message_bytes=512)).run()
+
+    def size(result: Measured, kind: str) -> float:
+        seconds = (given.duration_s - given.warmup_s) * given.nodes
+        return result.bytes_by_kind[kind] * seconds / result.packets_by_kind[kind]
+
+    for kind in ("subscribe", "advertise", "list"):
+        assert size(sized, kind) == pytest.approx(size(sized, "delivery"))
+        assert size(sized, "delivery") == pytest.approx(size(plain, "delivery"))
+        assert size(plain, kind) < size(sized, kind)
+
+
+def test_steady_beacons_go_out_whatever_else_is_sent() -> None:
+    """A node that sends data all the time sends a beacon a second all the same."""
+    given = msgspec.structs.replace(SHORT, map="city:600", speed_m_s=10.0)
+    usual = World(given).run().packets_by_kind["beacon"]
+    steady = World(msgspec.structs.replace(given, steady_beacons=True)).run().packets_by_kind["beacon"]
+    seconds = (given.duration_s - given.warmup_s) * given.nodes
+    assert steady > 0.9 * seconds
+    assert usual < 0.9 * steady
+
+
+def test_proximity_adds_to_the_nearest_node() -> None:
+    """Where nobody is within K of a place but somebody in radio range, packets for it arrive, either way."""
+    places = np.array([[0.0, 0.0], [200.0, 0.0], [400.0, 0.0]])
+    track = np.repeat(places[None].astype(np.float32), 601, axis=0)
+    for proximity in (True, False):
+        given = Manet(
+            scheme="b-gpsr-map", nodes=3, topics=1, publishers=1, subscribers=1, duration_s=60.0,
+            warmup_s=10.0, publish_s=2.0, proximity=proximity,
+        )  # fmt: skip
+        world = World(given, track=track)
+        world.net.cores.topics.topics["x"], world.net.cores.topics.topics["y"] = 400.0, 200.0
+        result = world.run()
+        assert result.delivered > 0.8 * result.expected
 
 
 def test_repair_delivers_more_for_less() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from sojourn.errors import SojournError
 
@@ -61,6 +62,24 @@ class RoadMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     share = step / steps
                     found[ax + share * (bx - ax), ay + share * (by - ay)] = None
         return list(found)
+
+
+VOID_POINTS = 200
+"""Points each way by which the void part of an area is measured."""
+
+
+def void_share(road_map: RoadMap, reach_m: float) -> float:
+    """The share of the area that lies further from every road than that."""
+    wide, high = road_map.area_m
+    steps = (np.arange(VOID_POINTS) + 0.5) / VOID_POINTS
+    places = np.stack(np.meshgrid(steps * wide, steps * high), axis=-1).reshape(-1, 2)
+    apart = np.full(len(places), np.inf)
+    for road in road_map.road:
+        for start, end in pairwise(road.points):
+            along = np.subtract(end, start)
+            share = np.clip((places - start) @ along / (along @ along), 0.0, 1.0)
+            apart = np.minimum(apart, np.linalg.norm(places - start - share[:, None] * along, axis=1))
+    return float((apart > reach_m).mean())
 
 
 class Leg(NamedTuple):

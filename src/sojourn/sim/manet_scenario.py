@@ -6,6 +6,7 @@
 
 from typing import Annotated, NamedTuple
 
+from sojourn.adhoc.aodv.tables import NS_2, RFC_3561
 from sojourn.sim.scenario import Described, ScenarioError, factor
 
 
@@ -36,6 +37,10 @@ SCHEMES = {
     ),
 }
 """The six schemes of section 5, and ours."""
+
+
+AODV_CONSTANTS = {"rfc-3561": RFC_3561, "ns-2": NS_2}
+"""By name: what implementations of AODV differ in."""
 
 
 class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,9 +94,42 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     proximity: Annotated[
         bool,
         factor(
-            "scheme", "", "Whoever is within K of a home acts for it (section 3.5); else the nearest node."
+            "scheme",
+            "",
+            "Whoever is within K of a home acts for it, as well as the nearest node (section 3.5); else the "
+            "nearest node alone.",
         ),
     ] = True
+    home_walk: Annotated[
+        bool,
+        factor(
+            "scheme",
+            "",
+            "A packet that has walked round a void belongs to where it returns to, as with geographic hash "
+            "tables; section 3.1 drops it.",
+        ),
+    ] = False
+    waits_for_list: Annotated[
+        bool,
+        factor(
+            "scheme",
+            "",
+            "A rendezvous' publisher asks for the list when it publishes and waits for it (section 5 reads "
+            "so); else it asks all the time and sends at once (section 3.2.2).",
+        ),
+    ] = False
+    list_s: Annotated[
+        float,
+        factor(
+            "scheme",
+            "s",
+            "How long a publisher uses a list; 0: as long as its entries last; not in the paper.",
+        ),
+    ] = 0.0
+    message_bytes: Annotated[
+        int,
+        factor("workload", "bytes", "Size of every message that is no event; 0: as much as it has to say."),
+    ] = 0
     proximity_m: Annotated[float, factor("scheme", "m", "K: half the radio range.")] = 125.0
     waypoint_m: Annotated[
         float, factor("scheme", "m", "Between two waypoints of the map; not in the paper.")
@@ -102,6 +140,14 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
     relative: Annotated[
         bool, factor("routing", "", "Walk on the relative neighbourhood graph instead of the Gabriel graph.")
     ] = False
+    steady_beacons: Annotated[
+        bool,
+        factor("routing", "", "Beacons go out whatever else a node sent; else every packet counts as one."),
+    ] = False
+    aodv: Annotated[
+        str,
+        factor("routing", "", "Whose constants AODV has: rfc-3561, or ns-2, which also mends broken routes."),
+    ] = "rfc-3561"
     hello: Annotated[
         bool, factor("routing", "", "Whether AODV says hello; ns-2's relies on the MAC alone.")
     ] = True
@@ -110,15 +156,15 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
         factor(
             "routing",
             "hops",
-            "Hops a packet may take: longer than a walk round sixty nodes, since section 3.1 ends a walk "
-            "only where it began; ns-2's own limit is 32.",
+            "Hops a packet may take: what GPSR's agent for ns-2 sets, longer than a walk round sixty nodes.",
         ),
     ] = 128
 
     def validate(self) -> None:
         """Raise one sentence for the first parameter that has no meaning."""
-        if self.scheme not in SCHEMES:
-            raise ManetError(f"scheme may be {', '.join(SCHEMES)}, not {self.scheme!r}.")
+        for name, known in (("scheme", SCHEMES), ("aodv", AODV_CONSTANTS)):
+            if getattr(self, name) not in known:
+                raise ManetError(f"{name} may be {', '.join(known)}, not {getattr(self, name)!r}.")
         for name in ("nodes", "topics", "publishers", "subscribers", "event_bytes", "ttl"):
             if getattr(self, name) < 1:
                 raise ManetError(f"{name} must be at least 1, not {getattr(self, name)}.")
@@ -128,6 +174,8 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for name in ("slowest_share", "silent_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ManetError(f"{name} must be between 0 and 1, not {getattr(self, name):g}.")
+        if min(self.message_bytes, self.list_s) < 0:
+            raise ManetError("message_bytes and list_s must be 0 or above.")
         if self.warmup_s < 0 or self.warmup_s >= self.duration_s:
             raise ManetError(f"warmup_s must be at least 0 and below duration_s, not {self.warmup_s:g}.")
         people = self.publishers + self.subscribers

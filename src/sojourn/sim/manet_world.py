@@ -22,7 +22,7 @@ from sojourn.sim.manet_fcd import read_fcd
 from sojourn.sim.manet_loop import run_until, start
 from sojourn.sim.manet_maps import RoadMap, city_map, load_map
 from sojourn.sim.manet_movement import TICK_S, drive
-from sojourn.sim.manet_scenario import SCHEMES, Manet, ManetError
+from sojourn.sim.manet_scenario import AODV_CONSTANTS, SCHEMES, Manet, ManetError
 from sojourn.sim.manet_state import PUBLICATION, Net, make_net
 from sojourn.sim.streams import Streams
 
@@ -130,11 +130,14 @@ class World:
                 nodes if scheme.geographic else 1,
                 beacon_s=manet.beacon_s,
                 capture_m=manet.proximity_m if near else 0.0,
-                nearest_m=0.0 if near else state.RECEPTION_M,
-                home_walk=not near,
+                nearest_m=state.RECEPTION_M,
+                home_walk=manet.home_walk,
                 relative=manet.relative,
+                steady=manet.steady_beacons,
             ),
-            make_aodv(1 if scheme.geographic else nodes, hello=manet.hello),
+            make_aodv(
+                1 if scheme.geographic else nodes, hello=manet.hello, constants=AODV_CONSTANTS[manet.aodv]
+            ),
             make_topics(
                 nodes,
                 self._topics(),
@@ -144,6 +147,9 @@ class World:
                 proximity=near,
                 repair=scheme.repair,
                 ttl=manet.ttl,
+                message_bytes=manet.message_bytes,
+                waits=manet.waits_for_list,
+                list_s=manet.list_s,
                 header_bytes=GPSR_HEADER_BYTES if scheme.geographic else 0,
                 soft_state_s=manet.soft_state_s,
                 keep_s=manet.keep_s,
@@ -154,7 +160,7 @@ class World:
             (int(people[topic, at]), topic)
             for topic in range(manet.topics)
             for at in range(manet.publishers)
-            if scheme.rendezvous
+            if scheme.rendezvous and not manet.waits_for_list
         ]
         return make_net(
             cores,

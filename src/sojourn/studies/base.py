@@ -27,7 +27,7 @@ import msgspec
 import pandas as pd
 
 from sojourn.errors import SojournError
-from sojourn.studies.claims import Claim, Verdict, claims_of, judge, write_verdicts
+from sojourn.studies.claims import TIED, Claim, Verdict, claims_of, judge, write_verdicts
 from sojourn.studies.runner import Row, RunSpec
 from sojourn.studies.wording import many, one, verdicts_in_words
 
@@ -158,7 +158,14 @@ def _judge_one(claim: Claim, check: Check[TableT], table: TableT, scale: Scale, 
     if scale.judges or decided:
         return verdict
     note = f"Measured at the {scale.name} scale, which judges nothing. "
-    return judge(claim, holds=None, measured=verdict.measured, evidence=note + verdict.evidence)
+    return judge(
+        claim,
+        holds=None,
+        measured=verdict.measured,
+        evidence=note + verdict.evidence.removesuffix(TIED),
+        margin=verdict.margin,
+        readings=verdict.readings,
+    )
 
 
 def _missing(error: Exception, scale: Scale) -> str:

@@ -1,19 +1,15 @@
 """What a node does under AODV with each packet, message, broken link and timer (RFC 3561, section 6)."""
 
-from sojourn.adhoc.aodv.discovery import found, wait_for_route
+from sojourn.adhoc.aodv.discovery import found, mend, wait_for_route
+from sojourn.adhoc.aodv.errors import may_tell, tell_no_route
 from sojourn.adhoc.aodv.routes import add_precursor, give_up, meet, prolong, take_over, usable
 from sojourn.adhoc.aodv.tables import (
-    ACTIVE_ROUTE_TIMEOUT_S,
     ALLOWED_HELLO_LOSS,
     DELETE_PERIOD_S,
     ERROR_BYTES,
     ERROR_ITEM_BYTES,
-    ERRORS_MAX_PER_S,
     FLOOD_JITTER_S,
     HELLO_INTERVAL_S,
-    MY_ROUTE_TIMEOUT_S,
-    NET_TRAVERSAL_TIME_S,
-    NODE_TRAVERSAL_TIME_S,
     REPLY_BYTES,
     Aodv,
 )
@@ -52,9 +48,9 @@ def route(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects) -> 
             wait_for_route(aodv, node, packet, now_s, out)
         else:
             lose(out, packet, NO_ROUTE)
-            _tell_no_route(aodv, node, packet.goal, now_s, out)
+            tell_no_route(aodv, node, packet.goal, now_s, out)
         return
-    until_s = now_s + ACTIVE_ROUTE_TIMEOUT_S
+    until_s = now_s + aodv.stations[node].active_route_s
     onward = aodv.pairs[node, packet.goal].next
     # A route in use lives on at the source, at the goal and along the way, both ways (section 6.2).
     prolong(aodv, node, packet.goal, until_s)
@@ -105,7 +101,8 @@ def _on_request(aodv: Aodv, node: int, packet: Packet, now_s: float, draw: float
         return
     aodv.pairs[node, origin].seen = packet.request
     hops = packet.hops + 1
-    until_s = now_s + 2 * NET_TRAVERSAL_TIME_S - 2 * hops * NODE_TRAVERSAL_TIME_S
+    me = aodv.stations[node]
+    until_s = now_s + 2 * me.node_traversal_s * (2 * me.net_diameter - hops)
     take_over(aodv, node, origin, packet.sender, hops, packet.origin_seq, until_s, now_s)
     prolong(aodv, node, origin, until_s)
     if aodv.pairs[node, origin].searching != 0 and usable(aodv, node, origin, now_s):
@@ -115,7 +112,7 @@ def _on_request(aodv: Aodv, node: int, packet: Packet, now_s: float, draw: float
     if goal == node:
         station = aodv.stations[node]
         station.seq = max(station.seq, packet.goal_seq)
-        _reply(aodv, node, packet, 0, station.seq, MY_ROUTE_TIMEOUT_S, now_s, out)
+        _reply(aodv, node, packet, 0, station.seq, station.my_route_s, now_s, out)
         return
     known = aodv.pairs[node, goal]
     fresh = usable(aodv, node, goal, now_s) and known.seq_known != 0 and known.seq >= packet.goal_seq
@@ -163,7 +160,7 @@ def _on_reply(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects)
     if asker == node or not better or not usable(aodv, node, asker, now_s):
         return
     back = aodv.pairs[node, asker]
-    prolong(aodv, node, asker, now_s + ACTIVE_ROUTE_TIMEOUT_S)
+    prolong(aodv, node, asker, now_s + aodv.stations[node].active_route_s)
     add_precursor(aodv.pairs[node, there], back.next)
     add_precursor(aodv.pairs[node, packet.sender], back.next)
     add_precursor(back, packet.sender)
@@ -173,29 +170,6 @@ def _on_reply(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects)
 
 
 # ------------------------------------------------------------------------------ errors
-
-
-@inner
-def _may_tell(aodv: Aodv, node: int, now_s: float) -> bool:
-    """Whether one more error may be told this second."""
-    station = aodv.stations[node]
-    if now_s - station.errors_s >= 1.0:
-        station.errors_s, station.errors = now_s, 0
-    station.errors += 1
-    return bool(station.errors <= ERRORS_MAX_PER_S)
-
-
-@inner
-def _tell_no_route(aodv: Aodv, node: int, goal: int, now_s: float, out: Effects) -> None:
-    """A packet came for which there is no route: whoever sent it should know (section 6.11, case ii)."""
-    if not _may_tell(aodv, node, now_s):
-        return
-    row = out.rows[emit_new(out, node, ERROR, SEND, now_s)]
-    row.count = 1
-    row.items[0, 0] = goal
-    row.items[0, 1] = aodv.pairs[node, goal].seq
-    row.bytes = ERROR_BYTES + ERROR_ITEM_BYTES
-    aodv.stations[node].broadcast_s = now_s
 
 
 @inner
@@ -221,7 +195,7 @@ def _list(aodv: Aodv, node: int, goal: int, told: int, now_s: float, out: Effect
     if told >= 0 and out.rows[told].count >= ITEMS_MAX:
         told = -1
     if told < 0:
-        if not _may_tell(aodv, node, now_s):
+        if not may_tell(aodv, node, now_s):
             return told
         told = emit_new(out, node, ERROR, SEND, now_s)
         out.rows[told].bytes = ERROR_BYTES
@@ -255,10 +229,20 @@ def link_broke(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects
     """A packet could not be handed to its next hop: the link is gone, and so is the packet.
 
     The RFC keeps packets while a route is sought, not those that were sent; ns-2 and ns-3 drop them, at their
-    source as anywhere else.
+    source as anywhere else. With local repair (section 6.12) a node on the way keeps what is for a goal that
+    was near, and asks around for it; those who use its route are told only if nobody answers.
     """
+    known = aodv.pairs[node, packet.goal]
+    mends = packet.origin != node and 0 < known.hops <= aodv.stations[node].repair_ttl
+    if mends:
+        known.precursors = 0  # so that the error leaves it out
     link_lost(aodv, node, packet.to, now_s, out)
-    lose(out, packet, LINK_BROKE)
+    if not mends:
+        lose(out, packet, LINK_BROKE)
+        return
+    packet.ttl += 1
+    packet.hops -= 1
+    mend(aodv, node, packet, now_s, out)
 
 
 @inner

@@ -2,23 +2,21 @@
 
 The first ring is one hop, or the last known distance and two more; rings grow by two up to seven; then the
 whole net is asked, RREQ_RETRIES times in all (section 6.3: discovery attempted so often at the maximum TTL
-has failed), the second with twice the wait. Packets wait in a buffer meanwhile, at most some ten seconds. A
-node asks at most ten times a second: what is more waits for the next second.
+has failed), each time with twice the wait. A node that mends a route on the way asks in one ring only.
+Packets wait in a buffer meanwhile, at most some ten seconds. A node asks at most ten times a second: what is
+more waits for the next second.
 """
 
 from typing import Any
 
+from sojourn.adhoc.aodv.errors import tell_no_route
 from sojourn.adhoc.aodv.tables import (
     BUFFER_MAX_S,
-    NET_DIAMETER,
-    NET_TRAVERSAL_TIME_S,
-    NODE_TRAVERSAL_TIME_S,
+    LOCAL_ADD_TTL,
     REQUEST_BYTES,
     REQUESTS_MAX_PER_S,
-    RREQ_RETRIES,
     TIMEOUT_BUFFER,
     TTL_INCREMENT,
-    TTL_START,
     TTL_THRESHOLD,
     Aodv,
 )
@@ -49,12 +47,25 @@ def wait_for_route(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Eff
     search = aodv.pairs[node, packet.goal]
     if search.searching != 0:
         return
-    route = aodv.pairs[node, packet.goal]
-    ttl = TTL_START
+    route, me = aodv.pairs[node, packet.goal], aodv.stations[node]
+    ttl = me.ttl_start
     if route.hops > 0:
-        ttl = min(route.hops + TTL_INCREMENT, NET_DIAMETER)
+        ttl = min(route.hops + TTL_INCREMENT, me.net_diameter)
     search.searching = 1
-    search.ttl = NET_DIAMETER if ttl > TTL_THRESHOLD else ttl
+    search.ttl = me.net_diameter if ttl > TTL_THRESHOLD else ttl
+    search.retries = 0
+    _ask(aodv, node, packet.goal, now_s, out)
+
+
+@inner
+def mend(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects) -> None:
+    """Keep another's packet whose link broke and ask for a new route, once, a little beyond the old one."""
+    _keep(aodv, node, packet, now_s, out)
+    search = aodv.pairs[node, packet.goal]
+    if search.searching != 0:
+        return
+    search.searching = search.mending = 1
+    search.ttl = search.hops + LOCAL_ADD_TTL
     search.retries = 0
     _ask(aodv, node, packet.goal, now_s, out)
 
@@ -103,9 +114,9 @@ def _ask(aodv: Aodv, node: int, goal: int, now_s: float, out: Effects) -> None:
     row.request = station.request
     row.origin_seq = station.seq
     row.goal_seq = route.seq if route.seq_known != 0 else -1
-    wait_s = 2 * NODE_TRAVERSAL_TIME_S * (search.ttl + TIMEOUT_BUFFER)
-    if search.ttl >= NET_DIAMETER:
-        wait_s = NET_TRAVERSAL_TIME_S * 2**search.retries
+    wait_s = 2 * station.node_traversal_s * (search.ttl + TIMEOUT_BUFFER)
+    if search.ttl >= station.net_diameter:
+        wait_s = 2 * station.node_traversal_s * station.net_diameter * 2**search.retries
     _set_timer(node, goal, search.token, wait_s, 0, now_s, out)
 
 
@@ -132,26 +143,48 @@ def search_again(
     if search.searching == 0 or search.token != token:
         return
     if put_off == 0:
-        if search.ttl < NET_DIAMETER:
+        me = aodv.stations[node]
+        if search.mending != 0:
+            search.mending = 0
+            _lose_waiting(aodv, node, goal, out, 1)
+            tell_no_route(aodv, node, goal, now_s, out)
+            if not _waits(aodv, node, goal):
+                search.searching = 0
+                return
+        if search.ttl < me.net_diameter:
             wider = search.ttl + TTL_INCREMENT
-            search.ttl = wider if wider <= TTL_THRESHOLD else NET_DIAMETER
-        elif search.retries + 1 < RREQ_RETRIES:
+            search.ttl = wider if wider <= TTL_THRESHOLD else me.net_diameter
+        elif search.retries + 1 < me.searches_max:
             search.retries += 1
         else:
             search.searching = 0
-            for at in range(aodv.waiting.shape[1]):
-                kept = aodv.waiting[node, at]
-                if kept.kind != 0 and kept.goal == goal:
-                    lose(out, kept, NO_ROUTE)
-                    kept.kind = 0
+            _lose_waiting(aodv, node, goal, out, 0)
             return
     _ask(aodv, node, goal, now_s, out)
 
 
 @inner
+def _lose_waiting(aodv: Aodv, node: int, goal: int, out: Effects, others_only: int) -> None:
+    """Lose what waits for a route; or only what this node had been sent to pass on."""
+    for at in range(aodv.waiting.shape[1]):
+        kept = aodv.waiting[node, at]
+        if kept.kind != 0 and kept.goal == goal and (kept.origin != node or others_only == 0):
+            lose(out, kept, NO_ROUTE)
+            kept.kind = 0
+
+
+@inner
+def _waits(aodv: Aodv, node: int, goal: int) -> bool:
+    for at in range(aodv.waiting.shape[1]):
+        if aodv.waiting[node, at].kind != 0 and aodv.waiting[node, at].goal == goal:
+            return True
+    return False
+
+
+@inner
 def found(aodv: Aodv, node: int, goal: int, now_s: float, out: Effects) -> None:
     """There is a route: end the search and send what waits for it, in the order it came."""
-    aodv.pairs[node, goal].searching = 0
+    aodv.pairs[node, goal].searching = aodv.pairs[node, goal].mending = 0
     while True:
         first = -1
         for at in range(aodv.waiting.shape[1]):

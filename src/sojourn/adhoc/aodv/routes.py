@@ -8,7 +8,7 @@ that nothing as old as it will be believed again. A number in a route error rais
 
 from typing import Any
 
-from sojourn.adhoc.aodv.tables import ACTIVE_ROUTE_TIMEOUT_S, PRECURSORS_MAX, Aodv
+from sojourn.adhoc.aodv.tables import PRECURSORS_MAX, Aodv
 from sojourn.adhoc.kernels import inner
 
 
@@ -49,9 +49,9 @@ def meet(aodv: Aodv, node: int, other: int, now_s: float) -> None:
         # A longer route's number stays: only the neighbour itself can be the next hop to itself.
         route.next, route.hops, route.valid = other, 1, 1
         route.precursors = 0
-        route.expires_s = now_s + ACTIVE_ROUTE_TIMEOUT_S
+        route.expires_s = now_s + aodv.stations[node].active_route_s
     elif aodv.pairs[node, other].next == other:
-        prolong(aodv, node, other, now_s + ACTIVE_ROUTE_TIMEOUT_S)
+        prolong(aodv, node, other, now_s + aodv.stations[node].active_route_s)
 
 
 @inner

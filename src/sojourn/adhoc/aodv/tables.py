@@ -19,8 +19,6 @@ HELLO_INTERVAL_S = 1.0
 LOCAL_ADD_TTL = 2
 NET_DIAMETER = 35
 NODE_TRAVERSAL_TIME_S = 0.04
-NET_TRAVERSAL_TIME_S = 2 * NODE_TRAVERSAL_TIME_S * NET_DIAMETER
-PATH_DISCOVERY_TIME_S = 2 * NET_TRAVERSAL_TIME_S
 MY_ROUTE_TIMEOUT_S = 2 * ACTIVE_ROUTE_TIMEOUT_S
 DELETE_PERIOD_S = 5 * ACTIVE_ROUTE_TIMEOUT_S
 RREQ_RETRIES = 2
@@ -58,6 +56,7 @@ PAIR = np.dtype(
         ("by", "i8", (PRECURSORS_MAX,)),
         # The search for one.
         ("searching", "i8"),
+        ("mending", "i8"),  # whether it is for packets of others whose link broke here
         ("ttl", "i8"),
         ("retries", "i8"),
         ("token", "i8"),  # of the timer that is running; others are void
@@ -69,8 +68,45 @@ PAIR = np.dtype(
 )
 """What a node knows of another: a route to it, the search for one, and what was heard of it."""
 
+
+class Constants(NamedTuple):
+    """What implementations of AODV differ in; the defaults are the RFC's."""
+
+    active_route_s: float = ACTIVE_ROUTE_TIMEOUT_S
+    my_route_s: float = MY_ROUTE_TIMEOUT_S
+    net_diameter: int = NET_DIAMETER
+    node_traversal_s: float = NODE_TRAVERSAL_TIME_S
+    ttl_start: int = TTL_START
+    searches_max: int = RREQ_RETRIES
+    """How often the whole net is asked for a route."""
+    repair_ttl: int = 0
+    """A node on the way mends a route whose goal was so many hops away at most; 0: none does."""
+
+
+RFC_3561 = Constants()
+NS_2 = Constants(
+    active_route_s=10.0,
+    my_route_s=10.0,
+    net_diameter=30,
+    node_traversal_s=0.03,
+    ttl_start=5,
+    searches_max=3,
+    repair_ttl=9,
+)
+"""ns-2's agent: routes last longer, a search begins wider, and routes are mended on the way, where the goal
+is within 0.3 of the diameter (RFC 3561, section 6.12)."""
+
 STATION = np.dtype(
     [
+        # Rules, alike on all nodes.
+        ("active_route_s", "f8"),
+        ("my_route_s", "f8"),
+        ("net_diameter", "i8"),
+        ("node_traversal_s", "f8"),
+        ("ttl_start", "i8"),
+        ("searches_max", "i8"),
+        ("repair_ttl", "i8"),
+        # State.
         ("seq", "i8"),
         ("request", "i8"),
         ("hello", "i8"),  # whether it says hello
@@ -94,9 +130,13 @@ class Aodv(NamedTuple):
     """By node: packets that wait for a route; free where the kind is 0."""
 
 
-def make_aodv(nodes: int, *, hello: bool = True, buffer_max: int = BUFFER_MAX) -> Aodv:
+def make_aodv(
+    nodes: int, *, hello: bool = True, buffer_max: int = BUFFER_MAX, constants: Constants = RFC_3561
+) -> Aodv:
     """Empty tables."""
     stations = np.zeros(nodes, STATION)
+    for name, value in constants._asdict().items():
+        stations[name] = value
     stations["hello"] = hello
     stations["requests_s"] = stations["errors_s"] = stations["broadcast_s"] = -1e9
     pairs = np.zeros((nodes, nodes), PAIR)

@@ -22,6 +22,7 @@ GPSR = np.dtype(
         ("beacon_s", "f8"),
         ("capture_m", "f8"),  # whoever is this near a place takes what is addressed to it; 0: nobody
         ("nearest_m", "f8"),  # whoever is this near and knows nobody nearer takes it, too; 0: nobody
+        ("steady", "i8"),  # beacons go out whatever else was sent
         ("said_s", "f8"),  # when it last sent anything that counts as a beacon
         ("home_walk", "i8"),  # whether a packet that walked round a void belongs to the node it returns to
         ("relative", "i8"),  # planar graph: relative neighbourhood instead of Gabriel
@@ -48,12 +49,13 @@ def make_gpsr(
     nearest_m: float = 0.0,
     home_walk: bool = False,
     relative: bool = False,
+    steady: bool = False,
     room: int = NEIGHBOURS_MAX,
 ) -> Gpsr:
     """Empty tables."""
     gpsr = np.zeros(nodes, GPSR)
     gpsr["beacon_s"], gpsr["capture_m"], gpsr["said_s"] = beacon_s, capture_m, -1e9
-    gpsr["nearest_m"] = nearest_m
+    gpsr["nearest_m"], gpsr["steady"] = nearest_m, steady
     gpsr["home_walk"], gpsr["relative"], gpsr["room"] = home_walk, relative, min(room, NEIGHBOURS_MAX)
     return gpsr
 

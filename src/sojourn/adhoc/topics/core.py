@@ -6,7 +6,8 @@
 - Broker: a publisher sends an event to the home. One node takes it, matches it (topic, content and the policy
   that the event carries), and sends it to each subscriber that passes.
 - Rendezvous: a publisher advertises to the home again and again and is sent the list of the topic's
-  subscriptions, unmatched. It matches its own events and sends them straight to subscribers.
+  subscriptions, unmatched. It matches its own events and sends them straight to subscribers. Or (`waits`) it
+  advertises when it publishes, and holds the event until the list is there.
 
 An event goes to a subscriber only if its value is wanted and the subscriber's clearance is at least the
 event's. A node matches an event once, and gives its application an event once.
@@ -40,13 +41,23 @@ from sojourn.adhoc.topics.state import (
     EVENT_HEADER_BYTES,
     GIVEN,
     HANDLED,
+    KEPT_MAX,
     LIST_BYTES,
     LIST_ITEM_BYTES,
     SUBSCRIBE_BYTES,
     Topics,
     has_seen,
+    keep,
     remember,
 )
+
+
+@inner
+def _sized(rules: Any, what: int, size: int) -> int:
+    """How many bytes a message has above the routing header; what carries an event has the event's."""
+    if rules.message_bytes > 0 and what in (SUBSCRIBE, ADVERTISE, LIST):
+        return int(rules.message_bytes) + EVENT_HEADER_BYTES
+    return size
 
 
 @inner
@@ -59,7 +70,7 @@ def to_home(topics: Topics, node: int, topic: int, what: int, size: int, now_s: 
     row.goal = EVERYBODY if rules.geographic != 0 else home.home
     row.goal_x, row.goal_y = home.x, home.y
     row.ttl = rules.ttl
-    row.bytes = size + rules.header_bytes
+    row.bytes = _sized(rules, what, size) + rules.header_bytes
     return at
 
 
@@ -72,7 +83,7 @@ def to_node(topics: Topics, node: int, goal: int, what: int, size: int, now_s: f
     row.what = what
     row.goal = goal
     row.ttl = rules.ttl
-    row.bytes = size + rules.header_bytes
+    row.bytes = _sized(rules, what, size) + rules.header_bytes
     return at
 
 
@@ -106,7 +117,11 @@ def publish(topics: Topics, node: int, event: Any, x: float, y: float, now_s: fl
     row.source_x, row.source_y = x, y
     if topics.stations[node].rendezvous != 0:
         row.effect = 0  # it goes nowhere but to subscribers
-        _match(topics, node, row, now_s, out)
+        if topics.stations[node].waits != 0:
+            keep(topics, node, row, row.bytes)
+            advertise(topics, node, event.topic, x, y, now_s, out)
+        else:
+            _match(topics, node, row, 0, now_s, out)
 
 
 # ------------------------------------------------------------------------------ what arrives
@@ -129,9 +144,11 @@ def arrived(
     elif what == ADVERTISE:
         _answer(topics, node, packet, now_s, out)
     elif what == LIST:
-        _learn(topics, node, packet)
+        _learn(topics, node, packet, now_s)
+        if topics.stations[node].waits != 0:
+            _send_held(topics, node, packet.topic, now_s, out)
     elif what == EVENT:
-        _match(topics, node, packet, now_s, out)
+        _match(topics, node, packet, packet.hops, now_s, out)
     elif what == DELIVERY:
         if has_seen(topics, node, packet.event, GIVEN):
             lose(out, packet, HAD_IT)
@@ -167,19 +184,31 @@ def _answer(topics: Topics, node: int, packet: Packet, now_s: float, out: Effect
         item[0], item[1], item[2], item[3] = number, entry.node, entry.x, entry.y
         item[4], item[5], item[6] = entry.expires_s, entry.least, entry.clearance
         row.count += 1
-        row.bytes += LIST_ITEM_BYTES
+        if topics.stations[node].message_bytes == 0:
+            row.bytes += LIST_ITEM_BYTES
 
 
 @inner
-def _learn(topics: Topics, node: int, packet: Packet) -> None:
+def _learn(topics: Topics, node: int, packet: Packet, now_s: float) -> None:
     """Take a list in; an entry that this node knows better stays."""
+    lasts_s = topics.stations[node].list_s
     for at in range(packet.count):
         item = packet.items[at]
         entry = topics.stored[node, int(item[0])]
-        if item[4] <= entry.expires_s:
+        until_s = max(item[4], now_s + lasts_s) if lasts_s > 0 else item[4]
+        if until_s <= entry.expires_s:
             continue
         entry.node, entry.clearance = int(item[1]), int(item[6])
-        entry.x, entry.y, entry.expires_s, entry.least = item[2], item[3], item[4], item[5]
+        entry.x, entry.y, entry.expires_s, entry.least = item[2], item[3], until_s, item[5]
+
+
+@inner
+def _send_held(topics: Topics, node: int, topic: int, now_s: float, out: Effects) -> None:
+    """A list has come: send the events of its topic that wait for one, each once."""
+    for at in range(KEPT_MAX):
+        kept = topics.kept[node, at]
+        if kept.event >= 0 and kept.topic == topic and now_s - kept.made_s <= topics.stations[node].keep_s:
+            _match(topics, node, kept, 0, now_s, out)
 
 
 @inner
@@ -189,7 +218,7 @@ def passes(entry: Any, event: Any) -> bool:
 
 
 @inner
-def _match(topics: Topics, node: int, packet: Packet, now_s: float, out: Effects) -> None:
+def _match(topics: Topics, node: int, packet: Any, hops: int, now_s: float, out: Effects) -> None:
     """Send an event to every subscription known here that it passes, if that was not done before."""
     if has_seen(topics, node, packet.event, HANDLED):
         return
@@ -199,7 +228,7 @@ def _match(topics: Topics, node: int, packet: Packet, now_s: float, out: Effects
         entry = topics.stored[node, number]
         if entry.expires_s > now_s and passes(entry, packet):
             # An event's hops are counted from its publisher, also where it changes hands.
-            out.rows[send_event(topics, node, number, packet, now_s, out)].hops = packet.hops
+            out.rows[send_event(topics, node, number, packet, now_s, out)].hops = hops
 
 
 @inner

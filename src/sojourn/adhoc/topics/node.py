@@ -107,11 +107,12 @@ def link_broke(
 def on_period(cores: Cores, node: int, x: float, y: float, now_s: float, out: Effects) -> None:
     """The periodic timer of the routing protocol: a beacon, or a hello.
 
-    A node whose packets were heard in this beacon interval needs no beacon: every packet is one.
+    A node whose packets were heard in this beacon interval needs no beacon: every packet is one. Steady
+    beacons go out all the same, as the ns-2 agent has them unless told otherwise.
     """
     if not is_geographic(cores):
         aodv_core.on_hello_timer(cores.aodv, node, now_s, out)
-    elif now_s - cores.gpsr[node].said_s >= 0.5 * cores.gpsr[node].beacon_s:
+    elif cores.gpsr[node].steady != 0 or (now_s - cores.gpsr[node].said_s >= 0.5 * cores.gpsr[node].beacon_s):
         row = out.rows[emit_new(out, node, BEACON, SEND, now_s)]
         row.bytes = BEACON_BYTES
         row.x, row.y = x, y

@@ -44,6 +44,8 @@ from sojourn.adhoc.topics.state import (
     RECENT_MAX,
     Topics,
     has_seen,
+    keep,
+    kept_at,
     remember,
 )
 
@@ -76,7 +78,7 @@ def publish(
     """Publish an event, or see to it again if nobody has confirmed it."""
     me = topics.stations[node]
     if tries == 1:
-        _keep(topics, node, event, event.bytes + EVENT_HEADER_BYTES + me.header_bytes)
+        keep(topics, node, event, event.bytes + EVENT_HEADER_BYTES + me.header_bytes)
     elif has_seen(topics, node, event.event, CONFIRMED):
         return
     else:
@@ -102,7 +104,7 @@ def arrived(
     if what == EVENT:
         _on_event(topics, node, x, y, packet, now_s, out)
     elif what == COPY:
-        _keep(topics, node, packet, packet.bytes)
+        keep(topics, node, packet, packet.bytes)
         if not has_seen(topics, node, packet.event, HANDLED):
             remember(topics, node, packet.event, HANDLED, packet.topic, now_s)
     elif what == OFFER:
@@ -122,7 +124,7 @@ def _on_event(
 ) -> None:
     if not has_seen(topics, node, packet.event, HANDLED):
         core.arrived(topics, node, x, y, packet, now_s, out)
-        _keep(topics, node, packet, packet.bytes)
+        keep(topics, node, packet, packet.bytes)
         row = out.rows[emit(out, packet, SEND)]
         row.what, row.sender, row.to = COPY, node, EVERYBODY
         row.x, row.y = x, y
@@ -145,33 +147,13 @@ def _on_receipt(
     if packet.tries == 0:
         remember(topics, node, packet.event, CONFIRMED, packet.topic, now_s)
         return
-    at = _kept_at(topics, node, packet.event)
+    at = kept_at(topics, node, packet.event)
     if at >= 0:
         kept = topics.kept[node, at]
         row = out.rows[core.to_home(topics, node, kept.topic, EVENT, 0, now_s, out)]
         row.bytes, row.made_s = kept.bytes, kept.made_s
         row.event, row.value, row.clearance = kept.event, kept.value, kept.clearance
         row.source_x, row.source_y = x, y
-
-
-@inner
-def _kept_at(topics: Topics, node: int, event: int) -> int:
-    for at in range(KEPT_MAX):
-        if topics.kept[node, at].event == event:
-            return at
-    return -1
-
-
-@inner
-def _keep(topics: Topics, node: int, event: Any, size: int) -> None:
-    if _kept_at(topics, node, event.event) >= 0:
-        return
-    at = topics.kept[node, 0].next
-    topics.kept[node, 0].next = (at + 1) % KEPT_MAX
-    kept: Any = topics.kept[node, at]
-    kept.event, kept.topic = event.event, event.topic
-    kept.clearance, kept.bytes, kept.value = event.clearance, size, event.value
-    kept.made_s = event.made_s
 
 
 @inner

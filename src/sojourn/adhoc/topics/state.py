@@ -14,7 +14,7 @@ from sojourn.adhoc.kernels import inner
 RECENT_MAX = 64
 """Events that a node remembers having handled or been given."""
 KEPT_MAX = 32
-"""Events that a node near a home keeps for repair."""
+"""Events that a node keeps: near a home for repair, as a publisher until it has a list."""
 
 HANDLED, GIVEN = 1, 2
 """Roles of a node in a remembered event: it matched it as a broker, or its application was given it."""
@@ -34,6 +34,9 @@ STATION = np.dtype(
         ("proximity", "i8"),  # a home's subscriptions are repeated to all neighbours (section 3.5)
         ("repair", "i8"),
         ("ttl", "i8"),
+        ("message_bytes", "i8"),  # of every message, whatever it says; 0: as much as it takes
+        ("waits", "i8"),  # a rendezvous' publisher asks for the list when it publishes, and waits for it
+        ("list_s", "f8"),  # how long a list counts with who was sent it; 0: as long as with who sent it
         ("header_bytes", "i8"),  # of the routing protocol, on every packet
         ("soft_state_s", "f8"),
         ("keep_s", "f8"),
@@ -90,7 +93,7 @@ class Topics(NamedTuple):
     stored: NDArray[Any]
     """By node and subscription: what it knows of it."""
     kept: NDArray[Any]
-    """By node: a ring of whole events, for repair."""
+    """By node: a ring of whole events, for repair or until a list has come."""
 
 
 def make_topics(nodes: int, topics: NDArray[Any], subscriptions: NDArray[Any], **rules: float) -> Topics:
@@ -123,3 +126,25 @@ def remember(topics: Topics, node: int, event: int, role: int, topic: int, now_s
     at = me.seen_at
     me.seen_at = (at + 1) % RECENT_MAX
     me.seen_event[at], me.seen_role[at], me.seen_topic[at], me.seen_s[at] = event, role, topic, now_s
+
+
+@inner
+def kept_at(topics: Topics, node: int, event: int) -> int:
+    """Where a node keeps an event; -1 if it does not."""
+    for at in range(KEPT_MAX):
+        if topics.kept[node, at].event == event:
+            return at
+    return -1
+
+
+@inner
+def keep(topics: Topics, node: int, event: Any, size: int) -> None:
+    """Keep a whole event; the one kept longest makes room."""
+    if kept_at(topics, node, event.event) >= 0:
+        return
+    at = topics.kept[node, 0].next
+    topics.kept[node, 0].next = (at + 1) % KEPT_MAX
+    kept: Any = topics.kept[node, at]
+    kept.event, kept.topic = event.event, event.topic
+    kept.clearance, kept.bytes, kept.value = event.clearance, size, event.value
+    kept.made_s = event.made_s

@@ -9,9 +9,17 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from sojourn.sim.manet_scenario import SCHEMES, Manet
-from sojourn.studies.manet.grid import NEAREST_NODE, NO_HELLO, SHORT_WALKS
-from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, NEAREST, OURS, SHORT_TTL, SIX
+from sojourn.sim.manet_scenario import SCHEMES
+from sojourn.studies.manet.parameters import (
+    FREEWAY,
+    MANHATTAN,
+    MAPPED,
+    NEAREST,
+    NO_HELLO,
+    OURS,
+    READINGS,
+    SIX,
+)
 from sojourn.studies.manet.table import Table
 
 COLOURS = {
@@ -97,10 +105,10 @@ def composition(table: Table, scenario: str) -> go.Figure:
 def proximity(table: Table, scenario: str) -> go.Figure:
     """Delivery with and without proximity selection."""
     figure = _plain(f"Any node within K, or the nearest one, {scenario}", Y_TITLES["delivery_ratio"])
-    for scheme in NEAREST:
+    for scheme in MAPPED:
         _add(figure, table, (scenario, scheme, "delivery_ratio"), SCHEMES[scheme].title, dash="solid")
         name = f"{SCHEMES[scheme].title}, nearest node"
-        _add(figure, table, (scenario + NEAREST_NODE, scheme, "delivery_ratio"), name, dash="dot")
+        _add(figure, table, (scenario + NEAREST, scheme, "delivery_ratio"), name, dash="dot")
     return figure
 
 
@@ -115,16 +123,14 @@ def hellos(table: Table, measure: str) -> go.Figure:
     return figure
 
 
-def short_walks(table: Table, measure: str, scenario: str) -> go.Figure:
-    """GPSR whose packets may take a quarter of the hops."""
-    what = {"delivery_ratio": "Delivery", "delay_ms": "Delay"}[measure]
-    figure = _plain(
-        f"{what} of GPSR with {Manet().ttl} hops and with {SHORT_TTL}, {scenario}", Y_TITLES[measure]
-    )
-    for scheme in (name for name in SIX if SCHEMES[name].geographic):
-        _add(figure, table, (scenario, scheme, measure), SCHEMES[scheme].title, dash="solid")
-        name = f"{SCHEMES[scheme].title}, {SHORT_TTL} hops"
-        _add(figure, table, (scenario + SHORT_WALKS, scheme, measure), name, dash="dot")
+def read_so(table: Table, reading: str, measure: str, scenario: str) -> go.Figure:
+    """The schemes that a reading changes, as it has them and as ours does."""
+    what = {"delivery_ratio": "Delivery", "delay_ms": "Delay", "load_bytes_s": "Load"}[measure]
+    figure = _plain(f"{what}, {scenario}: {READINGS[reading].title}", Y_TITLES[measure])
+    for scheme in READINGS[reading].schemes:
+        _add(figure, table, (scenario, scheme, measure), f"{SCHEMES[scheme].title}, ours", dash="solid")
+        name = f"{SCHEMES[scheme].title}, read so"
+        _add(figure, table, (scenario + reading, scheme, measure), name, dash="dot")
     return figure
 
 

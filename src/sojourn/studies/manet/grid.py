@@ -11,17 +11,13 @@ import msgspec
 
 from sojourn.sim.manet_scenario import Manet
 from sojourn.studies.manet import parameters
-from sojourn.studies.manet.parameters import NEAREST, OURS, SCENARIOS, SIX, Scale
+from sojourn.studies.manet.parameters import OURS, READINGS, SCENARIOS, SIX, Scale
+from sojourn.studies.manet.readings import changes_of
 from sojourn.studies.manet.runs import Run
 from sojourn.studies.runner import RunSpec
 
-NEAREST_NODE, NO_HELLO, SILENCE, SHORT_WALKS = (
-    " nearest",
-    " no hello",
-    " silence",
-    " short walks",
-)
-"""What stands behind a scenario's name when something is done differently."""
+SILENCE = " silence"
+"""What stands behind a scenario's name where subscribers fall silent; readings have theirs."""
 
 
 def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
@@ -44,9 +40,12 @@ def _at(scale: Scale, scenario: str, speed: float, seed: int) -> list[RunSpec]:
         return _spec(scenario + suffix, scheme, speed, manet, drawn=_is_drawn(scale, suffix, scheme, manet))
 
     found = [spec("", scheme) for scheme in (*SIX, OURS)]
-    found += [spec(NEAREST_NODE, scheme, proximity=False) for scheme in NEAREST]
-    found += [spec(NO_HELLO, scheme, hello=False) for scheme in ("r-aodv", "b-aodv")]
-    found += [spec(SHORT_WALKS, scheme, ttl=parameters.SHORT_TTL) for scheme in SIX if "gpsr" in scheme]
+    if speed in scale.reading_speeds(scenario):
+        found += [
+            spec(key, scheme, **changes_of(key, SCENARIOS[scenario]))
+            for key, reading in READINGS.items()
+            for scheme in reading.schemes
+        ]
     if speed == _middle(scale, scenario):
         found += [spec(SILENCE, scheme, silent_share=parameters.SILENT_SHARE) for scheme in (*SIX, OURS)]
     return found

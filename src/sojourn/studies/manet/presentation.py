@@ -6,9 +6,9 @@ import plotly.graph_objects as go
 
 from sojourn.sim.manet_scenario import SCHEMES, Manet
 from sojourn.studies import base
-from sojourn.studies.manet import figures, parameters, picture
+from sojourn.studies.manet import checks, figures, parameters, picture
 from sojourn.studies.manet.figures import Figure
-from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, OURS, SCENARIOS
+from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, OURS, SCENARIOS, WAITS
 from sojourn.studies.manet.study import Outcome
 from sojourn.studies.manet.table import Table
 from sojourn.studies.wording import numbered
@@ -25,12 +25,19 @@ FIGURES = (
     Figure("hello", ("E-load",), partial(figures.hellos, measure="load_bytes_s")),
     *(
         Figure(
-            f"hops-{scenario}-{short}",
-            ("E-delay", "E-void"),
-            partial(figures.short_walks, measure=measure, scenario=scenario),
+            f"waits-{scenario}",
+            ("E-delay",),
+            partial(figures.read_so, reading=WAITS, measure="delay_ms", scenario=scenario),
         )
         for scenario in SCENARIOS
-        for short, measure in (("delivery", "delivery_ratio"), ("delay", "delay_ms"))
+    ),
+    *(
+        Figure(
+            f"sizes-{scenario}",
+            ("E-load",),
+            partial(figures.read_so, reading=" sizes", measure="load_bytes_s", scenario=scenario),
+        )
+        for scenario in SCENARIOS
     ),
     Figure("frames-freeway", ("E-map",), partial(picture.strip, scenario=FREEWAY, scheme="b-gpsr-map")),
     Figure("frames-manhattan", ("E-map",), partial(picture.strip, scenario=MANHATTAN, scheme="b-gpsr-map")),
@@ -75,12 +82,12 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("scale", f"{scale.name}: {numbered('seeds', outcome.seeds)}, {scale.duration_s:g} s a run"),
         ("Table 1", "60 nodes; freeway 2 topics, 1 publisher, 9 subscribers, 512 bytes; city 6, 2, 5, 1,024"),
         ("speed", f"the fastest a vehicle goes; the slowest is {manet.slowest_share:g} of it (ours)"),
-        (
-            "maps",
-            "the paper gives no measures: a freeway through 2 km, and two avenues by two streets in 1.4 km",
-        ),
+        ("maps", _maps(outcome.table)),
         ("radio", "250 m, carrier sense 550 m, 2 Mb/s, CSMA/CA, 7 attempts; no RTS/CTS"),
-        ("GPSR", f"beacons every {manet.beacon_s:g} s ± 50%, Gabriel graph, {manet.ttl} hops at most"),
+        (
+            "GPSR",
+            f"beacons every {manet.beacon_s:g} s ± 50%, Gabriel graph, {manet.ttl} hops (its agent's)",
+        ),
         ("AODV", "RFC 3561 with hellos, without local repair"),
         ("soft state", f"{manet.soft_state_s:g} s; advertisements every {manet.advertise_s:g} s (ours)"),
         (
@@ -92,6 +99,16 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("what we would deploy", recommendation(outcome)),
         ("wall time", f"{outcome.seconds:.0f} s"),
     ]
+
+
+def _maps(table: Table) -> str:
+    chosen = (
+        "the paper gives no measures: a freeway through 2 km; two avenues by two streets of 1 km in 1.6 km."
+    )
+    try:
+        return chosen + checks.city(table, {})
+    except KeyError:
+        return chosen
 
 
 def recommendation(outcome: Outcome) -> str:

@@ -5,22 +5,27 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from sojourn.adhoc.packets import DATA, DELIVERY, EVENT, KINDS
 from sojourn.sim import manet_state as state
+from sojourn.sim.manet_maps import void_share
+from sojourn.sim.manet_movement import TICK_S
 from sojourn.sim.manet_scenario import Manet
 from sojourn.sim.manet_world import CONTROL_KINDS, Measured, World
 from sojourn.studies.runner import Row
 
 MS = 1000.0
 HOPS_LOGGED = 1 << 21
+PATHS_S = 10.0
 FRAMES_DRAWN = 4
 """Events of which the way is drawn."""
 
 MEASURES = [
     "delivery_ratio", "delay_ms", "delay_median_ms", "load_bytes_s", "control_bytes_s", "data_bytes_s",
     "duplicates", "copies", "unauthorised", "stale_sent", "stale_s", "age_s", "hops", "frames", "retried",
-    "collisions",
+    "collisions", "paths", "void",
 ]  # fmt: skip
 """Numbers of a run that are averaged over seeds."""
 
@@ -42,6 +47,7 @@ def carry_out(run: Run) -> tuple[World, Row]:
     """Carry out one run; the world after it, and its numbers."""
     world = World(run.manet, hops_logged=HOPS_LOGGED if run.drawn else 0)
     row = measure(world.run())
+    row["paths"], row["void"] = paths(world), void_share(world.map, run.manet.proximity_m)
     if run.drawn:
         row["picture"] = json.dumps(picture(world), separators=(",", ":"))
     return world, row
@@ -78,6 +84,16 @@ def measure(measured: Measured) -> Row:
     }
     row |= {f"bytes_s {kind}": rate for kind, rate in measured.bytes_by_kind.items()}
     return row | {f"lost {why}": count for why, count in measured.lost.items()}
+
+
+def paths(world: World) -> float:
+    """The share of pairs of nodes that had a path between them, looked at every ten seconds."""
+    shares = []
+    for places in world.track[:: round(PATHS_S / TICK_S)]:
+        part = connected_components(cdist(places, places) <= state.RECEPTION_M)[1]
+        sizes = np.bincount(part)
+        shares.append(float((sizes * (sizes - 1)).sum()) / (len(places) * (len(places) - 1)))
+    return float(np.mean(shares))
 
 
 def picture(world: World) -> dict[str, Any]:

@@ -32,6 +32,13 @@ class Table(means.Table):
         points = self.line(experiment, scheme, measure)
         return sum(points.values()) / len(points)
 
+    def by_seed(self, experiment: str, scheme: str, measure: str, x: float) -> dict[int, float]:
+        """One point of a line, seed by seed."""
+        runs = self.runs
+        chosen = runs[(runs["experiment"] == experiment) & (runs["series"] == scheme) & (runs["x"] == x)]
+        found = chosen.dropna(subset=[measure]).sort_values("seed")
+        return {int(seed): float(value) for seed, value in zip(found["seed"], found[measure], strict=True)}
+
     def total(self, experiment: str, scheme: str, columns: Iterable[str]) -> float:
         """The sum of some numbers over all runs of an experiment with a scheme; a run without one has 0."""
         chosen = self.runs[(self.runs["experiment"] == experiment) & (self.runs["series"] == scheme)]
