@@ -234,6 +234,15 @@ def test_covering_changes_no_delivery() -> None:
     assert on.tree_messages <= off.tree_messages
 
 
+def test_an_insertion_costs_a_match_or_what_is_given() -> None:
+    """Complex charges a subscription two matches of 140 ms, or one and an insertion of 2 ms."""
+    for given, expected_s in ((0.0, 0.28), (2.0, 0.142)):
+        times = service_times(scenario(computations="complex", insertion_ms=given))
+        assert times is not None
+        assert times(Kind.SUBSCRIBE, 10) == pytest.approx(expected_s)
+        assert times(Kind.ADVERTISE, 10) == pytest.approx(0.14)
+
+
 def test_measured_costs_come_from_the_calibration(tmp_path: Path) -> None:
     """Between the measured sizes seconds are interpolated; N = 0 means the broker's own table."""
     path = tmp_path / "calibration.json"

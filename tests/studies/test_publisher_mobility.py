@@ -12,7 +12,14 @@ from sojourn.studies.claims import Verdict
 from sojourn.studies.publisher_mobility import presentation, study
 from sojourn.studies.publisher_mobility.figures import FIGURES
 from sojourn.studies.publisher_mobility.grid import experiments, grid
-from sojourn.studies.publisher_mobility.parameters import SCALES, scale_named
+from sojourn.studies.publisher_mobility.measures import simulate
+from sojourn.studies.publisher_mobility.parameters import (
+    LIGHT_PUBLISHERS,
+    PROXIES,
+    SCALES,
+    TERRITORY,
+    scale_named,
+)
 from sojourn.studies.runner import Row, RunSpec, run_grid
 
 COST_A_MOVE = {
@@ -56,12 +63,14 @@ def _as_the_paper_says(text: str) -> Row:
         "messages_per_min": messages,
         "tree_messages_per_min": messages,
         "rebuild_ms": time_ms * local + scenario.seed * 1e-9,
-        "rebuild_if_any_ms": time_ms,
+        "rebuild_all_ms": time_ms * local,
+        "teardown_ms": time_ms,
         "rebuilding_share": 1.0,
         "visible_wait_ms": 0.0,
         "utilisation_max": 0.5,
         "worked_off_ratio": 1.0,
         "delivery_ratio": delivered,
+        "delivered_in_time_ratio": delivered,
     }
 
 
@@ -72,12 +81,14 @@ def _as_nobody_says(text: str) -> Row:
         "messages_per_min": 1.0,
         "tree_messages_per_min": 1.0,
         "rebuild_ms": 1.0,
-        "rebuild_if_any_ms": 1.0,
+        "rebuild_all_ms": 1.0,
+        "teardown_ms": 1.0,
         "rebuilding_share": 1.0,
         "visible_wait_ms": 1.0,
         "utilisation_max": 0.5,
         "worked_off_ratio": 1.0,
         "delivery_ratio": 0.5,
+        "delivered_in_time_ratio": 0.5,
     }
 
 
@@ -137,7 +148,8 @@ def test_grid_is_the_papers() -> None:
     specs = grid(SCALES["paper"])
     scenarios = [json.loads(spec.spec_json) for spec in specs]
     assert {spec.seed for spec in specs} == {1, 2, 3, 4, 5}
-    assert {scenario["publishers"] for scenario in scenarios} == {50, 100, 150, 200, 250}
+    publishers = {scenario["publishers"] for scenario in scenarios}
+    assert publishers == {50, 100, 150, 200, 250, *LIGHT_PUBLISHERS}
     assert {scenario["subscribers"] for scenario in scenarios} == {500}
     assert all(scenario["tree_height"] == scenario["tree_degree"] == 4 for scenario in scenarios)
     assert grid(SCALES["paper"]) == specs
@@ -152,12 +164,38 @@ def test_results_are_written(tmp_path: Path) -> None:
     assert [path.name for path in written] == ["runs.parquet", "metrics.parquet", "claims.json"]
     assert all(path.stat().st_size for path in written)
     charts = presentation.charts(outcome)
-    assert len(charts) == 17
+    assert len(charts) == len(FIGURES)
     assert all(trace.x for _, chart in charts for trace in chart.data)
     summary = presentation.summary(outcome)
     assert summary.startswith("With 20 publishers on the move")
     assert f"{outcome.distinct_runs} simulated runs, none failed." in summary
     assert presentation.facts(outcome)
+
+
+def test_arrivals_at_own_proxies_have_no_part_in_the_mean() -> None:
+    """At a proxy of its own nothing is rebuilt: the mean is over the other arrivals; the rest are zeros."""
+    given = Scenario(
+        protocol="proxy", movement="patrol", overshoot=2, publishers=10, subscribers=50, warmup_s=10.0,
+        duration_s=200.0, speeds_kmh=(100.0,),
+    )  # fmt: skip
+    row = simulate(msgspec.json.encode(given).decode())
+    share, mean, of_all = (
+        float(row[name] or 0) for name in ("rebuilding_share", "rebuild_ms", "rebuild_all_ms")
+    )
+    assert 0 < share < 1
+    assert mean > of_all > 0
+    assert mean * share == pytest.approx(of_all)
+    standard = simulate(msgspec.json.encode(msgspec.structs.replace(given, protocol="standard")).decode())
+    assert standard["rebuilding_share"] == 1
+    assert standard["rebuild_ms"] == standard["rebuild_all_ms"]
+
+
+def test_more_proxies_leave_less_to_overshoot() -> None:
+    """Runs with other numbers of proxies all go through the same brokers."""
+    specs = [spec for spec in grid(SCALES["smoke"]) if spec.experiment == "proxies"]
+    scenarios = [msgspec.json.decode(spec.spec_json, type=Scenario) for spec in specs]
+    assert {one.proxies + 2 * one.overshoot for one in scenarios} == {TERRITORY}
+    assert {one.proxies for one in scenarios} == set(PROXIES)
 
 
 def test_unknown_scale() -> None:

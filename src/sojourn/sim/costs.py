@@ -1,7 +1,9 @@
 """What routing computations cost: the service time of a broker for each kind of work.
 
 Paper 000, sections 3 and 5.2.2. A publication costs one match; a subscription a covering test and an
-insertion, twice a match; an advertisement an intersection test, once a match. The paper leaves open what
+insertion, twice a match; an advertisement an intersection test, once a match. Section 3 makes an insertion
+proportional to a match; section 5.2.2 says of the complex class that matching alone differs, which leaves an
+insertion at the fast class's 2 ms: `insertion_ms` is that reading. The paper leaves open what
 withdrawals cost; they search the same tables and are charged like what they withdraw, or with
 `withdrawals_charged` off not at all (fast and complex; `measured` knows what ours cost).
 
@@ -64,7 +66,12 @@ def service_times(scenario: Scenario) -> ServiceTime | None:
     match_s = FAST_MATCH_S
     if scenario.computations == "complex":
         match_s = complex_match_s(scenario.total_subscriptions)
-    seconds = {"publication": match_s, "subscription": 2 * match_s, "advertisement": match_s}
+    insertion_s = scenario.insertion_ms / 1000 or match_s
+    seconds = {
+        "publication": match_s,
+        "subscription": match_s + insertion_s,
+        "advertisement": match_s,
+    }
     by_kind = [seconds[_WORK_OF[Kind(kind)]] for kind in range(Kind.PUBLISH + 1)]
     if not scenario.withdrawals_charged:
         by_kind[Kind.UNADVERTISE] = by_kind[Kind.UNSUBSCRIBE] = 0.0

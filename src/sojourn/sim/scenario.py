@@ -171,6 +171,14 @@ class Scenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True)
             "Whether an unadvertisement or unsubscription is charged like what it withdraws, or is free.",
         ),
     ] = True
+    insertion_ms: Annotated[
+        float,
+        factor(
+            "application",
+            "ms",
+            "What inserting a subscription takes; 0: as long as a match, as section 3 has it.",
+        ),
+    ] = 0.0
     total_subscriptions: Annotated[
         int,
         factor(
@@ -317,6 +325,7 @@ _NOT_NEGATIVE = (
     "client_latency_ms",
     "disconnection_s",
     "under_way_s",
+    "insertion_ms",
     "overshoot",
     "total_subscriptions",
     "subscribers",

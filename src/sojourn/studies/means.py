@@ -21,8 +21,12 @@ Points = dict[float, float]
 class Table:
     """Means with 95% intervals over seeds for every configuration of a study."""
 
-    def __init__(self, means: pd.DataFrame) -> None:
+    def __init__(self, means: pd.DataFrame, runs: pd.DataFrame | None = None) -> None:
         self.means = means
+        self.runs = pd.DataFrame() if runs is None else runs
+        """One row a run that did not fail."""
+        self._by_seed: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
+        self._lines: dict[tuple[str, str, str, str], list[float]] = {}
         self._index: dict[tuple[str, str, str, str, float], tuple[float, float]] = {
             (row["experiment"], row["series"], row["computations"], row["measure"], row["x"]): (
                 float(row["mean"]),
@@ -34,12 +38,37 @@ class Table:
     def points(self, experiment: str, series: str, computations: str, measure: str) -> Points:
         """One line of a figure."""
         wanted = (experiment, series, computations, measure)
-        return {key[4]: self._index[key][0] for key in sorted(self._index) if key[:4] == wanted}
+        return {x: self._index[*wanted, x][0] for x in self._xs(wanted)}
 
     def intervals(self, experiment: str, series: str, computations: str, measure: str) -> Points:
         """Half the width of each point's 95% interval."""
         wanted = (experiment, series, computations, measure)
-        return {key[4]: self._index[key][1] for key in sorted(self._index) if key[:4] == wanted}
+        return {x: self._index[*wanted, x][1] for x in self._xs(wanted)}
+
+    def _xs(self, line: tuple[str, str, str, str]) -> list[float]:
+        """Where a line has points, in ascending order."""
+        if not self._lines:
+            for key in sorted(self._index):
+                self._lines.setdefault(key[:4], []).append(key[4])
+        return self._lines.get(line, [])
+
+    def seeds(
+        self, experiment: str, series: str, computations: str, measure: str, x: float
+    ) -> dict[int, float]:
+        """One point of a line, seed by seed; nothing where only means are known."""
+        if measure not in self._by_seed:
+            self._by_seed[measure] = self._gathered(measure)
+        return self._by_seed[measure].get((experiment, series, computations, x), {})
+
+    def _gathered(self, measure: str) -> dict[tuple[Any, ...], dict[int, float]]:
+        """All points of a measure by their labels, seed by seed."""
+        if self.runs.empty or measure not in self.runs.columns:
+            return {}
+        found: dict[tuple[Any, ...], dict[int, float]] = {}
+        names = ["experiment", "series", "computations", "x", "seed", measure]
+        for *labels, seed, value in self.runs[names].dropna(subset=[measure]).itertuples(index=False):
+            found.setdefault(tuple(labels), {})[int(seed)] = float(value)
+        return {key: dict(sorted(row.items())) for key, row in found.items()}
 
 
 def tabulate(
@@ -49,7 +78,7 @@ def tabulate(
     runs = runs_table(specs, rows)
     whole = runs[runs["error"].isna()]
     known = [measure for measure in measures if measure in whole.columns]
-    return Table((average or with_intervals)(whole, KEYS, known))
+    return Table((average or with_intervals)(whole, KEYS, known), whole)
 
 
 def ratios(above: Mapping[float, float], below: Mapping[float, float]) -> Points:

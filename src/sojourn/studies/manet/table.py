@@ -16,10 +16,6 @@ Points = means.Points
 class Table(means.Table):
     """Means with intervals over seeds, and every run."""
 
-    def __init__(self, averaged: pd.DataFrame, runs: pd.DataFrame) -> None:
-        super().__init__(averaged)
-        self.runs = runs
-
     def line(self, experiment: str, scheme: str, measure: str) -> Points:
         """One line of a figure; raises KeyError where it has no points."""
         points = self.points(experiment, scheme, "none", measure)
@@ -34,10 +30,7 @@ class Table(means.Table):
 
     def by_seed(self, experiment: str, scheme: str, measure: str, x: float) -> dict[int, float]:
         """One point of a line, seed by seed."""
-        runs = self.runs
-        chosen = runs[(runs["experiment"] == experiment) & (runs["series"] == scheme) & (runs["x"] == x)]
-        found = chosen.dropna(subset=[measure]).sort_values("seed")
-        return {int(seed): float(value) for seed, value in zip(found["seed"], found[measure], strict=True)}
+        return self.seeds(experiment, scheme, "none", measure, x)
 
     def total(self, experiment: str, scheme: str, columns: Iterable[str]) -> float:
         """The sum of some numbers over all runs of an experiment with a scheme; a run without one has 0."""

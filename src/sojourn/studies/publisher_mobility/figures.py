@@ -243,6 +243,37 @@ FIGURES = (
         log=True,
     ),
     Figure(
+        "8c",
+        "The same with arrivals at own proxies as zeros",
+        "overshoot",
+        lines(("proxy", "prefetch-delayed", "proxy+delayed"), ("none",)),
+        "rebuild_all_ms",
+        TIME,
+        OVERSHOOT,
+        ("A-fig8-overshoot", "A-fig9-overshoot-computed"),
+        marks=(Mark(3.0, "paper: proxy meets prefetch-delayed", vertical=True),),
+    ),
+    Figure(
+        "proxies",
+        "Message cost of patrols over the number of proxies",
+        "proxies",
+        lines(("proxy", "prefetch-delayed"), ("none",)),
+        "messages_per_min",
+        COST,
+        "proxies of a publisher that patrols nine brokers",
+        ("A-fig8-overshoot",),
+    ),
+    Figure(
+        "teardown",
+        "Teardown time over publishers, no computations",
+        "publishers",
+        lines((*FOUR, "proxy+delayed"), ("none",)),
+        "teardown_ms",
+        "mean time to tear a tree down, ms",
+        PUBLISHERS,
+        ("A-fig4b-order",),
+    ),
+    Figure(
         "11",
         "Delivery ratio of standard, one event every two seconds",
         "delivery",
@@ -289,7 +320,7 @@ def draw(figure: Figure, table: Table) -> go.Figure:
         crowded = mark.vertical and any(not other.vertical for other in figure.marks)
         _add_mark(chart, mark, log=figure.log, lower_px=LABEL_PX if crowded else 0)
     chart.update_layout(
-        title=f"Figure {figure.number}: {figure.title}",
+        title=f"Figure {figure.number}: {figure.title}" if figure.number[0].isdigit() else figure.title,
         xaxis_title=figure.x_title,
         yaxis_title=figure.y_title,
         template="plotly_white",

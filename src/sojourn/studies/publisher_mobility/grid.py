@@ -20,6 +20,10 @@ FOUR = ("standard", "proxy", "delayed", "prefetch-delayed")
 """The protocols of the paper's figures."""
 
 
+COLLAPSE_FROM = 100.0
+"""Publishers from which the growth of Figure 5(b) is judged."""
+
+
 class Line(NamedTuple):
     """One line of a figure: a protocol under a class of routing computations."""
 
@@ -132,6 +136,33 @@ def _remarks(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
             lines(("proxy", "delayed"), ("none",)),
             {"under_way_s": 0.0},
         ),
+        # The same for Figure 6(b).
+        Experiment(
+            "speed-just-set-out",
+            "speed_kmh",
+            (scale.speeds_kmh[0], scale.speeds_kmh[-1]),
+            lines(FOUR, ("none",)),
+            {"under_way_s": 0.0},
+        ),
+        # Figure 7 with fewer publishers.
+        *(
+            Experiment(
+                f"speed-{count}-publishers",
+                "speed_kmh",
+                (scale.speeds_kmh[0], scale.speeds_kmh[-1]),
+                lines(("standard",), ("none", "complex")),
+                {"publishers": count},
+            )
+            for count in parameters.LIGHT_PUBLISHERS
+        ),
+        # The number of proxies of a patrol through the same territory (section 5.2.6).
+        Experiment(
+            "proxies",
+            "proxies",
+            tuple(float(count) for count in parameters.PROXIES),
+            lines(("proxy", "prefetch-delayed"), ("none",)),
+            {"movement": "patrol"},
+        ),
     ]
 
 
@@ -140,22 +171,27 @@ def _readings(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
 
     Speeds may be drawn anew at every move instead of once a publisher, which makes moves four times rarer,
     since a publisher then spends most of its time on slow stretches. Withdrawals may be free, since section
-    5.2.2 gives no time for them. And publishers may cross the borders of brokers in step, all at once.
+    5.2.2 gives no time for them. Publishers may cross the borders of brokers in step, all at once. And with
+    complex an insertion may take the fast class's 2 ms, since section 5.2.2 lets matching alone differ.
     """
-    ends = (publishers[0], publishers[-1])
+    some = tuple(sorted({publishers[0], publishers[-1], *(x for x in publishers if x == COLLAPSE_FROM)}))
     shorter = {"duration_s": scale.duration_s * parameters.READING_SHARE}
-    standard = lines(("standard",), ("complex",))
-    both = lines(("standard", "delayed"), ("complex",))
+    slow = lines(("standard", "delayed"), ("complex",))
+    fast = (*lines(("standard", "delayed", "prefetch-delayed"), ("fast",)), Line("standard", "none"))
     rarer = {"speed_drawn": "move"}
     free = {"withdrawals_charged": False}
     in_step = {"start_spread": 0.0, "under_way_s": 0.0}
+    quick = {"insertion_ms": parameters.FAST_INSERTION_MS}
     return [
-        Experiment("speed-each-move", "publishers", publishers, both, rarer),
-        Experiment("both", "publishers", publishers, standard, rarer | free),
-        Experiment("free-withdrawals", "publishers", ends, standard, free | shorter),
-        Experiment(
-            "in-step", "publishers", ends, lines(("standard",), ("fast", "complex")), in_step | shorter
-        ),
+        Experiment("speed-each-move", "publishers", publishers, slow, rarer),
+        Experiment("speed-each-move", "publishers", some, fast, rarer),
+        Experiment("both", "publishers", some, slow, rarer | free),
+        Experiment("free-withdrawals", "publishers", some, slow, free | shorter),
+        Experiment("in-step", "publishers", some, (*slow, *fast), in_step | shorter),
+        Experiment("in-step-each-move", "publishers", some, (*slow, *fast), in_step | rarer),
+        Experiment("insertion", "publishers", some, slow, quick | shorter),
+        Experiment("insertion-each-move", "publishers", some, slow, quick | rarer),
+        Experiment("insertion-in-step-each-move", "publishers", some, slow, quick | in_step | rarer),
     ]
 
 
@@ -184,6 +220,8 @@ def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: 
     }
     if experiment.axis == "speed_kmh":
         values["speeds_kmh"] = (x,)
+    elif experiment.axis == "proxies":
+        values |= {"proxies": int(x), "overshoot": (parameters.TERRITORY - int(x)) // 2}
     else:
         values[experiment.axis] = x if experiment.axis == "publication_locality" else int(x)
     return scenario_from(values)

@@ -43,6 +43,20 @@ all be equally far away. `just-set-out` is the same without it, for comparison."
 READING_SHARE = 0.5
 """Runs of another reading of the paper that are as dear as the study's own are half as long."""
 
+LIGHT_PUBLISHERS = (5, 10, 20)
+"""Publishers at which Figure 7 is judged again: at the paper's 50 the network is overloaded at high speed,
+and a check that compares speeds can hardly fail."""
+
+TERRITORY = 9
+"""Brokers that patrols go through in the runs with other numbers of proxies (section 5.2.6)."""
+
+PROXIES = (1, 3, 5, 7, 9)
+"""Numbers of proxies for such a territory: more of them leave less to overshoot."""
+
+FAST_INSERTION_MS = 2.0
+"""Section 5.2.2 says that the complex class differs in matching only; section 3 that insertion is
+proportional to matching. The study follows section 3; this is the other reading."""
+
 TREND = (1, 2)
 """Durations, as multiples of the scale's, at which the collapse is looked at: a steady collapse does not
 shrink when it is watched for twice as long."""

@@ -12,7 +12,7 @@ from sojourn.studies.wording import numbered
 
 REBUILDING = (
     "from the new broker's first act for a move until the move's last advertisement or subscription is "
-    "processed, averaged over all moves; 0 where nothing has to be sent"
+    "processed, averaged over all moves but those to a proxy of the publisher's own, where none is built"
 )
 
 TITLE = "Publishers that move over a content-based network (paper 000)"

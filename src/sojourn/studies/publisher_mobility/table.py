@@ -6,7 +6,7 @@ MEASURES = [
     "moves_per_min",
     "messages_per_move",
     "rebuild_ms",
-    "rebuild_if_any_ms",
+    "rebuild_all_ms",
     "rebuilding_share",
     "teardown_ms",
     "visible_wait_ms",
