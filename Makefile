@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Where this is set, every process that a test or the demonstration starts would compile all it loads anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak soak-stream demo docs wheel bench sumo ns3 clean
+.PHONY: help setup setup-broker setup-demo check test test-slow fuzz soak soak-stream demo docs reproduction wheel bench sumo ns3 clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -44,6 +44,9 @@ soak-stream: setup  ## kill -9 a Spark query three times in ten minutes of 2,000
 
 demo: setup-demo  ## see the system at work
 	$(BIN)/sojourn demo
+
+reproduction: setup  ## write docs/reproduction.md from the results of `sojourn reproduce all --out RESULTS`
+	$(BIN)/python scripts/docs/reproduction.py $(or $(RESULTS),results)
 
 docs: setup  ## build the documentation into build/docs, from pages and from code
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -8,6 +8,7 @@ import pytest
 
 from sojourn.studies import base, means
 from sojourn.studies.claims import Claim, Verdict, claims_of, judge
+from sojourn.studies.reproduction import read_found
 from sojourn.studies.runner import Row, RunSpec, run_grid
 
 STUDY = "adhoc-tree"
@@ -103,7 +104,11 @@ def test_from_a_grid_to_files(tmp_path: Path) -> None:
         "runs.parquet",
         "metrics.parquet",
         "claims.json",
+        "study.json",
     ]
+    about = read_found(tmp_path / "out").about
+    assert (about.runs, about.failed, about.seeds, about.scale) == (4, 1, 2, PAPER.name)
+    assert about.code == base.code_digest()
     assert len(pd.read_parquet(tmp_path / "out" / "runs.parquet")) == 4
 
 

@@ -161,7 +161,12 @@ def test_results_are_written(tmp_path: Path) -> None:
     """Runs, means and verdicts land in the directory; every figure can be drawn from them."""
     outcome = study.run(SCALES["smoke"], None, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
     written = write_results(outcome, tmp_path)
-    assert [path.name for path in written] == ["runs.parquet", "metrics.parquet", "claims.json"]
+    assert [path.name for path in written] == [
+        "runs.parquet",
+        "metrics.parquet",
+        "claims.json",
+        "study.json",
+    ]
     assert all(path.stat().st_size for path in written)
     charts = presentation.charts(outcome)
     assert len(charts) == len(FIGURES)

@@ -21,12 +21,13 @@ from rich.table import Table
 from sojourn.cli.heartbeat import working
 from sojourn.cli.sweep_bar import SweepBar, sweep_bar
 from sojourn.errors import SojournError
-from sojourn.report.page import Chart, ClaimRow, Entry, Page, render, render_index
+from sojourn.report.page import Chart, ClaimRow, DataTable, Entry, Page, render, render_index
 from sojourn.studies import runner
 from sojourn.studies.captions import caption_of, tidy, with_notes
-from sojourn.studies.claims import Verdict, claims_of
+from sojourn.studies.claims import Claim, Verdict, claims_of
 from sojourn.studies.papers import paper_of
 from sojourn.studies.registry import STUDIES, Study
+from sojourn.studies.reproduction import page, read_all, readings_table
 
 INDEX = "Each study measures what one paper claims, on the code that ships."
 
@@ -124,7 +125,10 @@ def reproduce(  # noqa: PLR0913 - options of the command
         except KeyboardInterrupt:
             raise InterruptedStudyError(_how_to_go_on(engine, folder)) from None
         with working(console, "drawing figures"):
-            written = [*study.write_results(outcome, folder), *_write_figures(study, outcome, folder, again)]
+            written = [
+                *study.write_results(outcome, folder, study.name),
+                *_write_figures(study, outcome, folder, again),
+            ]
         if as_json:
             verdicts[study.name] = [msgspec.to_builtins(verdict) for verdict in outcome.verdicts]
         else:
@@ -136,6 +140,7 @@ def reproduce(  # noqa: PLR0913 - options of the command
         if study_name == "all":  # anew after each, so that there is one whenever we are stopped
             index = render_index("Sojourn: all studies", INDEX, entries)
             (out / "index.html").write_text(index, encoding="utf-8")
+            (out / "reproduction.md").write_text(page(read_all(out)), encoding="utf-8")
         if outcome.failed:
             failures.append(
                 f"{outcome.failed} of {outcome.distinct_runs} runs failed; their errors and seeds stand in "
@@ -239,13 +244,25 @@ def _write_figures(study: Study, outcome: Any, out: Path, command: str) -> list[
         charts=charts,
         claims=claim_rows(study.name, outcome.verdicts),
         command=command,
-        tables=study.tables(outcome),
+        tables=[*study.tables(outcome), *_readings(outcome)],
         paper=paper_of(study.name).cited,
         undrawn=undrawn(study, [chart.anchor for chart in charts]),
     )
     report = out / "report.html"
     report.write_text(render(page), encoding="utf-8")
     return [folder, report]
+
+
+def _readings(outcome: Any) -> list[DataTable]:
+    """The verdict of every reading on every claim that it touches, as one table."""
+    table = readings_table(outcome.verdicts)
+    if table is None:
+        return []
+    note = (
+        "What the paper leaves open was read in several ways. The study's verdicts rest on the first row; "
+        "none was chosen because of its verdict. An empty cell is a claim that a reading does not touch."
+    )
+    return [DataTable("readings", "Readings against claims", *table, note)]
 
 
 def undrawn(study: Study, drawn: list[str]) -> list[tuple[str, str]]:
@@ -272,16 +289,27 @@ def claim_rows(study_name: str, verdicts: list[Verdict]) -> list[ClaimRow]:
             claims[verdict.id].says,
             verdict.check,
             verdict.verdict,
-            verdict.evidence,
+            _whole_evidence(verdict, claims[verdict.id]),
             [(name, str(value)) for name, value in verdict.measured.items()],
         )
         for verdict in verdicts
     ]
 
 
+def _whole_evidence(verdict: Verdict, claim: Claim) -> str:
+    """The evidence with its margin and, where the verdict is `differs`, where the paper says it, and why."""
+    parts = [verdict.evidence]
+    if verdict.margin is not None and verdict.margin.said:
+        parts.append(f"Margin: {verdict.margin.said}.")
+    if verdict.cause:
+        parts += [f"The paper says so in {claim.where}." if claim.where else "", f"Why: {verdict.cause}"]
+    return " ".join(part for part in parts if part)
+
+
 def _show(outcome: Any, console: Console) -> None:
     table = Table("claim", "verdict", "evidence")
     for verdict in outcome.verdicts:
         colour = _COLOURS[verdict.verdict]
-        table.add_row(verdict.id, f"[{colour}]{verdict.verdict}[/{colour}]", verdict.evidence)
+        tie = " (tie)" if verdict.tied and verdict.verdict != "not yet" else ""
+        table.add_row(verdict.id, f"[{colour}]{verdict.verdict}[/{colour}]{tie}", verdict.evidence)
     console.print(table)

@@ -18,6 +18,7 @@ and a row in `registry.py` makes `sojourn reproduce` know it. Who executes the g
 study cares. Not here: any paper's numbers, and means over seeds (`means.py`).
 """
 
+import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -26,8 +27,10 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 import pandas as pd
 
+import sojourn
 from sojourn.errors import SojournError
 from sojourn.studies.claims import TIED, Claim, Verdict, claims_of, judge, write_verdicts
+from sojourn.studies.reproduction import About, processors
 from sojourn.studies.runner import Row, RunSpec
 from sojourn.studies.wording import many, one, verdicts_in_words
 
@@ -179,14 +182,41 @@ def _missing(error: Exception, scale: Scale) -> str:
     return f"Runs that this claim needs failed, or are not part of the {scale.name} scale{which}."
 
 
-def write_results(outcome: Outcome[ScaleT, TableT], out: Path) -> list[Path]:
-    """Write runs, means and verdicts into a directory and name the files."""
+def write_results(outcome: Outcome[ScaleT, TableT], out: Path, study: str = "") -> list[Path]:
+    """Write runs, means, verdicts and how they came about into a directory and name the files."""
     out.mkdir(parents=True, exist_ok=True)
     runs, metrics, claims = out / "runs.parquet", out / "metrics.parquet", out / "claims.json"
     outcome.runs.to_parquet(runs, index=False)
     outcome.table.means.to_parquet(metrics, index=False)
     write_verdicts(outcome.verdicts, claims)
-    return [runs, metrics, claims]
+    about = out / "study.json"
+    about.write_bytes(msgspec.json.format(msgspec.json.encode(_about(outcome, study)), indent=2) + b"\n")
+    return [runs, metrics, claims, about]
+
+
+def _about(outcome: Outcome[ScaleT, TableT], study: str) -> About:
+    work = outcome.runs.drop_duplicates("run_id")
+    return About(
+        study=study,
+        scale=outcome.scale.name,
+        seeds=outcome.seeds,
+        runs=outcome.distinct_runs,
+        failed=outcome.failed,
+        processor_s=round(float(work["wall_s"].sum()), 1) if "wall_s" in work else 0.0,
+        wall_s=round(outcome.seconds, 1),
+        processors=processors(),
+        code=code_digest(),
+    )
+
+
+def code_digest() -> str:
+    """A digest of all code and data of the package: two results with the same one ran on the same code."""
+    root = Path(sojourn.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 Finding = Callable[[TableT], str]

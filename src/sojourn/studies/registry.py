@@ -44,7 +44,7 @@ class Study(NamedTuple):
     facts: Callable[[Any], list[tuple[str, str]]]
     figures: Sequence[Any]
     """Every figure of the study, whether an outcome has points for it or not."""
-    write_results: Callable[[Any, Path], list[Path]] = write_results
+    write_results: Callable[[Any, Path, str], list[Path]] = write_results
     simulate_traced: str | None = None
     """Where the function is that keeps traces, as module:name; imported only when it is wanted."""
     tables: Callable[[Any], list[Any]] = lambda _outcome: []

@@ -16,19 +16,19 @@ MS = 1000.0
 
 def simulate(spec_json: str) -> Row:
     """Run the scenario of a JSON text and measure it."""
-    world = World(msgspec.json.decode(spec_json, type=Scenario))
-    return measure(world.run(), world)
+    scenario = msgspec.json.decode(spec_json, type=Scenario)
+    return measure(World(scenario).run(), scenario)
 
 
-def measure(result: RunResult, world: World) -> Row:
+def measure(result: RunResult, scenario: Scenario) -> Row:
     """One run as named numbers.
 
     A tree's construction begins when a publisher moves in and sends an advertisement (section 5.2.3), and at
     a proxy of its own there is no rebuilding (section 4.3): so arrivals at own proxies have no part in the
     mean time of rebuilding. `rebuild_all_ms` counts them as zeros.
     """
-    scenario, moves = world.scenario, result.moves
-    built = _built(result, world)
+    moves = result.moves
+    built = _built(result, scenario)
     minutes = scenario.duration_s / 60
     tree = sum(map(sum, (moves.advertise, moves.unadvertise, moves.subscribe, moves.unsubscribe)))
     notices = sum(moves.prefetch)
@@ -58,13 +58,13 @@ def measure(result: RunResult, world: World) -> Row:
     return row | {f"hops_{kind}": hops for kind, hops in result.hops_by_kind.items()}
 
 
-def _built(result: RunResult, world: World) -> list[float]:
+def _built(result: RunResult, scenario: Scenario) -> list[float]:
     """The rebuilding times of all moves but those that ended at a proxy of the publisher."""
     moves = result.moves
-    own = [
-        frozenset(world.movement.proxies(publisher)) if world.policy.proxies else frozenset[int]()
-        for publisher in range(world.scenario.publishers)
-    ]
+    if "proxy" not in scenario.policies:
+        return list(moves.rebuild_s)
+    movement = World(scenario).movement  # as in the run: it follows from the seed
+    own = [frozenset(movement.proxies(publisher)) for publisher in range(scenario.publishers)]
     rows = zip(moves.publisher, moves.to_broker, moves.rebuild_s, strict=True)
     return [seconds for publisher, to, seconds in rows if to not in own[publisher]]
 

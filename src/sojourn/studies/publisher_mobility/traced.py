@@ -16,10 +16,9 @@ def simulate_traced(spec_json: str) -> Outcome:
     """Run the scenario of a JSON text, measure it, and return all that it recorded."""
     scenario = msgspec.json.decode(spec_json, type=Scenario)
     recorder = Recorder(run_id_of(spec_json), study="publisher-mobility")
-    world = World(scenario, recorder=recorder)
-    result = world.run()
+    result = World(scenario, recorder=recorder).run()
     tables = {name: trace_table(name, columns) for name, columns in recorder.tables.items()}
-    return Outcome(measure(result, world), {name: rows for name, rows in tables.items() if rows.num_rows})
+    return Outcome(measure(result, scenario), {name: rows for name, rows in tables.items() if rows.num_rows})
 
 
 def trace_table(name: str, columns: dict[str, list[object]]) -> pa.Table:
