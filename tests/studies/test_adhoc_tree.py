@@ -209,9 +209,27 @@ def test_moves_with_too_few_distances_leave_the_claim_open_in_words() -> None:
     table = _table({("move", series, 2.0): row for series in ("", "beacons")})
     found = judging.CHECKS["C-mobility"](claims_of("adhoc-tree")["C-mobility"], table)
     assert found.verdict == "not yet"
-    assert "no R2 (too few points: 1) over the timeout" in found.evidence
+    assert "no R2 (too few points: 2) over the timeout" in found.evidence
     assert "what a hop adds cannot be told from so few trials" in found.evidence
     assert "nan" not in json.dumps([found.evidence, found.measured]).lower()
+
+
+def test_mobility_is_judged_by_single_trials() -> None:
+    """Means of three timeouts lie on a line whatever single trials do: those stand as another reading."""
+    stream = np.random.default_rng(3)
+    blocks: dict[tuple[str, str, float], Row] = {}
+    for timeout in (2.0, 5.0, 12.0):
+        hops = stream.integers(1, 6, 60)
+        seconds = timeout * hops + stream.normal(0, 40, 60)
+        trials = {"stable": [1] * 60, "seconds": seconds.tolist(), "hops": hops.tolist(), "cost": [1.0] * 60}
+        row: Row = {
+            name: json.dumps(values) for name, values in (trials | {"hops_after": hops.tolist()}).items()
+        }
+        blocks |= {("move", series, timeout): row for series in ("", "beacons")}
+    found = judging.CHECKS["C-mobility"](claims_of("adhoc-tree")["C-mobility"], _table(blocks))
+    assert found.verdict == "differs"
+    assert [reading.name.split()[0] for reading in found.readings] == ["a", "one"]
+    assert found.cause
 
 
 def test_missing_runs_leave_a_claim_open() -> None:

@@ -4,6 +4,7 @@ A check holds the numbers that the ledger states and no others. The claims on op
 `checks_beyond.py`; why a claim differs is measured by `isolating.py`.
 """
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -11,10 +12,19 @@ import numpy as np
 from sojourn.interest.measure import TopicTree
 from sojourn.studies.adhoc_tree import isolating, parameters
 from sojourn.studies.adhoc_tree.examples import examples
-from sojourn.studies.adhoc_tree.table import Table
-from sojourn.studies.claims import Claim, Number, Verdict, judge
+from sojourn.studies.adhoc_tree.table import Points, Table
+from sojourn.studies.claims import Claim, Margin, Number, Verdict, closest, judge
+from sojourn.studies.conditions import Condition, broken, read_as
 from sojourn.studies.means import flat
 from sojourn.studies.statistics import figure, give_or_take, rank_correlation, recorded_crossing
+
+FIG9_BAND = (1.15, 1.45)
+ERROR_READINGS = {
+    "comboerr-one": "one error for both O terms of a metric",
+    "comboerr-floor": "a metric that errors make negative counts as 0",
+    "comboerr-fresh": "new errors at every turn",
+}
+"""Section 5.5 replaces "an O term" by its value with an error. The study draws one for each of the two."""
 
 
 def worked_examples(claim: Claim, table: Table) -> Verdict:  # noqa: ARG001  needs no runs
@@ -66,7 +76,7 @@ def fig8(claim: Claim, table: Table) -> Verdict:
     """RANDOM > SP-NHOP > SP-OVHD > SP-COMBO at every l, and NHOP/COMBO rises with l."""
     names = ("random", "nhop", "ovhd", "combo")
     lines = {name: table.mean_line("fig8", "", name) for name in names}
-    broken = [
+    out_of_order = [
         f"l={x:g} ({above} {lines[above][x]:.5g} against {below} {lines[below][x]:.5g})"
         for x in table.xs("fig8")
         for above, below in pairwise(names)
@@ -78,17 +88,21 @@ def fig8(claim: Claim, table: Table) -> Verdict:
     for name in names:
         measured |= flat(name, lines[name])
     last = max(ratio)
-    order = f"The order is broken at {'; '.join(broken)}." if broken else "The order holds at every l."
+    order = (
+        f"The order is broken at {'; '.join(out_of_order)}."
+        if out_of_order
+        else "The order holds at every l."
+    )
     reason = (
         " At small l interests hardly overlap: every parent then costs the same under SP-OVHD, which is "
         "left with "
         "its tie rule."
-        if broken
+        if out_of_order
         else ""
     )
     return judge(
         claim,
-        holds=not broken and trend >= 0.8,
+        holds=not out_of_order and trend >= 0.8,
         measured=measured,
         evidence=f"{order} NHOP/COMBO goes from {ratio[min(ratio)]:.3f} to {ratio[last]:.3f} (rank "
         "correlation "
@@ -105,17 +119,34 @@ def fig9(claim: Claim, table: Table) -> Verdict:
     half = table.half_width("fig9", "r=1", 80.0, "nhop", "combo")
     single = table.by_algorithm("fig9", "r=1", 80.0)
     low, high = np.quantile(single["nhop"] / single["combo"], (0.05, 0.95))
-    holds = 1.15 <= ratio[80.0] <= 1.45 and free[80.0] < ratio[80.0] and interior
+    holds = FIG9_BAND[0] <= ratio[80.0] <= FIG9_BAND[1] and free[80.0] < ratio[80.0] and interior
+    each = single["nhop"] / single["combo"]
+    inside = float(((each >= FIG9_BAND[0]) & (each <= FIG9_BAND[1])).mean())
     are_several = len(single["combo"]) > 1
-    spread = f"; nine in ten of our layouts lie between {low:.2f} and {high:.2f}" if are_several else ""
+    spread = (
+        f"; of single layouts, of which the paper drew one, {inside:.0%} lie within {FIG9_BAND[0]:g} to "
+        f"{FIG9_BAND[1]:g}, nine in ten between {low:.2f} and {high:.2f}"
+        if are_several
+        else ""
+    )
+    known = half if np.isfinite(half) else None
+    margin = closest(
+        [
+            Margin(of="NHOP/COMBO at 80 above 1.15", value=ratio[80.0] - FIG9_BAND[0], half=known),
+            Margin(of="NHOP/COMBO at 80 below 1.45", value=FIG9_BAND[1] - ratio[80.0], half=known),
+        ]
+    )
     last = f" and {ratio[max(ratio)]:.3f} at {max(ratio):g}" if top < max(ratio) else ""
     isolated, reason = isolating.densities(table)
     return judge(
         claim,
         holds=holds,
+        margin=margin,
+        cause=reason.strip(),
         measured={
             "NHOP/COMBO at 80": ratio[80.0],
             "half interval": half,
+            "share of single layouts within the band": inside,
             "with r = 0": free[80.0],
             "single layouts, 5%": float(low),
             "single layouts, 95%": float(high),
@@ -129,7 +160,7 @@ def fig9(claim: Claim, table: Table) -> Verdict:
         f"(paper about 1.30{spread}), "
         f"{free[80.0]:.3f} with r = 0 "
         f"(paper about 1.23); the gap is widest at {top:g} with {ratio[top]:.3f}"
-        f"{last}.{'' if holds else reason}",
+        f"{last}.",
     )
 
 
@@ -137,7 +168,7 @@ def fig11(claim: Claim, table: Table) -> Verdict:
     """NI-X lowest, rising with sigma towards NI-R at l >= 25, and every line rising with l."""
     names = ["ni-x", *(f"ni-xmod {sigma:g}" for sigma in parameters.SIGMAS), "ni-r"]
     lines = {name: table.ratio_line("fig11", name, "nhop") for name in names}
-    broken = [
+    out_of_order = [
         f"{low} above {high} at l={x:g} ({lines[low][x]:.3f}, {lines[high][x]:.3f})"
         for x in lines["ni-r"]
         if x >= 25
@@ -149,27 +180,68 @@ def fig11(claim: Claim, table: Table) -> Verdict:
     for name, line in lines.items():
         measured |= flat(name, line)
     at = max(lines["ni-r"])
-    holds = not broken and all(trend >= 0.8 for trend in trends.values())
+    holds = not out_of_order and all(trend >= 0.8 for trend in trends.values())
     isolated, reason = isolating.correlation(table, names, at)
+    lowest, in_order = _single_layouts(table, names, at)
     text = ", ".join(f"{name} {line[at]:.3f}" for name, line in lines.items())
     return judge(
         claim,
         holds=holds,
-        measured={**measured, **isolated},
-        evidence=f"NHOP/COMBO at l={at:g}: {text}. "
+        margin=_order_margin(table, names),
+        cause=reason.strip(),
+        measured={
+            **measured,
+            **isolated,
+            f"share of single layouts with NI-X lowest at l={at:g}": lowest,
+            f"share of single layouts in the paper's order at l={at:g}": in_order,
+        },
+        evidence=f"NHOP/COMBO at l={at:g}: {text}. Of single layouts, of which the paper drew one, "
+        f"{lowest:.0%} have NI-X lowest and {in_order:.0%} have the paper's whole order. "
         + (
-            f"Out of order at {len(broken)} places, such as {broken[-1]}. "
-            if broken
+            f"Out of order at {len(out_of_order)} places, such as {out_of_order[-1]}. "
+            if out_of_order
             else "In order at every l from 25. "
         )
-        + f"The weakest trend over l has rank correlation {_trend(float(np.min(list(trends.values()))))}."
-        + ("" if holds else reason),
+        + f"The weakest trend over l has rank correlation {_trend(float(np.min(list(trends.values()))))}.",
     )
+
+
+def _single_layouts(table: Table, names: list[str], at: float) -> tuple[float, float]:
+    """The shares of layouts whose own ratio is lowest for NI-X, and whose ratios are all in order."""
+    found = [table.by_algorithm("fig11", name, at) for name in names]
+    count = min(len(values["combo"]) for values in found)
+    ratios = np.array([values["nhop"][:count] / values["combo"][:count] for values in found])
+    lowest = (ratios.argmin(axis=0) == 0).mean()
+    return float(lowest), float((np.diff(ratios, axis=0) >= 0).all(axis=0).mean())
+
+
+def _order_margin(table: Table, names: list[str]) -> Margin | None:
+    """How far NHOP/COMBO of one model lies below that of the next, where it is closest, from l = 25 on."""
+    margins = []
+    for x in (x for x in table.xs("fig11", names[0]) if x >= 25):
+        for low, high in pairwise(names):
+            one, other = (table.by_algorithm("fig11", name, x) for name in (low, high))
+            gap = other["nhop"].mean() / other["combo"].mean() - one["nhop"].mean() / one["combo"].mean()
+            halves = [table.half_width("fig11", name, x, "nhop", "combo") for name in (low, high)]
+            half = math.hypot(*halves)
+            known = half if np.isfinite(half) else None
+            margins.append(Margin(of=f"{high} above {low} at l={x:g}", value=float(gap), half=known))
+    return closest(margins)
 
 
 def _trend(rank: float) -> str:
     """A rank correlation for a sentence; a single point, or a level line, has none."""
     return figure(rank, ".2f", "that cannot be told: too few points or no variance")
+
+
+def _fig12_conditions(line: Points, meets: float) -> list[Condition]:
+    """Within a tenth at an error of 0.2, and worse than SP-NHOP from somewhere between 0.25 and 0.6."""
+    where = figure(meets, ".2f", "none that was tried")
+    return [
+        Condition(f"{line[0.2]:.3f} at 0.2", line[0.2], 1.10, above=False, equal=True),
+        Condition(f"meets SP-NHOP at {where}", meets, 0.25, equal=True),
+        Condition(f"meets SP-NHOP at {where}", meets, 0.6, above=False, equal=True),
+    ]
 
 
 def fig12(claim: Claim, table: Table) -> Verdict:
@@ -180,15 +252,28 @@ def fig12(claim: Claim, table: Table) -> Verdict:
     measured |= {f"{name} worse than SP-NHOP from": recorded_crossing(at) for name, at in meets.items()}
     for name, line in {**lines, "nhop": nhop}.items():
         measured |= flat(f"{name}/combo", line)
-    holds = wrong <= 1.10 and 0.25 <= meets["comboerr"] <= 0.6
+    half = table.half_width("fig12", "", 0.2, "comboerr", "combo")
+    conditions = _fig12_conditions(lines["comboerr"], meets["comboerr"])
+    holds = not broken(conditions)
     isolated, reason = isolating.errors(table)
     return judge(
         claim,
         holds=holds,
+        margin=Margin(
+            of="COMBOerr/COMBO at 0.2 below 1.10",
+            value=1.10 - wrong,
+            half=half if np.isfinite(half) else None,
+        ),
+        readings=[
+            read_as(title, _fig12_conditions(lines[name], meets[name]))
+            for name, title in ERROR_READINGS.items()
+            if name in lines
+        ],
+        cause=reason.strip(),
         measured={**measured, **isolated},
         evidence=f"With an error of its own in each of the two overheads, as section 5.5 has it, "
         f"SP-COMBOerr costs {wrong:.3f} times SP-COMBO at 0.2 and meets SP-NHOP ({nhop[0.2]:.3f}) at "
-        f"{figure(meets['comboerr'], '.2f', 'none that was tried')}.{'' if holds else reason}",
+        f"{figure(meets['comboerr'], '.2f', 'none that was tried')}.",
     )
 
 

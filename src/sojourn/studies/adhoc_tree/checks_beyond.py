@@ -4,7 +4,7 @@ import numpy as np
 
 from sojourn.studies.adhoc_tree import isolating
 from sojourn.studies.adhoc_tree.table import Array, Points, Table
-from sojourn.studies.claims import Claim, Number, Verdict, judge
+from sojourn.studies.claims import Claim, Number, Reading, Verdict, judge, named
 from sojourn.studies.means import flat
 from sojourn.studies.statistics import crossing, straight_line
 from sojourn.studies.wording import more
@@ -137,14 +137,31 @@ def mobility(claim: Claim, table: Table) -> Verdict:
         "hops, single trials": straight_line(trials["hops"].tolist(), trials["seconds"].tolist()),
     }
     cost = float(np.nanmean(trials["cost"]))
-    timeout, hops = fits["timeout"], fits["hops"]
-    holds = stable == 1.0 and timeout.r2 >= 0.8 and hops.r2 >= 0.8 and abs(cost - 1) <= 0.05
-    undecided = stable == 1.0 and abs(cost - 1) <= 0.05 and bool(timeout.missing or hops.missing)
+    timeout, hops = fits["timeout, single trials"], fits["hops, single trials"]
+    settled = stable == 1.0 and abs(cost - 1) <= 0.05
+    holds = settled and timeout.r2 >= 0.8 and hops.r2 >= 0.8
+    undecided = settled and bool(timeout.missing or hops.missing)
+    product = straight_line((trials["timeout"] * trials["hops"]).tolist(), trials["seconds"].tolist())
+    others = {
+        "a line through the means of each timeout and each distance": (fits["timeout"], fits["hops"]),
+        "one line over timeout times hops": (product,),
+    }
     isolated, reason = isolating.hops(trials, moves(table, "beacons"))
     return judge(
         claim,
         holds=None if undecided else holds,
+        readings=[
+            Reading(
+                name=name,
+                verdict=named(holds=settled and all(fit.r2 >= 0.8 for fit in chosen)),
+                note=" and ".join(fit.said() for fit in chosen),
+            )
+            for name, chosen in others.items()
+            if not any(fit.missing for fit in chosen)
+        ],
+        cause=reason.strip(),
         measured={
+            "R2 timeout times hops, single trials": product.recorded,
             "trials": len(trials["stable"]),
             "stable": stable,
             "longest, s": float(trials["seconds"].max()),
@@ -154,10 +171,11 @@ def mobility(claim: Claim, table: Table) -> Verdict:
             **isolated,
         },
         evidence=f"{stable:.1%} of {len(trials['stable'])} moves end in a stable tree, the slowest after "
-        f"{trials['seconds'].max():.0f} s; a straight line through the mean times has {timeout.said()} over "
-        f"the timeout and {hops.said()} over the hops from the root before the move (through single trials "
-        f"{fits['timeout, single trials'].bare()} and {fits['hops, single trials'].bare()}); the new tree "
-        f"costs {cost:.3f} times a fresh one.{'' if holds else reason}",
+        f"{trials['seconds'].max():.0f} s; a straight line through single trials has {timeout.said()} over "
+        f"the timeout and {hops.said()} over the hops from the root before the move (through the means of "
+        f"groups {fits['timeout'].bare()} and {fits['hops'].bare()}, over timeout times hops "
+        f"{product.bare()}); the new tree costs {cost:.3f} times a fresh one."
+        + (reason if undecided else ""),
     )
 
 
