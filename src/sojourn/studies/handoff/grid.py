@@ -14,7 +14,7 @@ import msgspec
 from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.scenario import described_from
 from sojourn.studies.handoff import parameters
-from sojourn.studies.handoff.paper import SCHEMES
+from sojourn.studies.handoff.paper import POPULATIONS, SCHEMES
 from sojourn.studies.handoff.parameters import Scale
 from sojourn.studies.runner import RunSpec
 
@@ -64,6 +64,12 @@ def _paper(scale: Scale) -> list[Experiment]:
         Experiment("tables", "subscribers", populations, schemes("RND", "NBR"), {}),
         # Figure 7.
         Experiment("frequency", "connect_s", (60.0, parameters.RARE_CONNECT_S), schemes("RND"), {}),
+    ]
+    # The same with events of other sizes.
+    sized = tuple(float(count) for count in scale.populations if count in POPULATIONS)
+    found += [
+        Experiment(f"size-{size}", "subscribers", sized, schemes("RND", "NBR"), {"event_bytes": size})
+        for size in parameters.OTHER_EVENT_BYTES
     ]
     if scale.factors:
         found += [
