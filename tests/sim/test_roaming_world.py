@@ -136,3 +136,28 @@ def test_bad_scenarios_get_one_sentence(values: dict[str, object], sentence: str
     """The sentence names the parameter and what it may be."""
     with pytest.raises(ScenarioError, match=sentence):
         described_from(values, RoamingScenario)
+
+
+def test_slower_machines_take_longer_and_hold_everybody_up() -> None:
+    """Where brokers take twice as long, an event does there and nowhere else, and fewer are published."""
+    quiet = {**SHORT, "match_cost_ms": 0.0, "transfer_cost_ms": 0.0}  # an event costs the same everywhere
+    plain = RoamingWorld(RoamingScenario(**quiet)).run()
+    slow = RoamingWorld(RoamingScenario(**quiet, slow_brokers="B3, B4", slow_times=2.0)).run()
+    for before, after in zip(plain.brokers, slow.brokers, strict=True):
+        times = 2.0 if after.name in ("B3", "B4") else 1.0
+        assert after.event_ms == pytest.approx(times * before.event_ms)
+    assert slow.published < plain.published
+    with pytest.raises(ScenarioError, match="slow_brokers must be brokers of the network"):
+        RoamingWorld(RoamingScenario(**quiet, slow_brokers="B9"))
+
+
+@pytest.mark.parametrize("client_loss", [0.0, 0.01])
+def test_doubled_packets_take_the_air_twice_and_reach_nobody_twice(client_loss: float) -> None:
+    """With every packet doubled, events take longer by one more time on the air, and none is doubled."""
+    still = {**AMPLE, "connect_s": 1e6, "client_loss": client_loss, "client_bandwidth_bps": 1e6}
+    still |= {"sleep_s": 0.5}  # so that no event waits for the air
+    plain = RoamingWorld(RoamingScenario(**still)).run()
+    doubled = RoamingWorld(RoamingScenario(**still, client_duplication=1.0)).run()
+    on_the_air_s = 1024 * 8 / 1e6
+    assert doubled.latency_s - plain.latency_s == pytest.approx(on_the_air_s, rel=0.2)
+    assert (doubled.unique, doubled.duplicates) == (doubled.expected, 0)

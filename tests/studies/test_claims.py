@@ -116,3 +116,13 @@ def test_unknown_study() -> None:
     """Asking for a study that is not there names those that are."""
     with pytest.raises(UnknownStudyError, match="study may be publisher-mobility, handoff"):
         claims_of("weather")
+
+
+def test_what_is_exactly_as_it_should_be_is_no_tie() -> None:
+    """A number that may be its limit, and is in every seed, leaves the margin to the other conditions."""
+    exact = Condition("none doubled", 0.0, 0.0, [0.0, 0.0], above=False, equal=True)
+    clear = Condition("most", 12.0, 0.0, [11.0, 13.0])
+    assert deciding([exact]) is None
+    assert deciding([exact, clear]) == clear.margin
+    by_one_seed = Condition("none doubled", 0.0, 0.0, [1.0, -1.0], above=False, equal=True)
+    assert deciding([by_one_seed, clear]) == by_one_seed.margin

@@ -110,6 +110,54 @@ def test_one_seed_claims_no_interval() -> None:
     assert "With one seed" in presentation.summary(outcome)
 
 
+def _as_the_paper_says_with_4_kb(text: str) -> Row:
+    """Measures of a world in which all depends on the size of an event."""
+    is_so = msgspec.json.decode(text, type=RoamingScenario).event_bytes == 4096
+    return _as_the_paper_says(text) if is_so else _as_nobody_says(text)
+
+
+def test_a_reading_that_changes_a_verdict_is_named() -> None:
+    """Where the tables hold with events of another size alone, they differ and say that they would hold."""
+    verdicts = _verdicts(_as_the_paper_says_with_4_kb)
+    for name in ("B-table2", "B-table3", "B-table4", "B-fig6-handoff", "B-fig8-brokers"):
+        found = {reading.name: reading.verdict for reading in verdicts[name].readings}
+        assert verdicts[name].verdict == "differs"
+        assert found["events of 4 KB"] == "holds"
+        assert found["events of 8 KB"] == "differs"
+        assert "It holds if the paper is read so: events of 4 KB." in verdicts[name].cause
+
+
+def _about_three_times_as_long(text: str) -> Row:
+    """Measures of a world in which reactive hand-offs take three times as long as pro-active ones, or so."""
+    scenario = msgspec.json.decode(text, type=RoamingScenario)
+    times = (3.2 if scenario.seed % 2 else 2.9) if scenario.scheme == "reactive" else 1.0
+    median = {"durable": 40.0, "reactive": 300.0, "proactive": 300.0}[scenario.scheme] * times
+    return _as_the_paper_says(text) | {"handoff p50": median}
+
+
+def test_what_holds_by_one_seed_of_two_is_a_tie() -> None:
+    """A median ratio on the right side of its limit by less than its interval holds, and says it is a tie."""
+    verdict = _verdicts(_about_three_times_as_long)["B-fig6-handoff"]
+    assert (verdict.verdict, verdict.tied) == ("holds", True)
+    assert "this is a tie" in verdict.evidence
+    assert not _verdicts(_as_the_paper_says)["B-fig6-handoff"].tied
+
+
+def test_reactive_throughput_may_remain_almost_similar() -> None:
+    """A throughput that rises by a hundredth does not hold as written, and does under the paper's words."""
+
+    def simulated(text: str) -> Row:
+        scenario = msgspec.json.decode(text, type=RoamingScenario)
+        row = _as_the_paper_says(text)
+        if scenario.scheme == "reactive" and scenario.connect_s > 100:
+            row["throughput"] = 1.01 * float(row["throughput"] or 0)
+        return row
+
+    verdict = _verdicts(simulated)["B-fig7-frequency"]
+    similar = next(reading for reading in verdict.readings if reading.name.startswith("reactive's"))
+    assert (verdict.verdict, similar.verdict) == ("differs", "holds")
+
+
 def test_smoke_judges_no_simulated_claim() -> None:
     """The smoke scale shows that the parts work; it decides nothing."""
     verdicts = _verdicts(_as_the_paper_says, "smoke")
@@ -128,6 +176,12 @@ def test_grid_is_the_papers() -> None:
     assert {(s.connect_s, s.disconnect_s, s.handoff_s) for s in tables} == {(60.0, 12.0, 3.0)}
     assert {scenario.queue_bytes for scenario in tables} == {1_000_000}
     assert {spec.x for spec in specs if spec.experiment == "cost"} >= {10.0, 10_000.0}
+    assert {s.x for s in specs if s.experiment == "disconnect_s"} == {12.0, 24.0}
+    assert {s.x for s in specs if s.experiment == "handoff_s"} == {1.5, 3.0}
+    for name, reading in parameters.READINGS.items():
+        read = [msgspec.json.decode(s.spec_json) for s in specs if s.experiment == name]
+        assert len(read) == 5 * len(paper.SCHEMES) * len(paper.MOBILITIES) * len(paper.POPULATIONS)
+        assert all(run[changed] == value for run in read for changed, value in reading.changes.items())
     assert {(s.message_cost_ms, s.match_cost_ms, s.store_cost_ms) for s in tables} == {
         (parameters.MESSAGE_COST_MS, parameters.MATCH_COST_MS, parameters.STORE_COST_MS)
     }

@@ -95,3 +95,10 @@ def retry_delays(draw: np.random.Generator, loss: float, retry_s: float) -> list
         return [0.0]
     lost = np.minimum(draw.geometric(1 - loss, size=_RETRIES_DRAWN) - 1, _RETRIES_MAX)
     return [float(delay) for delay in retry_s * (2.0**lost - 1)]
+
+
+def air_times(draw: np.random.Generator, duplication: float) -> list[float]:
+    """How often packets take the air, drawn ahead: a packet that is doubled twice, though TCP keeps one."""
+    if duplication <= 0:
+        return [1.0]
+    return [1.0 + doubled for doubled in (draw.random(_RETRIES_DRAWN) < duplication).tolist()]

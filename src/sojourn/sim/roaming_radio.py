@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sojourn.sim.links import BITS_A_BYTE
-from sojourn.sim.roaming_clients import Client, retry_delays
+from sojourn.sim.roaming_clients import Client, air_times, retry_delays
 from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_tally import RoamingTally
 from sojourn.sim.servers import Site
@@ -31,6 +31,12 @@ class Radio:
         self._clients = clients
         self._tally = tally
         self._retries = retry_delays(draw, scenario.client_loss, scenario.retry_s)
+        self._airs = air_times(draw, scenario.client_duplication)
+        drawn = max(len(self._retries), len(self._airs))
+        if len(self._retries) < drawn:
+            self._retries *= drawn
+        if len(self._airs) < drawn:
+            self._airs *= drawn
         self._retry = 0
         byte_s = BITS_A_BYTE / scenario.client_bandwidth_bps
         self.delay_s = scenario.client_latency_ms / MS
@@ -42,15 +48,15 @@ class Radio:
 
     def deliver(self, site: Site, clients: tuple[int, ...], publication: Any, now: float) -> None:
         """Send an event to clients; what arrives before a link breaks is consumed."""
-        tally, number, retries = self._tally, site.number, self._retries
+        tally, number, retries, airs = self._tally, site.number, self._retries, self._airs
         for at in clients:
             client = self._clients[at]
             if client.link != number:
                 tally.into_the_air += 1
                 continue
-            sent = max(client.free_s, now) + self._event_s
-            client.free_s = sent
             self._retry = (self._retry + 1) % len(retries)
+            sent = max(client.free_s, now) + self._event_s * airs[self._retry]
+            client.free_s = sent
             arrival = max(sent + self.delay_s + retries[self._retry], client.arrival_s)
             client.arrival_s = arrival  # what is behind it arrives no sooner, and not at all if it does not
             if arrival >= client.until_s:

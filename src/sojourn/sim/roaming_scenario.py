@@ -105,6 +105,10 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
     retry_s: Annotated[
         float, factor("network", "s", "After how long a lost packet is sent again; doubles each time.")
     ] = 0.2
+    client_duplication: Annotated[
+        float,
+        factor("network", "probability", "Share of radio packets that are sent twice; clients see one."),
+    ] = 0.0
     movement: Annotated[
         str,
         factor(
@@ -172,6 +176,13 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
         float, factor("costs", "ms", "A broker's work for each event sent to or got from another's queue.")
     ] = 0.0
 
+    slow_brokers: Annotated[
+        str, factor("costs", "", "Names of brokers on slower machines, with commas between them.")
+    ] = ""
+    slow_times: Annotated[
+        float, factor("costs", "times", "How much longer everything takes at those brokers.")
+    ] = 1.0
+
     def validate(self) -> None:
         """Raise one sentence for the first parameter that has no meaning."""
         _check_choices(self)
@@ -220,6 +231,7 @@ _POSITIVE = (
     "subscriber_timeout_s",
     "selectivity",
     "range_m",
+    "slow_times",
 )
 _NOT_NEGATIVE = (
     "seed",
@@ -247,7 +259,7 @@ def _check_ranges(scenario: RoamingScenario) -> None:
         (_AT_LEAST_ONE, 1, math.inf, "must be 1 or more"),
         (_POSITIVE, _SMALLEST, math.inf, "must be more than 0"),
         (_NOT_NEGATIVE, 0, math.inf, "must be 0 or more"),
-        (("selectivity", "predictor_mass"), 0, 1, "must lie between 0 and 1"),
+        (("selectivity", "predictor_mass", "client_duplication"), 0, 1, "must lie between 0 and 1"),
         (("client_loss",), 0, 0.9, "must lie between 0 and 0.9"),
     ):
         for name in names:

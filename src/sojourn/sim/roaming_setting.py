@@ -129,6 +129,17 @@ def _centre(scenario: RoamingScenario, topology: Topology) -> int:
     return topology.names.index(scenario.publisher_broker)
 
 
+def slowness(scenario: RoamingScenario, topology: Topology) -> list[float]:
+    """By broker: how many times longer its machine takes."""
+    slow = {name.strip() for name in scenario.slow_brokers.split(",") if name.strip()}
+    unknown = sorted(slow - set(topology.names))
+    if unknown:
+        raise ScenarioError(
+            f"slow_brokers must be brokers of the network ({', '.join(topology.names)}), not {unknown[0]!r}."
+        )
+    return [scenario.slow_times if name in slow else 1.0 for name in topology.names]
+
+
 def _load_graph(path: Path) -> LearntGraph:
     try:
         return decode_graph(path.read_bytes())

@@ -36,7 +36,7 @@ from sojourn.sim.roaming_clients import Client
 from sojourn.sim.roaming_publishers import Publisher
 from sojourn.sim.roaming_radio import Radio
 from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_setting import Setting, make_setting
+from sojourn.sim.roaming_setting import Setting, make_setting, slowness
 from sojourn.sim.roaming_subscribers import Subscribers
 from sojourn.sim.roaming_tally import RoamingResult, RoamingTally
 from sojourn.sim.roaming_workload import RoamingWorkload
@@ -105,6 +105,7 @@ class RoamingWorld:
         self._match_s = scenario.match_cost_ms / MS
         self._store_s = scenario.store_cost_ms / MS
         self._transfer_s = scenario.transfer_cost_ms / MS
+        self._slow = slowness(scenario, self.topology)
 
     def _make_sites(self) -> list[Site]:
         scenario, setting = self.scenario, self.setting
@@ -201,7 +202,7 @@ class RoamingWorld:
         """Serve a job and, as long as that takes no time, the jobs behind it."""
         clock = self.clock
         while True:
-            seconds = self._handle(site, job[1], job[2])
+            seconds = self._handle(site, job[1], job[2]) * self._slow[site.number]
             if seconds > 0:
                 site.busy_with = job
                 site.busy_s += seconds
@@ -273,7 +274,7 @@ class RoamingWorld:
         for _mask, message in broker.effects.sends:
             if message.kind == Kind.FORWARD:  # to brokers that have not acknowledged their activation yet
                 work += self._transfer_s * len(message.publications)  # type: ignore[union-attr]
-        self.tally.note_event(site, work)
+        self.tally.note_event(site, work * self._slow[site.number])
         return work
 
     def _finish(self, site: Site, bit: int, thing: Any) -> bool:
@@ -304,7 +305,7 @@ class RoamingWorld:
             return self._handled(thing)
         if thing.__class__ is facts.SubscriberArrived:
             self.subscribers.accepted(site, thing, redirected)
-        return self._stays_busy(site, replayed * self._match_s)
+        return self._stays_busy(site, replayed * self._match_s * self._slow[site.number])
 
     def _stays_busy(self, site: Site, seconds: float) -> bool:
         if seconds <= 0:

@@ -33,6 +33,11 @@ class Condition(NamedTuple):
         return self.value > self.limit if self.above else self.value < self.limit
 
     @property
+    def exact(self) -> bool:
+        """Whether it may be the limit, and is in every seed: that is no tie, but as it should be."""
+        return self.equal and self.value == self.limit and all(seed == self.limit for seed in self.seeds)
+
+    @property
     def margin(self) -> Margin:
         """How far the number lies from the limit."""
         return margin_of(self.seeds, self.limit, self.what, above=self.above, at=self.value)
@@ -44,8 +49,8 @@ def broken(conditions: Iterable[Condition]) -> list[str]:
 
 
 def deciding(conditions: Iterable[Condition]) -> Margin | None:
-    """The margin of the condition that decides."""
-    return closest(condition.margin for condition in conditions)
+    """The margin of the condition that decides; what is exactly as it should be decides nothing."""
+    return closest(condition.margin for condition in conditions if not condition.exact)
 
 
 def read_otherwise(

@@ -3,7 +3,8 @@
 import plotly.graph_objects as go
 
 from sojourn.studies.handoff.figures import COLOURS, NAMES, SUBSCRIBERS, add_bars, add_line, plain
-from sojourn.studies.handoff.paper import MOBILITIES, SCHEMES, THROUGHPUT
+from sojourn.studies.handoff.paper import MOBILITIES, SCHEMES, TABLES, THROUGHPUT
+from sojourn.studies.handoff.parameters import EVENT_BYTES, OTHER_EVENT_BYTES
 from sojourn.studies.means import Table
 
 SHADES = ("#2471a3", "#85c1e9", "#7d3c98", "#c39bd3", "#1e8449")
@@ -178,3 +179,66 @@ def bandwidth(table: Table) -> go.Figure:
     """Latency over the radio's bandwidth."""
     title = "Factor 3: Median hand-off over the radio's bandwidth, 100 subscribers"
     return _factor(table, "client_mbps", "handoff p50", title, "Mb/s", "ms")
+
+
+def disconnected(table: Table) -> go.Figure:
+    """Loss over the time that links stay broken."""
+    title = "Factor 4: Loss over how long broken links stay broken, 100 subscribers"
+    return _factor(table, "disconnect_s", "loss_percent", title, "s", "percent")
+
+
+def between_brokers(table: Table) -> go.Figure:
+    """Loss over the time between two brokers."""
+    title = "Factor 5: Loss over how long the way to the next broker takes, 100 subscribers"
+    return _factor(table, "handoff_s", "loss_percent", title, "s", "percent")
+
+
+def _over_size(table: Table, measure: str, title: str, y_title: str) -> go.Figure:
+    """A measure at 200 subscribers over the size of an event, and where the paper's number lies."""
+    figure = plain(title, "KB an event", y_title)
+    sizes = {EVENT_BYTES: "tables"} | {size: f"size-{size}" for size in OTHER_EVENT_BYTES}
+    for scheme in SCHEMES:
+        keys = {size: (name, scheme, "RND", measure) for size, name in sizes.items()}
+        found = {size: key for size, key in keys.items() if 200.0 in table.points(*key)}
+        if len(found) < 2:
+            raise KeyError(measure)  # a line of one point says nothing about sizes
+        figure.add_scatter(
+            x=[size / 1024 for size in found],
+            y=[table.points(*key)[200.0] for key in found.values()],
+            error_y={
+                "type": "data",
+                "array": [table.intervals(*key)[200.0] for key in found.values()],
+                "thickness": 1,
+            },
+            name=NAMES[scheme],
+            mode="lines+markers",
+            line={"color": COLOURS[scheme]},
+        )
+        ends = [size / 1024 for size in (min(found), max(found))]
+        figure.add_scatter(
+            x=ends,
+            y=[TABLES[measure][scheme, "RND", 200]] * 2,
+            name=f"{NAMES[scheme]}, paper",
+            mode="lines",
+            opacity=0.5,
+            line={"color": COLOURS[scheme], "dash": "dot", "width": 1},
+        )
+    return figure
+
+
+def size_throughput(table: Table) -> go.Figure:
+    """Throughput over the size of an event."""
+    title = "Size 1: Throughput over the size of an event, 200 subscribers, random mobility"
+    return _over_size(table, "throughput", title, "messages a second")
+
+
+def size_loss(table: Table) -> go.Figure:
+    """Loss over the size of an event."""
+    title = "Size 2: Loss over the size of an event, 200 subscribers, random mobility"
+    return _over_size(table, "loss_percent", title, "percent")
+
+
+def size_duplicates(table: Table) -> go.Figure:
+    """Duplicates over the size of an event."""
+    title = "Size 3: Duplicates over the size of an event, 200 subscribers, random mobility"
+    return _over_size(table, "duplicates_percent", title, "percent")

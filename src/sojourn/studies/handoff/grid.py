@@ -65,11 +65,11 @@ def _paper(scale: Scale) -> list[Experiment]:
         # Figure 7.
         Experiment("frequency", "connect_s", (60.0, parameters.RARE_CONNECT_S), schemes("RND"), {}),
     ]
-    # The same with events of other sizes.
-    sized = tuple(float(count) for count in scale.populations if count in POPULATIONS)
+    # The tables once more, under other readings.
+    tabled = tuple(float(count) for count in scale.populations if count in POPULATIONS)
     found += [
-        Experiment(f"size-{size}", "subscribers", sized, schemes("RND", "NBR"), {"event_bytes": size})
-        for size in parameters.OTHER_EVENT_BYTES
+        Experiment(name, "subscribers", tabled, schemes("RND", "NBR"), parameters.READINGS[name].changes)
+        for name in scale.readings
     ]
     if scale.factors:
         found += [

@@ -3,7 +3,7 @@
 from sojourn.studies import base
 from sojourn.studies.base import Check
 from sojourn.studies.claims import Verdict
-from sojourn.studies.handoff import checks, checks_beyond, checks_model
+from sojourn.studies.handoff import checks, checks_beyond, checks_model, checks_tables
 from sojourn.studies.handoff.parameters import Scale
 from sojourn.studies.means import Table
 
@@ -13,9 +13,9 @@ CHECKS: dict[str, Check[Table]] = {
     "B-ctmc-random": checks_model.ctmc_random,
     "B-ctmc-neighbour": checks_model.ctmc_neighbour,
     "B-polynomial": checks_model.polynomial,
-    "B-table2": checks.table2,
-    "B-table3": checks.table3,
-    "B-table4": checks.table4,
+    "B-table2": checks_tables.table2,
+    "B-table3": checks_tables.table3,
+    "B-table4": checks_tables.table4,
     "B-fig5-latency": checks.fig5,
     "B-fig6-handoff": checks.fig6,
     "B-fig7-frequency": checks.fig7,

@@ -42,6 +42,11 @@ FIGURES = (
     Figure("queue", ("B-table3",), figures_beyond.queue_size),
     Figure("sleep", (), figures_beyond.sleep_time),
     Figure("bandwidth", (), figures_beyond.bandwidth),
+    Figure("disconnected", (), figures_beyond.disconnected),
+    Figure("between", (), figures_beyond.between_brokers),
+    Figure("size-throughput", ("B-table2",), figures_beyond.size_throughput),
+    Figure("size-loss", ("B-table3",), figures_beyond.size_loss),
+    Figure("size-duplicates", ("B-table4",), figures_beyond.size_duplicates),
 )
 
 
@@ -122,7 +127,8 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         (
             "not in the paper",
             (
-                f"{parameters.EVENT_BYTES} bytes an event, {parameters.CONTROL_BYTES} a control message; a "
+                f"{parameters.EVENT_BYTES} bytes an event (other sizes are readings), "
+                f"{parameters.CONTROL_BYTES} a control message; a "
                 f"link counts as broken after {parameters.PINGS_MISSED} pings of {parameters.PING_S:g} s; "
                 "radio 11 Mb/s, 5 ms, 1% of packets sent again"
             ),
