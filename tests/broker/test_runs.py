@@ -11,10 +11,10 @@ from mqtt5 import PublishPacket, QoS
 
 from sojourn.broker import facts, live_broker
 from sojourn.broker.channel import Channel
-from sojourn.broker.event_frames import Carried, RunFrame, WireError
 from sojourn.broker.frame_events import events_in, numbers_in
 from sojourn.broker.messages import Run
 from sojourn.broker.runs import BYTES_MAX, EVENTS_MAX, runs_of
+from sojourn.broker.wire import Carried, RunFrame, WireError
 from sojourn.mqtt.content import parse_policy
 from sojourn.mqtt.message import Message, new_message
 from tests.broker.crew import Silent

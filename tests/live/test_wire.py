@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sojourn.broker.event_frames import Carried, WireError
-from sojourn.broker.wire import MESSAGES, Wire
+from sojourn.broker.wire import MESSAGES, Carried, Wire, WireError
 from sojourn.interest import Advertisement, Filter
 from sojourn.mqtt.content import parse_policy
 from sojourn.mqtt.message import Properties, new_message

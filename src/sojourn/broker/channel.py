@@ -349,7 +349,7 @@ class Channel:
                     raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
                 else:
                     body = buffer[body_at:start]
-                    if self._is_new(position, numbers_in(body)):
+                    if self._is_new(position, 1 if body[1:2] == EVENT else numbers_in(body)):
                         self._arrived = position
                         frames.append((position, body))
         finally:
@@ -469,6 +469,9 @@ class Channel:
         """
         if (self._out and not is_free) or self._pending.number <= self._noted_to:
             return None
+        first = self._out[0].position if self._out else None
+        if first is not None and not first.rank and first.number <= self._noted_to + 1:
+            return None  # the first frame that is not acknowledged comes right after what is noted
         kept = self.kept
         if kept <= self._noted_to:
             return None

@@ -16,12 +16,9 @@ Not here: where a session is that is not here (`arrivals.py`), and how messages 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from itertools import zip_longest
 from typing import Any
 
 from sojourn.broker.effects import COPY_FULL, Note
-from sojourn.broker.event_frames import Carried
 from sojourn.broker.event_routing import EventRouting
 from sojourn.broker.links import Links
 from sojourn.broker.membership import NOBODY, Membership, is_spared
@@ -29,14 +26,14 @@ from sojourn.broker.roamers import Handoff, Roamer, Timers
 from sojourn.broker.scheme import foresight_of, mobility_core
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import Shares
+from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.queues import FULL, GIVEN_UP, PARTY_FULL
 from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Change, Turn
-from sojourn.mqtt.message import Message
-from sojourn.mqtt.session import Delivery, Session
+from sojourn.mqtt.session import Session
 from sojourn.routing.effects import Dropped, Effects
 
 UNTOLD = "neighbour had not said what it wants"
@@ -53,10 +50,8 @@ class Clients:
         self.links = links
         self.names = links.names
         core.effects.collects = True
-        core.effects.weigh = self._weigh
         self.broker = mobility_core(settings, links)
         self.broker.router.withdraw_in_parts(WITHDRAWN_AT_ONCE)
-        self._consumed = self.broker.subscribers.consumed
         self.follows = self.broker.subscribers.scheme.follows
         """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
         self.traces = settings.traces
@@ -80,6 +75,9 @@ class Clients:
         self.shares = Shares(core, links, self.broker.router, self.drops)
         self.members = Membership(self)
         self.events = EventRouting(self)
+        core.effects.weigh = self.events.weigh
+        self.report, self.deliver = self.events.report, self.events.deliver
+        """Tell the cores what the session core's last call led to; hand an event to clients."""
         if settings.routing.mode == "content":
             self.broker.router.client_advertises(NOBODY, links.interests.anything)
             self.carry_out(self.broker.effects, 0.0)
@@ -94,28 +92,7 @@ class Clients:
 
     # Clients -------------------------------------------------------------------------------------------
 
-    def report(self, now: float) -> None:
-        """Tell the cores what the session core's last call led to."""
-        effects = self.core.effects
-        while effects.changes or effects.published or effects.settled:
-            if effects.settled:  # before changes: a client may answer and leave in one breath
-                settled = effects.settled[:]
-                effects.settled.clear()
-                for session, delivery, why_not in settled:
-                    self._settled(session, delivery, why_not, now)
-                if self.members.reports:
-                    self.members.follow(now)
-            if effects.changes:
-                changes = effects.changes[:]
-                effects.changes.clear()
-                for change, following in zip_longest(changes, changes[1:]):
-                    self._changed(change, now, is_last=not change.goes_on(following))
-            if effects.published:
-                published = effects.published[:]
-                effects.published.clear()
-                self.events.publish(published, now)
-
-    def _changed(self, change: Change, now: float, *, is_last: bool) -> None:
+    def changed(self, change: Change, now: float, *, is_last: bool) -> None:
         """Take in a change; what a client wants is told once for all that it changes at once."""
         session = change.session
         client = self.names.client_number(session.client_id)
@@ -164,7 +141,7 @@ class Clients:
         wanted = roamer.held = self._interests_of(session, roamer)
         for message in self.members.withdraw(known, roamer, session):
             roamer.acknowledge(message)
-            self._advance(client, roamer, message.source)
+            self.events.advance(client, roamer, message.source)
         self.members.is_here(client, session, now)
         if roamer.roams:
             self.tell(facts.SubscriberChanged(client, roamer.epoch, wanted), now)
@@ -225,7 +202,7 @@ class Clients:
         found = [one.message for one in session.inflight.values() if one is not None and not one.kept]
         taken = {(message.source, message.sequence) for message in found}
         for source, last in list(roamer.safe_with(taken)):
-            self._consumed(client, source, last)
+            self.broker.subscribers.consumed(client, source, last)
 
     def _advertises(self, client: int) -> bool:
         """Whether a client is here as a publisher; a tree that outlives its connection has its own time."""
@@ -245,68 +222,6 @@ class Clients:
             self.tell(facts.ClientUnsubscribed(client, interest), now)
         if self._advertises(client):
             self.tell(facts.ClientGone(client), now)
-
-    # Events --------------------------------------------------------------------------------------------
-
-    def _weigh(self, topic: str) -> int:
-        """What routing an event of a client here is going to cost (`mqtt/costs.py`)."""
-        interests, shares = self.links.interests, self.shares
-        cost = 0 if topic in interests.by_topic else interests.cost_of(topic)
-        return cost + shares.cost_of(topic) if shares.groups else cost
-
-    def deliver(self, clients: Iterable[int], message: Message, now: float) -> None:
-        """Hand an event to clients, and note that it is on its way to them."""
-        source, sequence = message.source, message.sequence
-        here: list[tuple[int, Roamer]] = []
-        sessions: list[Session] = []
-        for client in dict.fromkeys(clients):
-            roamer = self.roamers.get(client)
-            if roamer is None or not roamer.arrived or sequence in roamer.outstanding.get(source, ()):
-                continue  # what is in flight the session core sends again
-            session = roamer.session
-            if session is None or session.ended:
-                session = roamer.session = self.core.state.sessions.get(self.names.client_name(client))
-            if session is None or session.connection is None:
-                continue  # its session came when it had gone again: what is stored for it stays so
-            here.append((client, roamer))
-            sessions.append(session)
-        levels = self.core.deliverer.deliver_to_each(message, sessions, now) if sessions else ()
-        for (client, roamer), session, qos in zip(here, sessions, levels, strict=True):
-            if qos == 0 and self.traces and not message.address:
-                self.note("delivered", session.client_id, message, now)
-            if qos <= 0 and message.address:
-                self.members.handed(session, message, qos)
-            if not roamer.roams:
-                continue
-            # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
-            if source in roamer.outstanding:
-                roamer.note(message, settled=qos <= 0)
-                if qos <= 0:
-                    self._advance(client, roamer, source)
-            elif qos > 0:
-                roamer.outstanding[source] = {sequence: False}
-            else:
-                self._consumed(client, source, sequence)
-
-    def _settled(self, session: Session, delivery: Delivery, why_not: str, now: float) -> None:
-        message = delivery.message
-        if message.address:
-            self.members.settled(message, why_not)
-        elif self.traces and why_not:
-            self.note("dropped", session.client_id, message, why_not, now)
-        elif self.traces:
-            self.note("delivered", session.client_id, message, now)
-        client = self.names.client_number(session.client_id)
-        roamer = self.roamers.get(client)
-        if roamer is not None and not delivery.kept:
-            roamer.acknowledge(message)
-            self._advance(client, roamer, message.source)
-
-    def _advance(self, client: int, roamer: Roamer, source: str) -> None:
-        """Report as consumed what was acknowledged without a gap."""
-        last = roamer.consumed(source)
-        if last is not None and roamer.arrived:
-            self._consumed(client, source, last)
 
     # Facts in, effects out -----------------------------------------------------------------------------
 
@@ -385,7 +300,7 @@ class Clients:
                 self.note("dropped", name, message, reason, now)
             if roamer is not None:
                 roamer.acknowledge(message)
-                self._advance(client, roamer, message.source)
+                self.events.advance(client, roamer, message.source)
         self.core.custody.release(name, now)
 
     def _ready(self, one: Any, now: float) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.effects import Note
-from sojourn.broker.event_frames import Carried
+from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import Cleared, Discard, Ending
 from sojourn.mobility.queues import GIVEN_UP

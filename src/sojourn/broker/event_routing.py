@@ -6,13 +6,16 @@ Events that came together take it together (`runs.py`), as far as they go the sa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from sojourn.broker.effects import REPEATED
-from sojourn.broker.event_frames import Carried
 from sojourn.broker.messages import Retain, Spread
+from sojourn.broker.roamers import Roamer
 from sojourn.broker.runs import runs_of
+from sojourn.broker.wire import Carried
 from sojourn.mqtt.message import Message
+from sojourn.mqtt.session import Delivery, Session
 from sojourn.routing.messages import Kind
 from sojourn.routing.neighbours import LOCAL
 
@@ -27,14 +30,42 @@ class EventRouting:
         self._clients, self._links = clients, clients.links
         self._broker = clients.broker
         self._route = clients.broker.receivers[Kind.PUBLISH]
+        self._consumed = clients.broker.subscribers.consumed
 
     # Of clients here -----------------------------------------------------------------------------------
 
-    def publish(self, published: Sequence[Message], now: float) -> None:
-        """Route what clients here published."""
-        if len(published) == 1:
-            self._publish(published[0], now)
-            return
+    def report(self, now: float) -> None:
+        """Tell the cores what the session core's last call led to."""
+        effects = self._clients.core.effects
+        while effects.changes or effects.published or effects.settled:
+            if effects.settled:  # before changes: a client may answer and leave in one breath
+                settled = effects.settled[:]
+                effects.settled.clear()
+                for session, delivery, why_not in settled:
+                    self._settled(session, delivery, why_not, now)
+                if self._clients.members.reports:
+                    self._clients.members.follow(now)
+            if effects.changes:
+                changes = effects.changes[:]
+                effects.changes.clear()
+                for change, following in zip_longest(changes, changes[1:]):
+                    self._clients.changed(change, now, is_last=not change.goes_on(following))
+            if effects.published:
+                published = effects.published[:]
+                effects.published.clear()
+                if len(published) == 1:
+                    self._publish(published[0], now)
+                else:
+                    self._publish_all(published, now)
+
+    def weigh(self, topic: str) -> int:
+        """What routing an event of a client here is going to cost (`mqtt/costs.py`)."""
+        interests, shares = self._links.interests, self._clients.shares
+        cost = 0 if topic in interests.by_topic else interests.cost_of(topic)
+        return cost + shares.cost_of(topic) if shares.groups else cost
+
+    def _publish_all(self, published: Sequence[Message], now: float) -> None:
+        """Route what a client here published together."""
         clients = self._clients
         for run in runs_of(published):
             if len(run) == 1 or clients.shares.groups or self._broker.router.untold:
@@ -121,12 +152,10 @@ class EventRouting:
 
     # What follows --------------------------------------------------------------------------------------
 
-    def _take(self, publication: Carried, bit: int, now: float) -> None:
+    def _take(self, publication: Carried, bit: int, now: float, *, is_routed: bool = False) -> None:
         """Have an event routed, by the short way, and do what follows."""
-        self._route(publication, bit)
-        self._follow(publication, now)
-
-    def _follow(self, publication: Carried, now: float) -> None:
+        if not is_routed:
+            self._route(publication, bit)
         clients, effects = self._clients, self._broker.effects
         if effects.guesses or effects.drops:
             clients.carry_out(effects, now)
@@ -137,13 +166,13 @@ class EventRouting:
         for mask, _ in sends:
             self._links.send(mask, publication, now)
         for receivers, _ in deliveries:
-            clients.deliver(receivers, publication.message, now)
+            self.deliver(receivers, publication.message, now)
         if clients.members.reports:
             clients.members.follow(now)
 
     def _take_run(self, run: Sequence[Carried], bit: int, now: float) -> None:
         """Have a run routed: by its first event where the topic alone decides for all, else one by one."""
-        clients, effects, first = self._clients, self._broker.effects, run[0]
+        effects, first = self._broker.effects, run[0]
         self._route(first, bit)
         is_decided = first.topic in self._links.interests.by_topic and not self._broker.subscribers.looks
         if not is_decided:
@@ -156,7 +185,7 @@ class EventRouting:
             self._links.send_run(mask, run, now)
         for receivers, _ in deliveries:
             for publication in run:
-                clients.deliver(receivers, publication.message, now)
+                self.deliver(receivers, publication.message, now)
 
     def _take_each(self, run: Sequence[Carried], bit: int, now: float) -> None:
         """Do what follows from the routing of a run's first event, and route the others one by one.
@@ -178,6 +207,62 @@ class EventRouting:
             if mask:
                 together.append(publication)
             towards = mask
-            self._follow(publication, now)
+            self._take(publication, bit, now, is_routed=True)
         if together:
             self._links.send_run(towards, together, now)
+
+    # To clients here -----------------------------------------------------------------------------------
+
+    def deliver(self, receivers: Iterable[int], message: Message, now: float) -> None:
+        """Hand an event to clients, and note that it is on its way to them."""
+        clients, source, sequence = self._clients, message.source, message.sequence
+        here: list[tuple[int, Roamer]] = []
+        sessions: list[Session] = []
+        for client in dict.fromkeys(receivers):
+            roamer = clients.roamers.get(client)
+            if roamer is None or not roamer.arrived or sequence in roamer.outstanding.get(source, ()):
+                continue  # what is in flight the session core sends again
+            session = roamer.session
+            if session is None or session.ended:
+                session = roamer.session = clients.core.state.sessions.get(clients.names.client_name(client))
+            if session is None or session.connection is None:
+                continue  # its session came when it had gone again: what is stored for it stays so
+            here.append((client, roamer))
+            sessions.append(session)
+        levels = clients.core.deliverer.deliver_to_each(message, sessions, now) if sessions else ()
+        for (client, roamer), session, qos in zip(here, sessions, levels, strict=True):
+            if qos == 0 and clients.traces and not message.address:
+                clients.note("delivered", session.client_id, message, now)
+            if qos <= 0 and message.address:
+                clients.members.handed(session, message, qos)
+            if not roamer.roams:
+                continue
+            # At QoS 0 it was handed to the connection, or it is not wanted after all: no answer will come.
+            if source in roamer.outstanding:
+                roamer.note(message, settled=qos <= 0)
+                if qos <= 0:
+                    self.advance(client, roamer, source)
+            elif qos > 0:
+                roamer.outstanding[source] = {sequence: False}
+            else:
+                self._consumed(client, source, sequence)
+
+    def _settled(self, session: Session, delivery: Delivery, why_not: str, now: float) -> None:
+        message = delivery.message
+        if message.address:
+            self._clients.members.settled(message, why_not)
+        elif self._clients.traces and why_not:
+            self._clients.note("dropped", session.client_id, message, why_not, now)
+        elif self._clients.traces:
+            self._clients.note("delivered", session.client_id, message, now)
+        client = self._clients.names.client_number(session.client_id)
+        roamer = self._clients.roamers.get(client)
+        if roamer is not None and not delivery.kept:
+            roamer.acknowledge(message)
+            self.advance(client, roamer, message.source)
+
+    def advance(self, client: int, roamer: Roamer, source: str) -> None:
+        """Report as consumed what was acknowledged without a gap."""
+        last = roamer.consumed(source)
+        if last is not None and roamer.arrived:
+            self._consumed(client, source, last)

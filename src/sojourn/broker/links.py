@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from sojourn.broker.channel import OVERFULL, Channel
-from sojourn.broker.event_frames import Carried
 from sojourn.broker.messages import Part, Reach, Run
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import Wire
+from sojourn.broker.wire import Carried, Wire
 from sojourn.mqtt.message import Message
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay

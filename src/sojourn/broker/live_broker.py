@@ -20,7 +20,7 @@ waited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -40,6 +40,7 @@ from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_S
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
+from sojourn.broker.wire import Carried
 from sojourn.errors import SojournError
 from sojourn.mqtt import system_topics
 from sojourn.mqtt.connection import State as Phase
@@ -372,8 +373,14 @@ class LiveBroker:
         network, effects = self.network, self.core.effects
         assert network is not None, "only a broker with neighbours gets frames"
         clients, before = network.clients, self.core.state.counters.delivered
-        most = None if self._is_replaying else FRAMES_A_SLICE * DELIVERIES_A_FRAME
-        events = network.take_in(peer, (position, body), now, most)
+        events: Sequence[Carried] | None
+        message = network.links.wire.read(body, now)
+        if isinstance(message, Carried):
+            events = (message,)
+            clients.events.arrived(message, network.links.bits[peer], now)
+        else:
+            most = None if self._is_replaying else FRAMES_A_SLICE * DELIVERIES_A_FRAME
+            events = network.take_in(peer, position, message, now, most)
         if events is None:
             return 1
         network.links.channels[peer].took(position, body)

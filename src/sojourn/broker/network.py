@@ -22,7 +22,6 @@ from sojourn.broker.channel import Position
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
-from sojourn.broker.event_frames import Carried, WireError
 from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.links import Links
 from sojourn.broker.messages import (
@@ -49,6 +48,7 @@ from sojourn.broker.messages import (
 from sojourn.broker.pressure import Frame, Pressure
 from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.settings import Settings
+from sojourn.broker.wire import Carried, WireError
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import CLEARED, FIND, FORGOT, FOUND
 from sojourn.mqtt.core import Core
@@ -85,22 +85,17 @@ class Network:
 
     # Frames --------------------------------------------------------------------------------------------
 
-    def take_in(self, peer: str, frame: Frame, now: float, most: int | None) -> Sequence[Carried] | None:
+    def take_in(
+        self, peer: str, position: Position, message: Any, now: float, most: int | None
+    ) -> Sequence[Carried] | None:
         """Take in what a neighbour says; return the events that were routed for that.
 
         A run that would lead to more than so many deliveries is taken apart, and its events wait their turn
         before all that came later: None is returned.
         """
-        position, body = frame
-        try:
-            message = self.links.wire.decode(body, now)
-        except WireError as error:
-            self.skipped(peer, error)
+        if isinstance(message, WireError):
+            self.skipped(peer, message)
             return ()
-        events, bit = self.clients.events, self.links.bits[peer]
-        if isinstance(message, Carried):
-            events.arrived(message, bit, now)
-            return (message,)
         if not isinstance(message, Run):
             self.receive(message, peer, now)
             return ()
@@ -108,7 +103,7 @@ class Network:
         if most is not None and len(run) * self.clients.broker.router.audience(run[0]) > most:
             self._take_apart(peer, position, run, now)
             return None
-        events.run_arrived(run, bit, now)
+        self.clients.events.run_arrived(run, self.links.bits[peer], now)
         return run
 
     def _take_apart(self, peer: str, position: Position, run: Sequence[Carried], now: float) -> None:

@@ -19,11 +19,10 @@ from collections import Counter
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.effects import Note
-from sojourn.broker.event_frames import Carried
 from sojourn.broker.links import Links
 from sojourn.broker.messages import RETAIN, SETTLED, SYNC_END, Reach, Retain, SyncEnd
 from sojourn.broker.ruling import tell_bans
-from sojourn.broker.wire import kind_of
+from sojourn.broker.wire import Carried, kind_of
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import Forgot
 from sojourn.mqtt.core import Core

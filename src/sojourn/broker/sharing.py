@@ -35,8 +35,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sojourn.broker.event_frames import Carried
 from sojourn.broker.links import Links
+from sojourn.broker.wire import Carried
 from sojourn.interest import Filter
 from sojourn.mqtt import costs
 from sojourn.mqtt.content import event_of

@@ -17,7 +17,6 @@ from sojourn.broker.channel import Channel, Position, _Waiting
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming, Passing
 from sojourn.broker.doubting import Doubts
-from sojourn.broker.event_frames import Carried
 from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.hello import Hello
 from sojourn.broker.links import Links
@@ -54,6 +53,7 @@ from sojourn.broker.state_fields import (
     fields,
 )
 from sojourn.broker.state_kinds import Part, Record, Table, Value
+from sojourn.broker.wire import Carried
 from sojourn.interest import Advertisement
 from sojourn.mobility.accounts import Account, Accounts
 from sojourn.mobility.broker import Broker, Stay

@@ -12,13 +12,13 @@ from collections import Counter
 from typing import NamedTuple
 
 from sojourn.broker.effects import NOT_MISSED
-from sojourn.broker.event_frames import Carried
 from sojourn.broker.network import Network
 from sojourn.broker.requeueing import requeue
 from sojourn.broker.roamers import Roamer
 from sojourn.broker.scheme import scheme_of
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import NETWORK_LEFT
+from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.core import Core
