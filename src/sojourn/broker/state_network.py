@@ -256,7 +256,7 @@ NETWORK = (
         Clients,
         fields("drops stored_unsure handoff_count interests_changed", roamers=REF_VALUES, giving=SET),
         parts="broker timers shares",
-        wired="core links names follows traces notes seen members events _consumed",
+        wired="core links names follows traces notes seen members events report deliver",
     ),
     Part(
         Shares,
