@@ -252,7 +252,7 @@ def test_events_that_a_neighbour_forgot_are_told(tmp_path: Path, caplog: pytest.
         await server.start()
         assert server.node is not None
         assert server.observer is not None
-        server.node.witness(Note("forgot_events", ("B2", 7, server.node.now())))
+        server.node.witnesses.tell(Note("forgot_events", ("B2", 7, server.node.now())))
         server.observer.look()
         found, metrics = server.observer.last, BrokerMetrics(server.observer).text().decode()
         await server.stop()

@@ -33,7 +33,7 @@ from sojourn.broker.effects import Turn
 from sojourn.broker.meetings import Meetings
 from sojourn.broker.network import TIMERS_MAX, Network
 from sojourn.broker.quenching import Quencher
-from sojourn.broker.reviving import forget_effects, remembered
+from sojourn.broker.reviving import Rights, at_once, forget_effects, reviving
 from sojourn.broker.ruling import rule
 from sojourn.broker.settings import Settings
 from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_SLICE, Slices
@@ -47,7 +47,6 @@ from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.costs import UNSLICED_MAX
 from sojourn.mqtt.effects import Knock
-from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import UNNOTED_NUMBERS_MAX
 
 
@@ -191,16 +190,10 @@ class LiveBroker:
         now: float,
         snapshot: bytes | None,
         entries: Iterable[bytes],
-        rights: Callable[[Iterable[Session]], Iterable[facts.RightsChanged]] = lambda _: (),
+        rights: Rights = lambda _: (),
     ) -> LiveBroker:
         """Return the broker that a store leaves, begun a new life with these settings and `rights`."""
-        broker = remembered(cls, settings, life, snapshot, entries)
-        broker.settings_before = broker.settings
-        now = max(now, broker.now_s)  # time does not go back over a restart, whatever the clock says
-        for fact in list(rights(broker.core.state.sessions.values())):
-            broker.handle(fact, now)  # first, since wills of clients that are gone are published next
-        broker.handle(facts.Started(life, settings), now)
-        return broker
+        return at_once(reviving(cls, settings, life, lambda: now, snapshot, entries, rights))
 
     def replay(self, entry: facts.Entry) -> None:
         """Tell a fact again that was noted in an earlier life."""

@@ -1,13 +1,18 @@
-"""The broker that a store leaves: a snapshot, and what was noted after it, told again."""
+"""The broker that a store leaves: a snapshot, and what was noted after it, told again.
+
+That takes as long as the journal is. So it is a generator that stops after every line: whoever has other
+things to do meanwhile goes on when it likes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.broker import facts
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import load_state
+from sojourn.mqtt.session import Session
 
 if TYPE_CHECKING:
     from sojourn.broker.live_broker import LiveBroker
@@ -15,10 +20,36 @@ if TYPE_CHECKING:
     from sojourn.broker.settings import Settings
     from sojourn.mqtt.core import Core
 
+T = TypeVar("T")
 
-def remembered(
+Rights = Callable[[Iterable[Session]], Iterable[facts.RightsChanged]]
+"""Says which owners of sessions may do something else than they could in the broker's last life."""
+Revival = Generator[None, None, "LiveBroker"]
+"""Stops after every line, and returns the broker in the end."""
+
+
+def reviving(
+    kind: type[LiveBroker],
+    settings: Settings,
+    life: str,
+    clock: Callable[[], float],
+    snapshot: bytes | None,
+    entries: Iterable[bytes],
+    rights: Rights,
+) -> Revival:
+    """Return the broker that a store leaves, begun a new life with these settings and `rights`."""
+    broker = yield from _remembering(kind, settings, life, snapshot, entries)
+    broker.settings_before = broker.settings
+    now = max(clock(), broker.now_s)  # time does not go back over a restart, whatever the clock says
+    for fact in list(rights(broker.core.state.sessions.values())):
+        broker.handle(fact, now)  # first, since wills of clients that are gone are published next
+    broker.handle(facts.Started(life, settings), now)
+    return broker
+
+
+def _remembering(
     kind: type[LiveBroker], settings: Settings, life: str, snapshot: bytes | None, entries: Iterable[bytes]
-) -> LiveBroker:
+) -> Revival:
     """Return a broker as it was when it last noted something; a new one if it never did."""
     broker: LiveBroker | None = None
     if snapshot is not None:
@@ -33,6 +64,7 @@ def remembered(
             assert isinstance(first, facts.Started), "a journal begins with the start of its broker"
             broker = kind(first.settings, first.life, remembers=True)
         broker.replay(entry)
+        yield
     return broker if broker is not None else kind(settings, life, remembers=True)
 
 
@@ -43,3 +75,13 @@ def forget_effects(core: Core, network: Network | None) -> None:
     if network is not None:
         network.clients.notes.clear()
         network.links.congested.clear()
+
+
+def at_once(work: Generator[None, None, T]) -> T:
+    """Do all of it without a stop, and return what it leads to."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result

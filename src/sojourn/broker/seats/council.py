@@ -164,10 +164,14 @@ class Council:
         self._own_addresses[name] = address
         self.desk.tell_all(say.At(name, self.seat(name).term, address))
 
+    def revived(self) -> None:
+        """Say that this process has read what it had to, and is silent no longer than others."""
+        self.desk.tell_all(say.Busy(0.0))
+
     def outran(self, name: str, peer: str) -> None:
         """A process cannot be told a journal where it is, or has a far too long one: it is copied anew."""
         self.shipping.copy_anew(name, peer)
-        self._release(name)
+        self._look(name, self.register.entries[name], self.now)  # at once: meanwhile nothing is promised
 
     def cannot_play(self, name: str) -> None:
         """What is held of a broker cannot be played: somebody else has to, with another copy."""
@@ -219,15 +223,6 @@ class Council:
         self._on_standings(peer, say.Standings(message.standings), now)
         if message.enrols:
             self.desk.send(peer, say.Known(max(before, message.generation), self.register.may_vote))
-
-    def _on_known(self, peer: str, message: say.Known, now: float) -> None:
-        self._enrolling.on_known(peer, message, now)
-
-    def _on_enrol(self, peer: str, message: say.Enrol, now: float) -> None:
-        self._enrolling.on_enrol(peer, message, now)
-
-    def _on_enrolled(self, peer: str, message: say.Enrolled, now: float) -> None:
-        self._enrolling.on_enrolled(peer, message, now)
 
     def _on_standings(self, peer: str, message: say.Standings, _now: float) -> None:
         for one in message.standings:
@@ -453,29 +448,11 @@ class Council:
         if message.name in self.register.entries:
             self.shipping.on_here(peer, message)
 
-    def _on_where(self, peer: str, message: say.Where, _now: float) -> None:
-        self.following.on_where(peer, message)
-
-    def _on_begin(self, peer: str, message: say.Begin, _now: float) -> None:
-        self.following.on_begin(peer, message)
-
-    def _on_part(self, peer: str, message: say.Part, _now: float) -> None:
-        self.following.on_part(peer, message)
-
-    def _on_line(self, peer: str, message: say.Line, _now: float) -> None:
-        self.following.on_line(peer, message)
-
-    def _on_whole(self, peer: str, message: say.Whole, _now: float) -> None:
-        self.following.on_whole(peer, message)
-
-    def _on_ended(self, peer: str, message: say.Ended, _now: float) -> None:
-        self.following.on_ended(peer, message)
-
     _HANDLERS: ClassVar[dict[type, Callable[[Any, str, Any, float], None]]] = {
         say.Hello: _on_hello,
-        say.Known: _on_known,
-        say.Enrol: _on_enrol,
-        say.Enrolled: _on_enrolled,
+        say.Known: lambda self, peer, message, now: self._enrolling.on_known(peer, message, now),
+        say.Enrol: lambda self, peer, message, now: self._enrolling.on_enrol(peer, message, now),
+        say.Enrolled: lambda self, peer, message, now: self._enrolling.on_enrolled(peer, message, now),
         say.Standings: _on_standings,
         say.Busy: _on_busy,
         say.Prepare: _on_prepare,
@@ -485,13 +462,13 @@ class Council:
         say.Accepted: _on_accepted,
         say.Decided: _on_decided,
         say.At: _on_at,
-        say.Where: _on_where,
+        say.Where: lambda self, peer, message, _: self.following.on_where(peer, message),
         say.Here: _on_here,
-        say.Begin: _on_begin,
-        say.Part: _on_part,
-        say.Line: _on_line,
+        say.Begin: lambda self, peer, message, _: self.following.on_begin(peer, message),
+        say.Part: lambda self, peer, message, _: self.following.on_part(peer, message),
+        say.Line: lambda self, peer, message, _: self.following.on_line(peer, message),
         say.Held: _on_held,
-        say.Whole: _on_whole,
+        say.Whole: lambda self, peer, message, _: self.following.on_whole(peer, message),
         say.IsWhole: _on_is_whole,
-        say.Ended: _on_ended,
+        say.Ended: lambda self, peer, message, _: self.following.on_ended(peer, message),
     }

@@ -39,7 +39,7 @@ from sojourn.live.brokers.outbox import Copying, Outbox
 from sojourn.live.brokers.recording import Recording
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
-from sojourn.live.brokers.witnessed import Witnessed
+from sojourn.live.brokers.witnesses import Witnesses
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.learning import paths_at_start
 from sojourn.live.links.knowing import proof_for
@@ -65,10 +65,13 @@ LOOK_S = 0.02
 TURN_S = 0.01
 """How long a turn takes in what waits, at the most; then others are looked at."""
 
+Revived = tuple[Keeper, LiveBroker]
+"""What was made of a store before."""
+
 _log = logging.getLogger("sojourn.node")
 
 
-class Node(Witnessed):
+class Node:
     """One broker of a configuration, at work."""
 
     def __init__(  # noqa: PLR0915  (a broker's parts are put together here)
@@ -78,8 +81,8 @@ class Node(Witnessed):
         loop: asyncio.AbstractEventLoop,
         book: AddressBook | None = None,
         copying: Copying | None = None,
+        revived: Revived | None = None,
     ) -> None:
-        super().__init__()
         self.config = config
         self.book = book if book is not None else book_of(config)
         """Where the other brokers listen."""
@@ -109,7 +112,9 @@ class Node(Witnessed):
         life = secrets.token_hex(8)
         settings = replace(config.settings(name), learnt=paths_at_start(config, name))
         self.keeper: Keeper | None = None
-        if self.place.store is not None:
+        if revived is not None:
+            self.keeper, self.broker = revived
+        elif self.place.store is not None:
             self.keeper, self.broker = Keeper.open(
                 self.place.store,
                 settings,
@@ -118,14 +123,14 @@ class Node(Witnessed):
                 power_safe=self.place.power_safe,
                 rights=partial(rights_today, config),
             )
-            self._epoch_s += max(0.0, self.broker.now_s - self.now())
         else:
             self.broker = LiveBroker(settings, life)
             self.broker.handle(facts.Started(life, settings), self.now())
+        self._epoch_s += max(0.0, self.broker.now_s - self.now())
+        self.witnesses = Witnesses(config, name, self.core)
         self.links = self._make_links(self.network, proof) if self.network is not None else None
-        self.audit_to(config.security.audit)
         if self.links is not None:
-            self.links.on_refusal = self._note_stranger
+            self.links.on_refusal = lambda peer, why: self.witnesses.note_stranger(self.now(), peer, why)
         self.handled = 0
         """Facts that the broker was told."""
         self._last_number = 0
@@ -148,7 +153,7 @@ class Node(Witnessed):
         self._tasks: set[asyncio.Task[None]] = set()
         self._emptied: asyncio.Event | None = None
         if config.trace is not None:
-            self._recording = Recording(self, config.trace)
+            self.witnesses.recording = Recording(self, config.trace)
         self._schedule()
 
     @property
@@ -194,13 +199,7 @@ class Node(Witnessed):
         count = len(self.connections) + self.handshakes
         if self.is_out_of_files:
             self.closed_at_once["no file left for a connection"] += 1
-            self._seldom.warning(
-                "files",
-                "%s has %d connections, as many as the limit on open files leaves room for: further ones are "
-                "closed at once; raise that limit (ulimit -n)",
-                self.place.name,
-                count,
-            )
+            self.witnesses.out_of_files(count)
             return False
         if count >= self.config.limits.connections_max + ACCEPT_MARGIN:
             self.closed_at_once["far too many connections"] += 1
@@ -233,9 +232,7 @@ class Node(Witnessed):
     def shut_out(self, peer: str, why: str, sentence: str) -> None:
         """Count, note and say now and then why a handshake of TLS came to nothing."""
         self.closed_at_once[why] += 1
-        self._seldom.warning(sentence, "%s refused a client at %s: %s", self.place.name, peer, sentence)
-        if self.audit is not None:
-            self.audit.note(self.now(), {"what": "connect", "why": why, "about": sentence, "peer": peer})
+        self.witnesses.shut_out(self.now(), peer, why, sentence)
 
     def opened(self, client: ClientConnection, peer: str, guest: Guest, *, is_counted: bool = False) -> int:
         """Take a new connection, and number it; one that came by TLS counts already."""
@@ -306,8 +303,7 @@ class Node(Witnessed):
             self.carry_out(turn)
         else:
             self.outbox.put(turn)
-        if self.audit is not None:
-            self._note_refusals(self.audit, now)
+        self.witnesses.note_refusals(now)
         if turn.leaves_more and not self._flushing:
             self._schedule()
         self._took_s.append(time.perf_counter() - began)
@@ -332,8 +328,7 @@ class Node(Witnessed):
             self._timer.cancel()
         if self.keeper is not None:
             self.keeper.abandon()
-        if self._recording is not None:
-            self._recording.close(may_end_run=False)
+        self.witnesses.close(goes_on=True)
 
     def carry_out(self, turn: Turn) -> None:
         """Do what a turn leads to; its lines are safe."""
@@ -356,7 +351,7 @@ class Node(Witnessed):
         for number in connections.keys() & turn.releases:
             connections[number].release()
         for note in turn.notes:
-            self.witness(note)
+            self.witnesses.tell(note)
 
     def _make_links(self, network: Network, proof: Proof) -> PeerLinks:
         """Take the broker's place among its neighbours."""
@@ -398,8 +393,8 @@ class Node(Witnessed):
         if self.warmer.is_due:
             self.begin(self.warmer.warm())
         now = self.now()
-        if self._recording is not None:
-            self._recording.look(now)
+        if self.witnesses.recording is not None:
+            self.witnesses.recording.look(now)
         if self.keeper is not None:
             fact = self.keeper.look_for_room(now)
             if fact is not None:
@@ -483,5 +478,4 @@ class Node(Witnessed):
         if self.keeper is not None and self.failure is None:
             self.keeper.close(self.broker)
         self._has_ended = True
-        if self._recording is not None:
-            self._recording.close()
+        self.witnesses.close(goes_on=False)

@@ -75,7 +75,7 @@ def apply(node: Node, reload: Reload) -> int:
     old, node.config = node.config, reload.config
     node.place = reload.config.broker(node.place.name)
     node.doorkeeper = reload.doorkeeper
-    node.audit_to(reload.config.security.audit)
+    node.witnesses.audit_to(reload.config.security.audit)
     if reload.learnt != node.broker.settings.learnt:
         node.tell(facts.PathsLearnt(reload.learnt))
     for fact in changed_rights(old.users, reload.config.users):

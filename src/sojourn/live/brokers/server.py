@@ -83,6 +83,8 @@ class Server:
         before = self.book.find(self.name) or Listening(broker=self.name, pid=0, clients="")
         node = self.node = await self._play()
         node.on_failure = self.on_failure  # at once: it may fail in its first turn, while others are awaited
+        if node.failure is not None:
+            raise node.failure
         if node.warmer.is_due:
             await node.warmer.warm()
         tls = None if self.config.tls is None else for_clients(self.config.tls, self.name)
@@ -121,18 +123,13 @@ class Server:
         loop = asyncio.get_running_loop()
         if not self.config.mobility.copies:
             return Node(self.config, self.name, loop, self.book)
-        from sojourn.live.seats.chamber import TOLD_S, Chamber  # noqa: PLC0415 - others start faster
+        from sojourn.live.seats.chamber import Chamber  # noqa: PLC0415 - others start faster
         from sojourn.live.seats.mesh import book_name  # noqa: PLC0415
 
         chamber = self.chamber = Chamber(self.config, self.name, loop, self.book)
         before = self.book.find(book_name(self.name))
         await chamber.start(None if before is None else before.seats)
-        await chamber.may_serve.wait()
-        await asyncio.sleep(TOLD_S)
-        chamber.folders.lend(self.name)
-        node = Node(self.config, self.name, loop, self.book, copying=chamber.copying(self.name))
-        chamber.plays(self.name, node)
-        return node
+        return await chamber.play_own()
 
     async def _show(self, node: Node, before: Listening) -> None:
         """Let others see how the broker is doing."""

@@ -94,7 +94,7 @@ class Observer:
         self._before = (self.started_s, *self._counts())
         self._timer: asyncio.TimerHandle | None = None
         self._encode = msgspec.msgpack.Encoder().encode
-        node.watcher = self
+        node.witnesses.watcher = self
         self.last = self._report()
         self._know(node.place.name, self.last, self.started_s)
 
@@ -109,7 +109,7 @@ class Observer:
         if self.node.failure is None:
             self.look(is_last=True)
         self.enquirer.stop()
-        self.node.watcher = None
+        self.node.witnesses.watcher = None
         self._file.write(self.ledger.written())
 
     def _tick(self) -> None:
@@ -170,7 +170,7 @@ class Observer:
 
     def _went_s(self, broker: str) -> float:
         """When the link to a broker last went down; 0 where there is none, or it never did."""
-        return self.node.link_changes.get((broker, False), 0.0)
+        return self.node.witnesses.link_changes.get((broker, False), 0.0)
 
     def _say(self, loss: Loss | None) -> None:
         """Log a loss: everybody who knew the broker does, once."""
@@ -193,7 +193,7 @@ class Observer:
 
     def _count(self, loss: Loss, now: float) -> None:
         """Count a loss, as the only one of all who noticed it."""
-        self.node.trace_loss(loss.broker, loss.events or 0, "store_lost", now)
+        self.node.witnesses.trace_loss(loss.broker, loss.events or 0, "store_lost", now)
         if loss.is_removed:
             self.lost_with[f"session left in the store of {loss.broker}, which was removed"] += (
                 loss.sessions or 0
@@ -230,7 +230,7 @@ class Observer:
             extra={"forgetful": neighbour, "events": events},
         )
         self.forgotten[neighbour] += events
-        self.node.trace_loss(neighbour, events, "forgotten", now)
+        self.node.witnesses.trace_loss(neighbour, events, "forgotten", now)
 
     def gave_up(self, client: str, events: int, _now: float) -> None:
         """A session of a client that was out of reach for too long has ended, and events with it."""

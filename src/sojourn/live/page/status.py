@@ -220,7 +220,7 @@ def link_states(node: Node) -> dict[str, LinkState]:
             queue_frames=channel.waiting,
             refused=channel.refused,
             down_s=round(max(0.0, now - network.links.down_since.get(peer, now)), 1),
-            since_s=max(node.link_changes.get((peer, up), 0.0) for up in (True, False)),
+            since_s=max(node.witnesses.link_changes.get((peer, up), 0.0) for up in (True, False)),
             resets=network.reconciling.resets[peer],
         )
         for peer, channel in network.links.channels.items()

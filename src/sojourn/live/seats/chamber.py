@@ -2,8 +2,7 @@
 
     chamber = Chamber(config, "B1", loop, book)
     await chamber.start(before)         # from here on this process keeps copies, and votes
-    await chamber.may_serve.wait()      # its own broker may be played
-    node = Node(…, copying=chamber.copying("B1")); chamber.plays("B1", node)
+    node = await chamber.play_own()     # once its own broker may be played
 
 No decision is taken here. Brokers of other processes are played as guests: they have neighbours and sessions,
 but no door for clients, which come to any other broker and are handed over.
@@ -31,6 +30,7 @@ from sojourn.live.page.observer import Observer
 from sojourn.live.seats.folders import Folders
 from sojourn.live.seats.mesh import book_name, for_seats, make_mesh
 from sojourn.live.seats.pump import Pump
+from sojourn.live.seats.revivals import revived
 from sojourn.live.store.journal import JournalError
 
 TOLD_S = 0.05
@@ -108,8 +108,10 @@ class Chamber:
         self.mesh = make_mesh(config, name, book, self._tell)
         self.pump = Pump(self.mesh, self.folders, loop, self.outran)
         self._readers: dict[str, MessageReader] = {}
-        self.may_serve = asyncio.Event()
-        """Set when the broker whose home this is may be played."""
+        self._may_serve = asyncio.Event()
+        """Set while the broker whose home this is may be played."""
+        self._revivals: dict[str, asyncio.Task[Node]] = {}
+        """By broker: what reads its journal in order to play it."""
         self.own: Node | None = None
         self.guests: dict[str, Guest] = {}
         self.takeovers = 0
@@ -130,19 +132,36 @@ class Chamber:
         self._tick()
         return address
 
-    def copying(self, name: str) -> Copied:
-        """Return what a broker that is played here is given."""
-        return Copied(self, name)
+    async def play_own(self) -> Node:
+        """Return the broker whose home this is at work, once it may be played."""
+        while True:
+            await self._may_serve.wait()
+            reviving = self._revivals[self._name] = self._loop.create_task(self._revive(self._name))
+            try:
+                await asyncio.wait({reviving})
+            finally:
+                reviving.cancel()
+            if not reviving.cancelled():
+                return reviving.result()
 
-    def plays(self, name: str, node: Node) -> None:
-        """The broker whose home this is is being played."""
-        assert node.keeper is not None, "who is copied has a store"
-        self.own = node
-        self.folders.played(name, node.keeper.journal)
-        if name in self.council.serving:
-            self.logged(name)
+    async def _revive(self, name: str) -> Node:
+        """Return a broker at work that is this process's to play; cancelled when it no longer is."""
+        await asyncio.sleep(TOLD_S)  # the others are told first that this may take a while
+        try:
+            journal = self.folders.held[name].journal
+            node = await revived(self._config, name, self._book, Copied(self, name), journal)
+        finally:
+            if self._revivals.get(name) is asyncio.current_task():
+                del self._revivals[name]
+        if name == self._name:
+            self.own = node
         else:
-            node.fail(SeatLostError(f"{self.council.seat(name).host} has just begun to play {name}."))
+            self.guests[name] = Guest(node)
+            node.on_failure = lambda: self._failed(name)
+            self.takeovers += 1
+        self.council.revived()
+        self.logged(name)
+        return node
 
     async def renew(self, proof: Proof) -> None:
         """Prove who this is by something else from now on."""
@@ -155,7 +174,7 @@ class Chamber:
             self._timer.cancel()
         for name in list(self.guests):
             self._end_guest(name, "This process stops.")
-        for task in self._tasks:
+        for task in (*self._tasks, *self._revivals.values()):
             task.cancel()
         self.mesh.abort()
         self.folders.close()
@@ -169,7 +188,7 @@ class Chamber:
         now = self._loop.time()
         self.council.tick(now)
         self._run()
-        if not self.may_serve.is_set() and now - self._waits_since_s > WAITING_S:
+        if not self._may_serve.is_set() and now - self._waits_since_s > WAITING_S:
             self._waits_since_s = now
             _log.info("%s is not played yet: %s", self._name, self.council.why_not(self._name))
 
@@ -270,35 +289,30 @@ class Chamber:
                 node.links.close(seat.name, f"{seat.host} plays {seat.name} now.")
 
     def _serve(self, effect: do.Serve) -> None:
-        name = effect.name
-        if name == self._name:
-            self.may_serve.set()
+        if effect.name == self._name:
+            self._may_serve.set()
             return
-        # Not at once: the others are told first that this may take a while.
-        self._loop.call_later(TOLD_S, self._begin_guest, name)
-
-    def _begin_guest(self, name: str) -> None:
-        if self._has_ended or name not in self.council.serving or name in self.guests:
-            return
-        self.folders.lend(name)
-        try:
-            node = Node(self._config, name, self._loop, self._book, copying=self.copying(name))
-        except SojournError as error:
-            _log.error("%s cannot be played here: %s", name, error)
-            self.folders.open(name)
-            self.council.cannot_play(name)
-            return
-        assert node.keeper is not None, "a copy is a store"
-        self.folders.played(name, node.keeper.journal)
-        guest = self.guests[name] = Guest(node)
-        node.on_failure = lambda: self._failed(name)
-        self.takeovers += 1
-        task = self._loop.create_task(self._settle_in(name, guest))
+        task = self._loop.create_task(self._play_guest(effect.name))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _settle_in(self, name: str, guest: Guest) -> None:
-        """Let neighbours find a guest."""
+    async def _play_guest(self, name: str) -> None:
+        """Play a broker of another process, and let its neighbours find it."""
+        reviving = self._revivals[name] = self._loop.create_task(self._revive(name))
+        await asyncio.wait({reviving})
+        if reviving.cancelled():
+            return
+        error = reviving.exception()
+        if error is not None:
+            if not isinstance(error, SojournError):
+                raise error
+            _log.error("%s cannot be played here: %s", name, error)
+            self.council.cannot_play(name)
+            self._run()
+            return
+        guest = self.guests.get(name)
+        if guest is None or guest.node is not reviving.result():
+            return
         links = guest.node.links
         if links is not None:
             address = await links.start(Address(self._wanted.host, 0))
@@ -316,6 +330,7 @@ class Chamber:
             _log.error("%s cannot be played here any more: %s", name, guest.node.failure)
             self._end_guest(name, str(guest.node.failure))
             self.council.cannot_play(name)
+            self._run()
 
     def _end_guest(self, name: str, why: str) -> None:
         guest = self.guests.pop(name)
@@ -328,7 +343,11 @@ class Chamber:
 
     def _stop(self, effect: do.Stop) -> None:
         name = effect.name
-        if name in self.guests:
+        if name == self._name:
+            self._may_serve.clear()
+        if name in self._revivals:
+            self._revivals.pop(name).cancel()
+        elif name in self.guests:
             self._end_guest(name, effect.why)
         elif name == self._name and self.own is not None:
             why = f"{effect.why} This process ends, and comes back as one that keeps a copy of it."

@@ -208,14 +208,10 @@ class Folders:
         self.held[name] = Held(journal)
 
     def lend(self, name: str) -> None:
-        """Let a journal go, so that a broker can be played from it."""
+        """Let a journal go."""
         held = self.held.pop(name, None)
         if held is not None:
             held.journal.close()
-
-    def played(self, name: str, journal: Journal) -> None:
-        """A broker is played, and this is its journal."""
-        self.held[name] = Held(journal)
 
     def next(self, name: str) -> int:
         """Return the number of the batch that comes next; 0 if nothing is held of the broker."""

@@ -17,8 +17,10 @@ from sojourn.live.seats.mesh import Mesh, SeatConnection
 BACKLOG_BYTES = 4 << 20
 """While so much waits to be sent to a process, it is told no more."""
 AGAIN_S = 0.005
-COMPACT_BYTES = 16 << 20
-"""Copies whose journal is longer than the one here by so much are made anew, from the snapshot."""
+COMPACT_BYTES = 1 << 20
+COMPACT_SHARE = 4
+"""A copy is made anew from a snapshot, when that takes the place of so many bytes that it was told, and of so
+many times its own: else who revives a broker from the copy reads what the broker itself need not any more."""
 
 
 class _Course:
@@ -108,7 +110,8 @@ class Pump:
             course.number += 1
             course.sent += len(batch)
             self.lines += 1
-        if course.sent > COMPACT_BYTES + held.journal.bytes:
+        spared = course.sent - held.journal.bytes
+        if spared > max(COMPACT_BYTES, COMPACT_SHARE * held.journal.snapshot_bytes):
             course.sent = 0
             self._outran(name, peer)
 

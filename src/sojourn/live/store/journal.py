@@ -177,6 +177,11 @@ class Journal:
         return self._size + self._snapshot_bytes
 
     @property
+    def path(self) -> Path:
+        """The folder of the store."""
+        return self._path
+
+    @property
     def first(self) -> int:
         """The number of the first batch after the last snapshot."""
         return self._first

@@ -13,19 +13,16 @@ and the one that mends a store which was taken away.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.records import LATER, write_snapshot
+from sojourn.broker.reviving import Revival, Rights, at_once, reviving
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import table_for
 from sojourn.live.store.aside import Aside
 from sojourn.live.store.journal import Journal, JournalError, Mark
-from sojourn.mqtt.session import Session
-
-Rights = Callable[[Iterable[Session]], Iterable[facts.RightsChanged]]
-"""Says which owners of sessions may do something else than they could in the broker's last life."""
 
 ROOM_CHECK_S = 2.0
 PRESENCE_S = 1.0
@@ -38,6 +35,9 @@ EARLY_ENTRIES = 10_000
 EARLY_SHARE = 4
 EARLY_S = 30.0
 """A snapshot takes their place earlier if it is small beside them, but not all the time."""
+COPIED_ENTRIES = 2_000
+COPIED_S = 10.0
+"""The same where a journal is copied: then clients wait until somebody else has read it."""
 SNAPSHOT_PAUSE_S = 30.0
 """After how long a snapshot that found no room is tried again."""
 ASIDE_LOOK_S = 0.2
@@ -56,8 +56,9 @@ class NoRoomError(JournalError):
 class Keeper:
     """Makes safe what one broker notes."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, *, is_copied: bool = False) -> None:
         self.journal = journal
+        self._is_copied = is_copied
         self.look_again_s: float | None = None
         """When to look whether there is room again; None while there is."""
         self._next_snapshot_s = 0.0
@@ -83,19 +84,35 @@ class Keeper:
         """Open a store, or begin one; return its keeper and the broker that it leaves, with these rights."""
         journal = Journal.open(path, broker=settings.name, power_safe=power_safe)
         try:
-            broker = _revived(journal, settings, life, now, rights)
-        except JournalError:
+            return at_once(cls.opening(journal, settings, life, lambda: now, rights))
+        except BaseException:
             journal.close()
             raise
+
+    @classmethod
+    def opening(
+        cls,
+        journal: Journal,
+        settings: Settings,
+        life: str,
+        clock: Callable[[], float],
+        rights: Rights,
+        *,
+        is_copied: bool = False,
+    ) -> Generator[None, None, tuple[Keeper, LiveBroker]]:
+        """Do the same from a journal that is open, and that nobody writes to meanwhile, with stops."""
+        try:
+            broker = yield from _reviving(journal, settings, life, clock, rights)
+        except JournalError:
+            raise
         except Exception as error:
-            journal.close()
             raise JournalError(
-                f"The store {path} holds what this release cannot read ({_said(error)}); "
-                f"`sojourn store check {path}` says more."
+                f"The store {journal.path} holds what this release cannot read ({_said(error)}); "
+                f"`sojourn store check {journal.path}` says more."
             ) from error
         journal.reserve()
         _log.info("revived", extra={"entries": journal.entries, "sessions": len(broker.core.state.sessions)})
-        return cls(journal), broker
+        return cls(journal, is_copied=is_copied), broker
 
     def commit(self, broker: LiveBroker, entries: list[bytes]) -> facts.Remembered | None:
         """Make entries safe before anybody hears of them; return what the broker is to be told."""
@@ -110,17 +127,21 @@ class Keeper:
         if self._aside is not None:
             self._look_at_aside(broker.now_s)
             return None
-        is_long = journal.entries >= EARLY_ENTRIES or journal.bytes > SNAPSHOT_BYTES
+        is_long = journal.entries >= self._early_entries or journal.bytes > SNAPSHOT_BYTES
         if is_long and self._is_time_for_snapshot(broker.now_s):
             self._take_snapshot(broker)
         return None
+
+    @property
+    def _early_entries(self) -> int:
+        return COPIED_ENTRIES if self._is_copied else EARLY_ENTRIES
 
     def _is_time_for_snapshot(self, now: float) -> bool:
         """Whether the entries are too many, or so many that a snapshot makes the next start much faster."""
         journal = self.journal
         if journal.entries > SNAPSHOT_ENTRIES or journal.bytes > SNAPSHOT_BYTES:
             return True
-        if journal.entries < EARLY_ENTRIES or now < self._early_snapshot_s:
+        if journal.entries < self._early_entries or now < self._early_snapshot_s:
             return False
         return journal.bytes > EARLY_SHARE * journal.snapshot_bytes
 
@@ -146,7 +167,7 @@ class Keeper:
         now, journal = broker.now_s, self.journal
         if now < self._next_snapshot_s:
             return
-        self._early_snapshot_s = now + EARLY_S
+        self._early_snapshot_s = now + (COPIED_S if self._is_copied else EARLY_S)
         mark = journal.mark()
         table_for(broker.network)  # loaded here: a child that loads nothing waits for no thread's lock
         try:
@@ -242,16 +263,18 @@ class Keeper:
         self.journal.close()
 
 
-def _revived(journal: Journal, settings: Settings, life: str, now: float, rights: Rights) -> LiveBroker:
+def _reviving(
+    journal: Journal, settings: Settings, life: str, clock: Callable[[], float], rights: Rights
+) -> Revival:
     """Return the broker that a journal leaves; from the snapshot before if the last one makes no broker."""
     snapshot, entries = journal.replay()
     try:
-        return LiveBroker.revived(settings, life, now, snapshot, entries, rights)
+        return (yield from reviving(LiveBroker, settings, life, clock, snapshot, entries, rights))
     except Exception as error:  # whatever a wrong snapshot leads to
         if LATER in str(error) or not journal.fall_back():
             raise
     snapshot, entries = journal.replay()
-    return LiveBroker.revived(settings, life, now, snapshot, entries, rights)
+    return (yield from reviving(LiveBroker, settings, life, clock, snapshot, entries, rights))
 
 
 def _said(error: Exception) -> str:

@@ -1,0 +1,61 @@
+"""Revives brokers from journals that a process holds, a little at a time, so that nobody else waits for it.
+
+The journal is the one that the process keeps open as a copy, so nothing is closed and read anew; nobody
+writes to it meanwhile, for a process that is to play a broker takes no lines of it. What is not cut is the
+reading of the snapshot, and one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Generator
+from functools import partial
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from sojourn.live.addresses import AddressBook
+from sojourn.live.brokers.node import Node
+from sojourn.live.brokers.outbox import Copying
+from sojourn.live.brokers.rights_today import rights_today
+from sojourn.live.config import Config
+from sojourn.live.learning import paths_at_start
+from sojourn.live.store.journal import Journal
+from sojourn.live.store.keeper import Keeper
+
+T = TypeVar("T")
+
+SLICE_S = 0.01
+"""How long a revival goes on before others have their turn."""
+
+
+async def in_slices(work: Generator[None, None, T]) -> T:
+    """Do something that stops now and then, and let others have their turn at some of the stops."""
+    try:
+        while True:
+            until = time.perf_counter() + SLICE_S
+            while time.perf_counter() < until:
+                try:
+                    next(work)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+            await asyncio.sleep(0)
+    finally:
+        work.close()
+
+
+async def revived(config: Config, name: str, book: AddressBook, copying: Copying, journal: Journal) -> Node:
+    """Return a broker at work, as its journal leaves it."""
+    opening = Keeper.opening(
+        journal,
+        replace(config.settings(name), learnt=paths_at_start(config, name)),
+        secrets.token_hex(8),
+        time.time,
+        partial(rights_today, config),
+        is_copied=True,
+    )
+    found = await in_slices(opening)
+    return Node(config, name, asyncio.get_running_loop(), book, copying=copying, revived=found)
