@@ -77,6 +77,13 @@ def forget_effects(core: Core, network: Network | None) -> None:
         network.links.congested.clear()
 
 
+def remembered(
+    kind: type[LiveBroker], settings: Settings, life: str, snapshot: bytes | None, entries: Iterable[bytes]
+) -> LiveBroker:
+    """Return a broker as it was when it last noted something, at once; no other life begins."""
+    return at_once(_remembering(kind, settings, life, snapshot, entries))
+
+
 def at_once(work: Generator[None, None, T]) -> T:
     """Do all of it without a stop, and return what it leads to."""
     while True:
