@@ -61,6 +61,14 @@ def live(  # noqa: PLR0913 - one for each option
             "more hand-offs in a second of processor time.",
         ),
     ] = False,
+    copies: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Let so many machines hold a copy of each broker's journal; machines then also lose their "
+            "disks, cannot see each other, and play each other's brokers.",
+        ),
+    ] = 0,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="How many processes; as many as there are cores if left out.")
     ] = None,
@@ -100,7 +108,12 @@ def live(  # noqa: PLR0913 - one for each option
             "--state keeps what whole brokers did: leave out --broken and --mutations, or --state."
         )
     spec = Spec(
-        seed=first_seed, seconds=seconds, brokers=brokers, faults=faults_of(faults), restless=restless
+        seed=first_seed,
+        seconds=seconds,
+        brokers=brokers,
+        faults=faults_of(faults),
+        restless=restless,
+        copies=copies,
     )
     if mutations:
         _hunt(spec, seeds or SEEDS_DEFAULT, jobs or _jobs(seeds))

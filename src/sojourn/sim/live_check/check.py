@@ -7,6 +7,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
+from sojourn.sim.live_check.copied_world import CopiedWorld
 from sojourn.sim.live_check.ending import end
 from sojourn.sim.live_check.oracle import FailedCheckError
 from sojourn.sim.live_check.script import Script, Spec, write_script
@@ -39,7 +40,7 @@ def check(spec: Spec) -> Found:
 
 def run(script: Script) -> Found:
     """Run a script. A broken invariant inside a broker is a failure like any other."""
-    world = World(script)
+    world = CopiedWorld(script) if script.spec.copies else World(script)
     failure, kind, trace = None, "", ""
     was_enabled = gc.isenabled()
     gc.disable()  # a world makes few cycles and is over soon

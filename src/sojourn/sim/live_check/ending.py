@@ -53,6 +53,7 @@ def _heal(world: World) -> None:
         link.mend()
     for process in world.processes:
         process.disk.is_full = False
+    world.heal()
     world.run_until(world.now + LINKS_S)
     for process in world.processes:
         if process.broker is None:
@@ -170,6 +171,7 @@ def _leave(world: World) -> None:
     for walker in world.present:
         walker.leave_for_good()
     world.run_until(world.now + LEAVING_S)
+    world.is_quiet = True
     ahead_s = max(process.offset_s for process in world.processes)
     behind_s = min(process.offset_s for process in world.processes)
     world.run_until(world.now + memory_s(TIMEOUT_S) + ahead_s - behind_s + FORGETTING_S)

@@ -55,6 +55,8 @@ class Log:
         self._deaf: list[tuple[float, float]] = []
         """When some broker took nothing in because its disk was full: it leaves its neighbours' words with
         them, over links that are in use."""
+        self._waited: list[tuple[float, float]] = []
+        """When turns of some broker waited for copies, for longer than a link takes to settle."""
         self.forgotten: list[Forgotten] = []
         self.jumps: list[Jump] = []
         near: list[list[tuple[int, int]]] = [[] for _ in range(count)]
@@ -86,6 +88,12 @@ class Log:
         """A broker can note nothing for a while, and looks only now and then whether it can again."""
         now = self._world.now
         self._deaf.append((now, now + seconds + ROOM_CHECK_S + SETTLING_S))
+
+    def waited(self, since_s: float) -> None:
+        """A turn of some broker has waited for copies, and does no longer."""
+        now = self._world.now
+        if now - since_s > SETTLING_S / 2:
+            self._waited.append((since_s, now + SETTLING_S))
 
     def died(self, process: Process) -> None:
         """A process died."""
@@ -132,6 +140,7 @@ class Log:
                 for low, high in [*self._bad[link], (self._down_s.get(link, math.inf), math.inf)]
                 if low <= at_s + CALM_S and high >= at_s
             ]
+            blocking += [high for low, high in self._waits() if low <= at_s + CALM_S and high >= at_s]
             if not blocking:
                 return at_s + CALM_S
             at_s = max(blocking) + 1e-6
@@ -147,8 +156,9 @@ class Log:
         """Whether what one broker said to all others then has been heard by now."""
         links = tuple(range(len(self._bad)))
         now = self._world.now
-        if any(low <= now and began_s <= high + CALM_S for low, high in self._deaf):
-            began_s = max(high for low, high in self._deaf if low <= now)
+        deaf = [*self._deaf, *self._waits()]
+        if any(low <= now and began_s <= high + CALM_S for low, high in deaf):
+            began_s = max(high for low, high in deaf if low <= now)
             return now >= self.whole_from(links, began_s)
         if all(self._was_in_use(link, began_s - CALM_S, now) for link in links):
             return True
@@ -156,7 +166,13 @@ class Log:
 
     def was_deaf(self, since_s: float, until_s: float) -> bool:
         """Whether some broker took nothing in at some time between."""
-        return any(low <= until_s and since_s <= high for low, high in self._deaf)
+        return any(low <= until_s and since_s <= high for low, high in [*self._deaf, *self._waits()])
+
+    def _waits(self) -> list[tuple[float, float]]:
+        """Return when turns waited for copies, those that still do included."""
+        now = self._world.now
+        open_s = [one for one in self._world.waiting_since() if now - one > SETTLING_S / 2]
+        return [*self._waited, *((one, math.inf) for one in open_s)]
 
     def ahead_s(self, since_s: float, until_s: float) -> float:
         """Return by how much all clocks together jumped ahead in a time."""

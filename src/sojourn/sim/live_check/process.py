@@ -41,11 +41,15 @@ LATER_S = 10.0
 """How long after its last fact a broker is thought to come back: by then numbers are dates again."""
 
 
+Effects = list[tuple[Callable[[Any], None], Any]]
+"""What is to be done, and with what."""
+
+
 class Doom(NamedTuple):
     """How a process is to die."""
 
     how: str
-    """`kill`, `power loss`, `lose store` or `full disk`."""
+    """`kill`, `power loss`, `lose store`, `full disk`; `wipe` where copies are kept."""
     point: str
     effect: int
     """After how many effects, modulo as many as there are."""
@@ -98,7 +102,7 @@ class Process:
             self.world.log.jumped(self, self.next_offset_s - self.offset_s)
             self.offset_s, self.next_offset_s = self.next_offset_s, None
         self.keeper = Keeper(self.disk, power_safe=self.power_safe)
-        life = f"{self.name}-{self.lives}"
+        life = self._life()
         snapshot, entries = self.disk.read()
         self.broker = LiveBroker.revived(self.settings, life, self.now(), snapshot, entries)
         if self.broker.refused_again:
@@ -115,6 +119,12 @@ class Process:
         plan(self.world.now + SYNC_S * self._draw.random(), self._sync, self.lives)
         for link in self.links.values():
             link.retry()
+
+    def _life(self) -> str:
+        return f"{self.name}-{self.lives}"
+
+    def _forget_doom(self) -> None:
+        self._doom = None
 
     def _compare_frames(self) -> None:
         """See that a broker which was killed has queued the same frames again when it was told the same."""
@@ -225,15 +235,21 @@ class Process:
         if doom is not None and doom.point == "after commit":
             self._die(doom)
             return
+        if not self._leave(effects, doom):
+            return
+        if broker.has_work:
+            self._schedule()
+        self._set_timer()
+
+    def _leave(self, effects: Effects, doom: Doom | None) -> bool:
+        """Do what a turn leads to, one by one; return whether the process lives on."""
         fatal = doom.effect % len(effects) if doom is not None and effects else -1
         for place, (do, what) in enumerate(effects):
             do(what)
             if place == fatal and doom is not None:
                 self._die(doom)
-                return
-        if broker.has_work:
-            self._schedule()
-        self._set_timer()
+                return False
+        return True
 
     def _commit(self, broker: LiveBroker, turn: Turn) -> None:
         fact = self.keeper.commit(broker, turn.entries, self.world.now)
@@ -255,9 +271,9 @@ class Process:
         if names:
             raise self._failed("replay", f"would come back from its disk with other {', '.join(names)}")
 
-    def _effects(self, turn: Turn) -> list[tuple[Callable[[Any], None], Any]]:
+    def _effects(self, turn: Turn) -> Effects:
         """Return what is to be done, one by one in order."""
-        effects: list[tuple[Callable[[Any], None], Any]] = []
+        effects: Effects = []
         for do, things in (
             (self._write, turn.writes),
             (self._close, turn.closes),

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
+from sojourn.sim.live_check.machine_faults import machine_faults
 from sojourn.sim.live_check.returns import with_returns
 from sojourn.sim.live_check.steps import TOPICS, VALUES, Place, Step
 from sojourn.sim.live_check.trespassers import attempts
@@ -22,6 +24,9 @@ FAULTS = ("client", "break", "stall", "part", "kill", "power", "amnesia", "clock
 lose power, that lose their store; clocks that jump at a restart; disks that fill."""
 FORGETFUL = ("power", "amnesia")
 """Those that may make a broker forget what it had promised."""
+
+BESIDE_COPIES = ("client", "break", "stall", "part", "clock")
+"""Those that worlds with copies have too, besides what happens to machines (`machine_faults.py`)."""
 
 RETAINED_TOPICS = ("r/0", "r/1", "r/2")
 DOORS = ("d/0", "d/1")
@@ -97,6 +102,8 @@ class Spec:
     faults: tuple[str, ...] = FAULTS
     restless: bool = False
     """Whether clients move on about ten times as often, which makes most of the work hand-offs."""
+    copies: int = 0
+    """How many other machines hold a copy of each broker's journal; with any, machines lose their disks."""
     hostile: int = 0
     """How many steps strangers take that keep no rule (`strangers.py`); with any, honest clients are few."""
 
@@ -117,6 +124,7 @@ class Spec:
         return (
             f"sojourn check live --first-seed {self.seed} --seeds 1 --seconds {self.seconds:g}"
             f"{brokers} --faults {faults}{' --restless' if self.restless else ''}"
+            f"{f' --copies {self.copies}' if self.copies else ''}"
         )
 
 
@@ -182,10 +190,14 @@ def write_script(spec: Spec) -> Script:
     # Every kind is drawn for, so that leaving one out leaves the others as they were.
     chosen = {kind for kind in FAULTS if faulty.random() < (0.15 if kind in FORGETFUL else 0.5)}
     chosen = {kind for kind in chosen if kind in spec.faults}
+    if spec.copies:  # machines die there in their own ways, and disks are lost with them
+        chosen &= set(BESIDE_COPIES)
     place = Place(brokers, links, len(personas))
     for kind in sorted(chosen):
         own = random.Random(f"{spec.seed}/faults/{kind}")
         steps += _FAULT_WRITERS[kind](own, spec, place)
+    if spec.copies:
+        steps += machine_faults(spec.seed, brokers, partial(_times, spec=spec))
     steps += _hostilities(random.Random(f"{spec.seed}/hostile"), spec, brokers)
     steps += attempts(random.Random(f"{spec.seed}/trespassers"), brokers, FIRST_CLIENT_S, spec.seconds)
     kept = random.Random(f"{spec.seed}/snapshots")
@@ -200,7 +212,8 @@ def write_script(spec: Spec) -> Script:
     publishers = draw.choice(("standard", "delayed"))
     power_safe = tuple(draw.random() < 0.3 for _ in range(brokers))
     unsafe = [number for number in range(brokers) if not power_safe[number]]
-    steps = with_returns(random.Random(f"{spec.seed}/returns"), steps, place, unsafe, spec.seconds)
+    if not spec.copies:
+        steps = with_returns(random.Random(f"{spec.seed}/returns"), steps, place, unsafe, spec.seconds)
     if routing == "content":
         steps += _grouping(random.Random(f"{spec.seed}/groups"), len(personas), spec)
     return Script(

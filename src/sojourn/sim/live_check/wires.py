@@ -191,6 +191,10 @@ class Link:
         call = self._latest
         return call is not None and not call.is_cut and [*self._known.values()] == [call, call]
 
+    def call_of(self, end: Process) -> object:
+        """Return the connection that an end believes in."""
+        return self._known.get(end)
+
     def far(self, end: Process) -> Process:
         """Return the other end."""
         return self.called if end is self.caller else self.caller

@@ -53,13 +53,15 @@ class World:
         self.digest = hashlib.blake2b(digest_size=16)
         self.is_eventful = True
         """Whether steps are still to come."""
+        self.is_quiet = False
+        """Whether clients are gone for good, too."""
         self.reports = script.reports
         """Whether brokers tell each other how they are."""
         self.log = Log(self)
         self.oracle = Oracle(self)
         self.processes = [self.make_process(number) for number in range(script.brokers)]
         self.links = [
-            Link(self, number, self.processes[one], self.processes[other])
+            self.make_link(number, self.processes[one], self.processes[other])
             for number, (one, other) in enumerate(script.links)
         ]
         self.walkers = [Walker(self, number, persona) for number, persona in enumerate(script.personas)]
@@ -71,6 +73,22 @@ class World:
     def make_process(self, number: int) -> Process:
         """Return the process of a broker."""
         return Process(self, number, self._settings(number), power_safe=self.script.power_safe[number])
+
+    def make_link(self, number: int, one: Process, other: Process) -> Link:
+        """Return the link of two brokers."""
+        return Link(self, number, one, other)
+
+    def begin(self) -> None:
+        """Let all brokers begin."""
+        for process in self.processes:
+            process.start()
+
+    def heal(self) -> None:
+        """Let what stands between machines end; here there is nothing."""
+
+    def waiting_since(self) -> list[float]:
+        """Return since when turns wait for copies; here none does."""
+        return []
 
     def _settings(self, number: int) -> Settings:
         script = self.script
@@ -110,8 +128,7 @@ class World:
 
     def run(self) -> None:
         """Live through the script."""
-        for process in self.processes:
-            process.start()
+        self.begin()
         for step in self.script.steps:
             self.clock.plan(step.time_s, self._do, step)
         self.run_until(FIRST_CLIENT_S)
