@@ -19,9 +19,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-from kill_brokers import Network
 from rich.console import Console
 from rich.table import Table
+from soak_network import Network
 
 from sojourn.live.client.client import Client
 

@@ -78,7 +78,7 @@ class Witnesses:
             self._seldom.warning(("skipped", what[0]), text, *what)
         elif kind == "link":
             self.link_changes[what[0], what[1]] = what[2]
-            self._seldom.info(("link", what[0], what[1]), "link", peer=what[0], up=what[1])
+            self._seldom.info(("link", what[0], what[1]), "link", broker=self._name, peer=what[0], up=what[1])
         elif self.recording is not None:
             getattr(self.recording.tracer, kind)(*what)
 

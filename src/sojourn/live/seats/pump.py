@@ -18,9 +18,8 @@ BACKLOG_BYTES = 4 << 20
 """While so much waits to be sent to a process, it is told no more."""
 AGAIN_S = 0.005
 COMPACT_BYTES = 1 << 20
-COMPACT_SHARE = 4
-"""A copy is made anew from a snapshot, when that takes the place of so many bytes that it was told, and of so
-many times its own: else who revives a broker from the copy reads what the broker itself need not any more."""
+"""A copy is made anew from a snapshot when that takes the place of so many bytes that were told, and of more
+than it has itself: else who revives a broker from the copy reads what the broker need not read any more."""
 
 
 class _Course:
@@ -111,7 +110,7 @@ class Pump:
             course.sent += len(batch)
             self.lines += 1
         spared = course.sent - held.journal.bytes
-        if spared > max(COMPACT_BYTES, COMPACT_SHARE * held.journal.snapshot_bytes):
+        if spared > max(COMPACT_BYTES, held.journal.snapshot_bytes):
             course.sent = 0
             self._outran(name, peer)
 

@@ -143,7 +143,7 @@ class Keeper:
             return True
         if journal.entries < self._early_entries or now < self._early_snapshot_s:
             return False
-        return journal.bytes > EARLY_SHARE * journal.snapshot_bytes
+        return journal.bytes > (1 if self._is_copied else EARLY_SHARE) * journal.snapshot_bytes
 
     def _is_gone(self, now: float) -> bool:
         """Look now and then whether the store is still where it was."""

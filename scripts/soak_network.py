@@ -1,0 +1,192 @@
+"""The brokers that `kill_brokers.py` kills: a template of `sojourn init` under `sojourn serve --all`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from missing_events import LostStore
+from plain_clients import Place
+
+from sojourn.broker.links import overlay_of
+from sojourn.broker.settings import Settings
+from sojourn.live.addresses import FolderBook, Listening
+from sojourn.live.config import read_config
+
+SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
+START_S = 240.0
+STOP_S = 30.0
+LOOK_S = 0.05
+
+
+class Network:
+    """The brokers under `serve --all`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        template: str,
+        *,
+        any_ports: bool,
+        copies: int = 0,
+        limits: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self.folder = folder
+        path = folder / "brokers.toml"
+        subprocess.run([*SOJOURN, "init", template, str(path)], check=True)
+        if any_ports:
+            path.write_text(re.sub(r'"127\.0\.0\.1:\d+"', '"127.0.0.1:0"', path.read_text()))
+        text = path.read_text()
+        wider = "".join(f"{name} = {value}\n" for name, value in limits.items())
+        text = text.replace("[limits]\n", f"[limits]\n{wider}")
+        path.write_text(text.replace("# copies = 0\n", f"copies = {copies}\n"))
+        self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
+        config = read_config(path)
+        self._near = {name: _near(config.settings(name)) for name in self.names}
+        logs = folder / "logs"
+        self.said = folder / "serve.log"
+        self.book = FolderBook(folder / "addresses" if any_ports else logs)
+        with self.said.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*SOJOURN, "serve", str(path), "--all", "--logs", str(logs), "--log", "json"],
+                stderr=log,
+                stdout=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def wait_until_ready(self) -> None:
+        """Wait until all brokers are linked."""
+        until = time.monotonic() + START_S
+        while "Ctrl-C stops them all" not in self.said.read_text():
+            if self.process.poll() is not None or time.monotonic() > until:
+                sys.exit(f"The brokers did not start: {self.said.read_text()}")
+            time.sleep(LOOK_S)
+
+    def places(self) -> list[Place]:
+        """Where the brokers listen."""
+        found = (self.book.find(name) for name in self.names)
+        return [Place(one.broker, *_split(one.clients)) for one in found if one is not None]
+
+    def listening(self, name: str) -> Listening:
+        """Where a broker listens, and its process."""
+        found = self.book.find(name)
+        assert found is not None, f"{name} has said where it listens"
+        return found
+
+    def kill(self, name: str) -> int:
+        """Kill a broker; return its process id."""
+        pid = self.listening(name).pid
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def delete_store(self, name: str, pid: int) -> str:
+        """Remove the store of a broker that is down, and say whether that was in time."""
+        while _runs(pid):
+            time.sleep(0.005)
+        for path in (self.folder / "stores").glob(f"{name}*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        return "deleted" if self.listening(name).pid == pid else "deleted too late"
+
+    def linked_s(self, name: str, since_s: float) -> float | None:
+        """When a broker had been linked to each neighbour once since a moment, as its own log tells.
+
+        Not when all links are up: by then the next broker may have been killed.
+        """
+        found: dict[str, float] = {}
+        for line in (self.folder / "logs" / f"{name}.log").read_text().splitlines():
+            with contextlib.suppress(ValueError):
+                said = json.loads(line)
+                if said.get("event") == "link" and said["up"] and said["broker"] == name:
+                    at_s = datetime.fromisoformat(said["at"]).timestamp()
+                    if at_s >= since_s:
+                        found.setdefault(said["peer"], at_s)
+        return max(found.values()) if found.keys() >= self._near[name] else None
+
+    def reported_losses(self) -> list[LostStore]:
+        """What brokers say was lost with stores, once for each store: the most that a neighbour knew of."""
+        found: dict[tuple[str, str], LostStore] = {}
+        for name in self.names:
+            for line in (self.folder / "logs" / f"{name}.log").read_text().splitlines():
+                with contextlib.suppress(ValueError):
+                    said = json.loads(line)
+                    if "lost_store" in said:
+                        one = LostStore(said["lost_store"], said["sessions"], said["events"])
+                        key = (one.broker, said["memory"])
+                        found[key] = max(found.get(key, one), one, key=lambda each: each.events)
+        named = {broker for broker, memory in found if memory}
+        # Who had just been started itself does not know what the store was called, nor what was in it.
+        return [one for (broker, memory), one in found.items() if memory or broker not in named]
+
+    def is_whole(self) -> bool:
+        """Whether every broker is at work, and all its copies hold everything."""
+        for name in self.names:
+            found = self.book.find(name)
+            if found is None or found.metrics is None or not _runs(found.pid):
+                return False
+            try:
+                with urllib.request.urlopen(f"http://{found.metrics}/metrics", timeout=5) as answer:
+                    said = dict(
+                        re.findall(r"^(sojourn_copies_\w+) (\S+)$", answer.read().decode(), re.MULTILINE)
+                    )
+            except (OSError, ValueError):
+                return False
+            if not said or said["sojourn_copies_whole"] != said["sojourn_copies_wanted"]:
+                return False
+        return True
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether a broker was given up, or the whole command ended."""
+        return self.process.poll() is not None or "given up" in self.said.read_text()
+
+    def stop(self) -> None:
+        """End all brokers."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _near(settings: Settings) -> set[str]:
+    """Return the neighbours that a broker is linked to: routing uses a tree of the links in the file."""
+    number = settings.brokers.index(settings.name)
+    return {settings.brokers[one] for one in overlay_of(settings).neighbours[number]}
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process lives; one that has ended and was not looked at yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def began_s(pid: int) -> float:
+    """When a process began, as of `time.time`."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    began = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # since the machine was started
+    up_s = float(Path("/proc/uptime").read_text().split()[0])
+    return time.time() - up_s + began
