@@ -53,7 +53,7 @@ class Network:
         text = text.replace("[limits]\n", f"[limits]\n{wider}")
         path.write_text(text.replace("# copies = 0\n", f"copies = {copies}\n"))
         self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
-        config = read_config(path)
+        config = read_config(path.read_text())
         self._near = {name: _near(config.settings(name)) for name in self.names}
         logs = folder / "logs"
         self.said = folder / "serve.log"
