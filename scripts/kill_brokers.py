@@ -42,9 +42,12 @@ from rich.table import Table
 from soak_network import LOOK_S, START_S, Network, began_s
 
 BACK_S_MAX = 60.0
-QUIET_S = 20.0
+QUIET_S = 60.0
 """When nothing new has come to anybody for so long, the rest is lost."""
-SETTLE_S_MAX = 180.0
+SETTLE_S_MAX = 1_200.0
+"""So long is waited for what is late and still comes, as it does on a machine that is far too busy."""
+FINISH_S_MAX = 180.0
+"""How long publishers may take to settle their last event."""
 LINKS_S = 2.0
 """Links should be back so soon after a broker was started again."""
 SUBSCRIBER_STAYS_S = (1.5, 5.0)
@@ -126,7 +129,8 @@ class Run:
 
     async def run(self, network: Network, console: Console) -> list[Death]:
         """Let clients talk while brokers die; return when all has come, or nothing comes any more."""
-        reading = [asyncio.create_task(one.run(SUBSCRIBER_STAYS_S)) for one in self.subscribers]
+        low, high = (self.options.stays * one for one in SUBSCRIBER_STAYS_S)
+        reading = [asyncio.create_task(one.run((low, high))) for one in self.subscribers]
         async with asyncio.timeout(START_S):
             for subscriber in self.subscribers:
                 await subscriber.ready.wait()
@@ -135,7 +139,7 @@ class Run:
         deaths = await kill_in_turn(network, self.options, console)
         for publisher in self.publishers:
             publisher.ends = True
-        _, unfinished = await asyncio.wait(writing, timeout=SETTLE_S_MAX)
+        _, unfinished = await asyncio.wait(writing, timeout=FINISH_S_MAX)
         await self._settle(console)
         for task in [*reading, *unfinished]:
             task.cancel()
@@ -315,6 +319,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--subscribers", type=int, default=12)
     parser.add_argument("--publishers", type=int, default=8)
     parser.add_argument("--rate", type=float, default=40.0, help="events a second, of all publishers")
+    parser.add_argument(
+        "--stays", type=float, default=1.0, help="how much longer than usual subscribers stay at a broker"
+    )
     parser.add_argument("--seed", type=int, default=1, help="decides who moves when and where")
     parser.add_argument("--keep", type=Path, help="a folder for configuration, stores and logs, to be kept")
     return parser.parse_args()

@@ -33,16 +33,17 @@ SLICE_S = 0.01
 
 async def in_slices(work: Generator[None, None, T]) -> T:
     """Do something that stops now and then, and let others have their turn at some of the stops."""
+    until = time.perf_counter() + SLICE_S
     try:
         while True:
-            until = time.perf_counter() + SLICE_S
-            while time.perf_counter() < until:
-                try:
-                    next(work)
-                except StopIteration as end:
-                    result: T = end.value
-                    return result
-            await asyncio.sleep(0)
+            try:
+                next(work)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if time.perf_counter() >= until:
+                await asyncio.sleep(0)
+                until = time.perf_counter() + SLICE_S
     finally:
         work.close()
 

@@ -128,7 +128,8 @@ class Keeper:
             self._look_at_aside(broker.now_s)
             return None
         is_long = journal.entries >= self._early_entries or journal.bytes > SNAPSHOT_BYTES
-        if is_long and self._is_time_for_snapshot(broker.now_s):
+        # Who waits to be let in is in no snapshot: one that is due waits for a turn that leaves nobody so.
+        if is_long and not broker.knocks and self._is_time_for_snapshot(broker.now_s):
             self._take_snapshot(broker)
         return None
 
