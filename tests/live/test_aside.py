@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mqtt5 import ConnectPacket
 
+from sojourn.broker import facts
 from sojourn.broker.records import write_snapshot
 from sojourn.live.store import generations, keeper
 from sojourn.live.store.aside import Aside
@@ -245,3 +247,23 @@ def test_a_store_is_closed_while_a_snapshot_is_written(
     assert not list((tmp_path / "b1").glob("*.new"))
     _, back = Keeper.open(str(tmp_path / "b1"), SETTINGS, "life 2", running.now)
     assert sessions(back) == {"guest"}
+
+
+def test_a_snapshot_waits_until_nobody_waits_to_be_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who knocks is in no snapshot: it is taken in the turn after, and is whole."""
+    monkeypatch.setattr(keeper, "EARLY_ENTRIES", 10_000)
+    running = Running(tmp_path / "b1")
+    running.welcome("guest")
+    monkeypatch.setattr(keeper, "EARLY_ENTRIES", 1)
+    monkeypatch.setattr(keeper, "ASIDE_LOOK_S", 0.0)
+    broker = running.broker
+    broker.handle(facts.ClientOpened(77, "here", "fresh"), running.now)
+    broker.handle(facts.ClientSent(77, ConnectPacket("late").write()), running.now)
+    assert broker.knocks
+    running.keeper.commit(broker, broker.turn(running.now).entries)
+    assert running.keeper.next_look_s is None
+    broker.handle(facts.ClientAdmitted(broker.knocks.pop(0).number), running.now)
+    running.keeper.commit(broker, broker.turn(running.now).entries)
+    assert outcome_of(running) > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,8 @@ from sojourn.live.brokers.outbox import Outbox
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import BrokerConfig, Config, ConfigError, read_config
+from sojourn.live.seats import pump, revivals
+from sojourn.live.store import keeper
 from tests.live.building import ANY_PORT, an_address_folder, url
 
 PATIENCE_S = 120.0
@@ -269,3 +271,63 @@ def test_a_configuration_that_cannot_keep_copies_is_refused(text: str, why: str)
     brokers = "".join(f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\n' for name in ("B1", "B2"))
     with pytest.raises(ConfigError, match=why):
         read_config(f"[mobility]\n{text}\n{brokers}")
+
+
+def test_others_have_their_turn_while_a_broker_is_revived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After every line, if lines take that long; and nothing goes on that is no longer wanted."""
+    monkeypatch.setattr(revivals, "SLICE_S", 0.0)
+    stops, is_closed = 0, False
+
+    def work() -> Generator[None, None, str]:
+        nonlocal stops, is_closed
+        try:
+            for _ in range(20):
+                stops += 1
+                yield
+        finally:
+            is_closed = True
+        return "all"
+
+    async def scenario() -> tuple[str, list[int]]:
+        seen: list[int] = []
+        done = asyncio.create_task(revivals.in_slices(work()))
+        while not done.done():
+            await asyncio.sleep(0)
+            seen.append(stops)
+        cancelled = asyncio.create_task(revivals.in_slices(work()))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait({cancelled})
+        return done.result(), seen
+
+    result, seen = asyncio.run(scenario())
+    assert result == "all"
+    assert len(set(seen)) >= 19
+    assert is_closed
+    assert stops < 40
+
+
+def test_copies_begin_anew_with_a_snapshot_when_they_have_grown_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So whoever revives a broker reads no more than the broker itself would."""
+    monkeypatch.setattr(keeper, "COPIED_ENTRIES", 20)
+    monkeypatch.setattr(keeper, "COPIED_S", 0.0)
+    monkeypatch.setattr(pump, "COMPACT_BYTES", 100)
+    config = copied(tmp_path)
+
+    async def scenario() -> None:
+        servers = await begun(config)
+        chamber = servers[0].chamber
+        assert chamber is not None
+        (follower,) = chamber.council.seat("B1").followers
+        keeps = next(server.chamber for server in servers if server.name == follower)
+        assert keeps is not None
+        async with Client(url(config, 0), client_id="source") as publisher:
+            async with asyncio.timeout(PATIENCE_S):
+                while keeps.folders.first("B1") == 1:
+                    await publisher.publish("news/a", {"text": "x" * 200})
+                await publisher.publish("news/a", {"text": "acknowledged after it"})
+        await end(servers)
+
+    asyncio.run(scenario())

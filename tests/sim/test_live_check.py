@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from sojourn.errors import SojournError
 from sojourn.mobility.copy_requests import CopyRequests
 from sojourn.sim.live_check.check import check, run
 from sojourn.sim.live_check.mutations import HARMLESS, MUTATIONS, UnknownMutationError, broken
+from sojourn.sim.live_check.players import Player
 from sojourn.sim.live_check.script import FAULTS, Spec
 from sojourn.sim.live_check.shrink import shrink
 
@@ -117,3 +119,28 @@ def test_every_mistake_can_be_made_and_is_taken_back(name: str) -> None:
     with broken(name):
         assert getattr(where, what) is not right
     assert getattr(where, what) is right
+
+
+def test_machines_that_keep_copies_lose_disks_and_nothing_else() -> None:
+    """Machines are killed, wiped, parted and silenced, and play each other's brokers; promises are kept."""
+    counts: Counter[str] = Counter()
+    for seed in range(4):
+        found = check(Spec(seed=seed, seconds=25.0, copies=1, brokers=3))
+        assert found.failure is None, f"{found.failure}\n{found.trace}\n{found.spec.command()}"
+        counts += found.counts
+    assert sum(count for name, count in counts.items() if name.startswith("wipe")) > 2
+    assert counts["brokers played by others"] > 0
+
+
+def test_worlds_with_copies_repeat_themselves_too() -> None:
+    """To the byte."""
+    spec = Spec(seed=1, seconds=15.0, copies=1, brokers=3)
+    assert check(spec).digest == check(spec).digest
+
+
+def test_turns_that_do_not_wait_for_copies_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something that was acknowledged is lost with a disk, within a few seeds."""
+    leave = Player.leave
+    monkeypatch.setattr(Player, "leave", lambda self, _released: leave(self, 1 << 60))
+    specs = [Spec(seed=seed, seconds=25.0, copies=1, brokers=3) for seed in range(2, 12)]
+    assert any(check(spec).failure is not None for spec in specs)
