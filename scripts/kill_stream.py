@@ -28,9 +28,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kill_brokers import Network
 from rich.console import Console
 from rich.table import Table
+from soak_network import Network
 
 from sojourn import Client
 
