@@ -140,21 +140,25 @@ class Run:
         for publisher in self.publishers:
             publisher.ends = True
         _, unfinished = await asyncio.wait(writing, timeout=FINISH_S_MAX)
-        await self._settle(console)
+        await self._settle(network, console)
         for task in [*reading, *unfinished]:
             task.cancel()
         await asyncio.gather(*reading, *writing, return_exceptions=True)
         return deaths
 
-    async def _settle(self, console: Console) -> None:
-        """Wait for what is still to come."""
+    async def _settle(self, network: Network, console: Console) -> None:
+        """Wait for what is still to come; nothing comes as long as the last broker is not back."""
         loop = asyncio.get_running_loop()
         began = changed = loop.time()
         missing = self.missing()
         while missing and loop.time() < min(began + SETTLE_S_MAX, changed + QUIET_S):
             await asyncio.sleep(0.2)
             before, missing = missing, self.missing()
-            if missing != before:
+            if missing != before or (
+                self.options.copies
+                and loop.time() > changed + QUIET_S / 2
+                and not await asyncio.to_thread(network.is_whole)
+            ):
                 changed = loop.time()
         # What comes twice comes after its first copy.
         await asyncio.sleep(2.0)
