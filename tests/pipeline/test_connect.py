@@ -19,7 +19,7 @@ from sojourn.sim.roaming_scenario import RoamingScenario
 from sojourn.sim.roaming_world import RoamingWorld
 from sojourn.trace import write_run
 
-pytestmark = pytest.mark.timeout(1500)  # a minute alone, many on a machine that others use too
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]  # three minutes alone
 
 CLIENT = """
 import json, sys
@@ -56,7 +56,8 @@ def test_connect_gives_what_this_machine_gives(spark: SparkSession, tmp_path: Pa
     assert here.runs[0]["deliveries"] > 0
     done = subprocess.run(
         [sys.executable, "-c", CLIENT, str(tmp_path)],
-        env={**os.environ, "SPARK_REMOTE": "local[2]"},
+        # With SPARK_TESTING its server takes any port that is free, and not one that somebody may have.
+        env={**os.environ, "SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"},
         capture_output=True,
         text=True,
         check=False,
