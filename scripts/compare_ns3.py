@@ -53,10 +53,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from sojourn.sim.manet_movement import TICK_S
-from sojourn.sim.manet_scenario import Manet
-from sojourn.sim.manet_state import CAPTURE, RECEPTION_M
-from sojourn.sim.manet_world import Measured, World
+from sojourn.sim.manet.movement import TICK_S
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.manet.state import CAPTURE, RECEPTION_M
+from sojourn.sim.manet.world import Measured, World
 
 PROGRAM = Path(__file__).with_suffix(".cc")
 MODULES = (

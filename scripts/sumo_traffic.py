@@ -17,10 +17,10 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from sojourn.report.page import Chart, DataTable, Page, render
-from sojourn.sim.manet_fcd import AWAY_M, make_fcd, read_fcd
-from sojourn.sim.manet_movement import TICK_S
-from sojourn.sim.manet_scenario import SCHEMES, Manet
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet.fcd import AWAY_M, make_fcd, read_fcd
+from sojourn.sim.manet.movement import TICK_S
+from sojourn.sim.manet.scenario import SCHEMES, Manet
+from sojourn.sim.manet.world import World
 from sojourn.studies.manet.figures import Y_TITLES
 from sojourn.studies.manet.parameters import MANHATTAN, OURS, OURS_CHANGES, SCENARIOS
 from sojourn.studies.manet.runs import measure

@@ -9,8 +9,8 @@ from scipy.spatial.distance import cdist
 
 from sojourn.adhoc.aodv.tables import BUFFER_MAX, REQUESTS_MAX_PER_S
 from sojourn.adhoc.packets import DATA, EVENT, KINDS, REASONS, REQUEST
-from sojourn.sim.manet_scenario import Manet
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.manet.world import World
 
 BASE = Manet(scheme="b-aodv", duration_s=40.0, warmup_s=1.0, topics=2, subscribers=4, publish_s=2.0)
 

@@ -21,8 +21,8 @@ from sojourn.adhoc.election.table import BrokerTable
 from sojourn.adhoc.tree.connectivity import AdhocError
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
-from sojourn.sim.election_history import History
-from sojourn.sim.election_world import ElectionWorld, heal
+from sojourn.sim.election.history import History
+from sojourn.sim.election.world import ElectionWorld, heal
 
 EVERYTHING = Filter.parse("value >= 0")
 

@@ -15,8 +15,8 @@ from sojourn.adhoc.tree.node import Choosing, ShopParent, Timing
 from sojourn.adhoc.tree.overhead import Costs, proxied_subscriptions
 from sojourn.adhoc.tree.states import TRANSITIONS, State, Step, after
 from sojourn.adhoc.tree.turns import rules, system, take_turns
-from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions, draw_subscriptions
-from sojourn.sim.adhoc_world import AdhocWorld
+from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions, draw_subscriptions
+from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 

@@ -15,7 +15,7 @@ from sojourn.adhoc.tree.node import Timing
 from sojourn.adhoc.tree.overhead import Costs, proxied_subscriptions, tree_overhead, tree_work
 from sojourn.adhoc.tree.turns import system
 from sojourn.interest.measure import MeasuredSet, TopicTree
-from sojourn.sim.adhoc_layout import Layout, draw_positions
+from sojourn.sim.adhoc.layout import Layout, draw_positions
 
 NONE = MeasuredSet()
 UNIT = Costs()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sojourn.cli import bench_simulate
-from sojourn.sim.costs import load_calibration
+from sojourn.sim.publishers.costs import load_calibration
+from sojourn.sim.publishers.world import World
 from sojourn.sim.scenario import Scenario
-from sojourn.sim.world import World
 
 
 def test_a_row_holds_figures_with_units(monkeypatch: pytest.MonkeyPatch) -> None:

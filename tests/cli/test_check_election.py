@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 
 from sojourn.cli.check import app
 from sojourn.cli.check_election import fault_of
-from sojourn.sim.election_history import Healed, History
-from sojourn.sim.election_world import heal
+from sojourn.sim.election.history import Healed, History
+from sojourn.sim.election.world import heal
 
 
 def _healed(**changes: object) -> Healed:

@@ -12,8 +12,8 @@ from sojourn.cli.bench_manet import measure, rows
 from sojourn.cli.main import app
 from sojourn.cli.watch_manet import COLUMNS, HOPS_LOGGED, ROWS, ManetView, fitting, watch_manet
 from sojourn.errors import SojournError
-from sojourn.sim.manet_scenario import SCHEMES, Manet
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet.scenario import SCHEMES, Manet
+from sojourn.sim.manet.world import World
 
 SHORT = ["simulate", "manet", "--duration-s=30", "--warmup-s=5", "--publish-s=2", "--map=city:600"]
 

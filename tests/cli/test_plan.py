@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from sojourn.cli.plan import plan
 from sojourn.errors import SojournError
 from sojourn.mobility.learnt_graph import decode_graph
+from sojourn.sim.publishers.world import World
 from sojourn.sim.recorder import Recorder
 from sojourn.sim.scenario import scenario_from
-from sojourn.sim.world import World
 from sojourn.trace import write_run
 
 APP = typer.Typer()

@@ -8,7 +8,7 @@ from sojourn.edge.displayer import Arrived, Connected, Disconnected, EventDispla
 from sojourn.edge.filters import DisplayerError
 from sojourn.edge.queues import Queued, QueuePolicy
 from sojourn.interest.events import Event
-from sojourn.sim.edge_roaming import EdgeRoaming, roam_edge
+from sojourn.sim.edge.roaming import EdgeRoaming, roam_edge
 
 POLICY = QueuePolicy()
 

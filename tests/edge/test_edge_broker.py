@@ -24,8 +24,8 @@ from sojourn.routing.filter_interests import FilterInterests
 from sojourn.routing.mesh_flooding import MeshFloodingRouter
 from sojourn.routing.messages import Publish
 from sojourn.routing.neighbours import Neighbours
-from sojourn.sim.edge_workload import ADVERTISEMENT, Workload, draw_event, draw_filter
-from sojourn.sim.edge_world import EdgeWorld, Links
+from sojourn.sim.edge.workload import ADVERTISEMENT, Workload, draw_event, draw_filter
+from sojourn.sim.edge.world import EdgeWorld, Links
 
 RING = [[(broker - 1) % 6, (broker + 1) % 6] for broker in range(6)]
 

@@ -8,8 +8,8 @@ import pytest
 
 from sojourn.mobility.copies import State
 from sojourn.mobility.holdings import Holding
-from sojourn.sim import handoff_check_races as races
-from sojourn.sim.handoff_check_races import RACES, RaceFound
+from sojourn.sim.handoff_check import races
+from sojourn.sim.handoff_check.races import RACES, RaceFound
 
 WITHOUT_DELETE = [race for race in RACES if race is not races.delete_against_activate]
 

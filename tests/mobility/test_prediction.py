@@ -23,8 +23,8 @@ from sojourn.mobility.learnt_graph import (
     encode_graph,
 )
 from sojourn.mobility.prediction import Predictor, foreseen
-from sojourn.sim.handoff_check import check
-from sojourn.sim.handoff_check_script import CheckSpec
+from sojourn.sim.handoff_check.check import check
+from sojourn.sim.handoff_check.script import CheckSpec
 
 GRAPH = LearntGraph(
     edges=[

@@ -15,8 +15,8 @@ from sojourn.pipeline.audit_job import audit_trace
 from sojourn.pipeline.capacity import measure
 from sojourn.pipeline.tables import open_trace
 from sojourn.sim.recorder import Recorder
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.trace import write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]  # three minutes alone

@@ -19,8 +19,8 @@ from sojourn.cli.main import app
 from sojourn.pipeline.places import NoTraceError
 from sojourn.pipeline.tables import open_trace
 from sojourn.sim.recorder import Recorder
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.trace import write_run
 from sojourn.trace.places import PlaceError, RemotePath, below, local, place
 from tests.pipeline.places_driver import judged

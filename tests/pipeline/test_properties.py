@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 from sojourn.edge.properties import violations
 from sojourn.pipeline.properties import filter_late, properties_by_run
 from sojourn.pipeline.properties_job import judge_trace
-from sojourn.sim.edge_workload import Workload
+from sojourn.sim.edge.workload import Workload
 from sojourn.studies.architectures.grid import run_id_of
 from sojourn.studies.architectures.replicas import Replicated
 from sojourn.studies.architectures.spec import Run

@@ -6,9 +6,9 @@ import pytest
 from sojourn.adhoc.tree.cells import Cells, CellSet
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.overhead import proxied_subscriptions
-from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions, draw_subscriptions
-from sojourn.sim.adhoc_mobility import move_one
-from sojourn.sim.adhoc_world import AdhocWorld
+from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions, draw_subscriptions
+from sojourn.sim.adhoc.mobility import move_one
+from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 

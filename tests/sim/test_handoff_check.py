@@ -19,9 +19,9 @@ from sojourn.mobility.memory import Memory
 from sojourn.mobility.requests import Requests
 from sojourn.mobility.visits import Visits
 from sojourn.routing.messages import Activated, Publish
-from sojourn.sim.handoff_check import check, run, shorten
-from sojourn.sim.handoff_check_oracle import Oracle, Wanted, Witness
-from sojourn.sim.handoff_check_script import (
+from sojourn.sim.handoff_check.check import check, run, shorten
+from sojourn.sim.handoff_check.oracle import Oracle, Wanted, Witness
+from sojourn.sim.handoff_check.script import (
     CHECKED_SCHEMES,
     ROUTINGS,
     CheckError,
@@ -29,7 +29,7 @@ from sojourn.sim.handoff_check_script import (
     vocabulary,
     write_script,
 )
-from sojourn.sim.handoff_check_world import CheckWorld
+from sojourn.sim.handoff_check.world import CheckWorld
 
 LONG_RUN = 100_000
 

@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from sojourn.adhoc.packets import DATA, REASONS
-from sojourn.sim import manet_state as state
-from sojourn.sim.manet_loop import run_until, start
-from sojourn.sim.manet_scenario import Manet
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet import state
+from sojourn.sim.manet.loop import run_until, start
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.manet.world import World
 
 QUIET = Manet(
     scheme="b-gpsr", nodes=10, topics=1, publishers=1, subscribers=1, duration_s=30.0, warmup_s=0.5,

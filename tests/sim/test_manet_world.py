@@ -8,12 +8,12 @@ import pytest
 
 from sojourn.adhoc.topics.places import home_node, home_place, home_waypoint
 from sojourn.errors import SojournError
-from sojourn.sim.manet_fcd import read_fcd
-from sojourn.sim.manet_maps import MapError, RoadMap, city_map, legs_of, load_map
-from sojourn.sim.manet_movement import SAFETY_M, drive, turns_of
-from sojourn.sim.manet_scenario import SCHEMES, Manet
-from sojourn.sim.manet_trace import record
-from sojourn.sim.manet_world import Measured, World
+from sojourn.sim.manet.fcd import read_fcd
+from sojourn.sim.manet.maps import MapError, RoadMap, city_map, legs_of, load_map
+from sojourn.sim.manet.movement import SAFETY_M, drive, turns_of
+from sojourn.sim.manet.scenario import SCHEMES, Manet
+from sojourn.sim.manet.trace import record
+from sojourn.sim.manet.world import Measured, World
 from sojourn.sim.recorder import Recorder
 
 SHORT = Manet(duration_s=60.0, warmup_s=10.0, topics=3, publishers=1, subscribers=6, publish_s=2.0)

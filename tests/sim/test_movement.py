@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from sojourn.sim.movement import Move, Movement
+from sojourn.sim.publishers.movement import Move, Movement
 from sojourn.sim.scenario import scenario_from
 from sojourn.sim.streams import Streams
 from sojourn.sim.topology import Topology, make_topology

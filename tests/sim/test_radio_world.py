@@ -9,8 +9,8 @@ from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.overhead import Costs, tree_work
 from sojourn.adhoc.tree.turns import overhead_of, system
 from sojourn.interest.measure import MeasuredSet, TopicTree
-from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions, draw_subscriptions
-from sojourn.sim.adhoc_world import AdhocWorld
+from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions, draw_subscriptions
+from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sojourn.pipeline.occupancy import at_brokers, neighbour_rates, occupancy
-from sojourn.sim.roaming import BUILDING_LINKS, Recorded, Roaming, RoamingError, Sojourn, Stays, building
-from sojourn.sim.roaming_files import Nearest, load_fcd, load_movement, load_points, load_sojourns
+from sojourn.sim.roaming.files import Nearest, load_fcd, load_movement, load_points, load_sojourns
+from sojourn.sim.roaming.run import BUILDING_LINKS, Recorded, Roaming, RoamingError, Sojourn, Stays, building
 from sojourn.sim.streams import Streams
 from sojourn.sim.topology import load_topology
 

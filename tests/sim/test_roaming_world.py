@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sojourn.sim.recorder import Recorder
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.scenario import ScenarioError, described_from
 
 COSTS: dict[str, Any] = {"message_cost_ms": 2.0, "match_cost_ms": 0.2, "transfer_cost_ms": 2.0}

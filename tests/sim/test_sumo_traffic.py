@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.sim.manet_scenario import SCHEMES
+from sojourn.sim.manet.scenario import SCHEMES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "sumo_traffic.py"
 

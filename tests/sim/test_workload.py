@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from sojourn.sim.publishers.workload import Workload, make_workload
 from sojourn.sim.scenario import scenario_from
 from sojourn.sim.streams import Streams
 from sojourn.sim.topology import make_topology
-from sojourn.sim.workload import Workload, make_workload
 
 
 def _workload(**values: Any) -> tuple[Workload, list[int]]:

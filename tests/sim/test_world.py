@@ -10,14 +10,14 @@ import pytest
 
 from sojourn.routing.messages import Kind
 from sojourn.routing.neighbours import bits
-from sojourn.sim import world as world_module
-from sojourn.sim.costs import CalibrationError, interpolate, load_calibration, service_times
+from sojourn.sim.publishers import world as world_module
+from sojourn.sim.publishers.costs import CalibrationError, interpolate, load_calibration, service_times
+from sojourn.sim.publishers.world import World
 from sojourn.sim.recorder import TABLES, Recorder
 from sojourn.sim.results import RunResult
 from sojourn.sim.scenario import Scenario
 from sojourn.sim.servers import Site
 from sojourn.sim.topology import build
-from sojourn.sim.world import World
 
 SMALL: dict[str, Any] = {
     "publishers": 8,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sojourn.errors import SojournError
-from sojourn.sim.adhoc_layout import Layout, draw_interests, draw_positions
-from sojourn.sim.adhoc_mobility import Roaming
+from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions
+from sojourn.sim.adhoc.mobility import Roaming
 from sojourn.studies.adhoc_tree import isolating, judging, presentation, study
 from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.grid import grid

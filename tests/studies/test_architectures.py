@@ -10,9 +10,9 @@ import pytest
 from sojourn.edge.queues import Queued, QueuePolicy
 from sojourn.errors import SojournError
 from sojourn.interest.events import Event
-from sojourn.sim.edge_roaming import EdgeRoaming
-from sojourn.sim.edge_workload import Workload
-from sojourn.sim.election_history import History
+from sojourn.sim.edge.roaming import EdgeRoaming
+from sojourn.sim.edge.workload import Workload
+from sojourn.sim.election.history import History
 from sojourn.studies import means
 from sojourn.studies.architectures import advice, checks, judging, presentation, study
 from sojourn.studies.architectures.grid import PLAIN, grid

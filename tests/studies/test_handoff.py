@@ -10,10 +10,10 @@ from sojourn.mobility.learnt_graph import LearntGraph
 from sojourn.pipeline import models, schemas
 from sojourn.pipeline.audit_job import audit_trace
 from sojourn.sim.recorder import Recorder
-from sojourn.sim.roaming import Roaming, Stays, building
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_training import graph_of
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.run import Roaming, Stays, building
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.training import graph_of
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.streams import Streams
 from sojourn.studies.base import write_results
 from sojourn.studies.claims import Verdict

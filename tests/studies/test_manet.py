@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from sojourn.sim.manet_maps import Road, RoadMap, void_share
-from sojourn.sim.manet_scenario import Manet
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet.maps import Road, RoadMap, void_share
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.manet.world import World
 from sojourn.studies.claims import claims_of
 from sojourn.studies.manet import judging, presentation, study
 from sojourn.studies.manet.grid import grid

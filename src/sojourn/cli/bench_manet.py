@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from sojourn.sim.manet_scenario import Manet
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.manet.world import World
 
 Progress = Callable[[str], None]
 

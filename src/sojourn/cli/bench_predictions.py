@@ -5,7 +5,7 @@ broker each. Copies wait at all neighbours that were ever crossed, at the likely
 where a client is; order 2: also by where it came from), at the one broker that is next (a perfect oracle),
 or nowhere (reactive). Predictions are learnt from other clients: of other random numbers in the building, of
 another morning's traffic in the city. `sojourn learn` finds the same numbers with Spark in a trace; a test
-holds the two to each other (`sim/roaming_training.py`).
+holds the two to each other (`sim/roaming/training.py`).
 
 A hand-off is late when its broker had to fetch what was stored: it had no copy, or the client was there
 before the old broker knew that it had left, which no prediction mends. The city needs SUMO, which `make sumo`
@@ -24,12 +24,12 @@ from typing import Any
 
 from sojourn.live.learning import write_graph
 from sojourn.routing.messages import Kind
-from sojourn.sim.manet_fcd import make_fcd
-from sojourn.sim.roaming_files import Nearest, load_movement, load_points
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_tally import RoamingResult
-from sojourn.sim.roaming_training import graph_of
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.manet.fcd import make_fcd
+from sojourn.sim.roaming.files import Nearest, load_movement, load_points
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.tally import RoamingResult
+from sojourn.sim.roaming.training import graph_of
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.topology import load_topology
 
 Progress = Callable[[str], None]

@@ -9,8 +9,8 @@ Beside the hops stands a bare `heapq` loop of as many events in the same process
 any protocol is run.
 
 `calibrate` measures what our own tables take for a publication, a subscription and an advertisement at
-several table sizes, in the form that `computations = "measured"` reads (`sim/costs.py`). The filters and
-events are workload W1 of `bench_match.py`.
+several table sizes, in the form that `computations = "measured"` reads (`sim/publishers/costs.py`). The
+filters and events are workload W1 of `bench_match.py`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from sojourn.cli.bench_match import filter_object, make_events, make_filters
 from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.filters import Filter
 from sojourn.routing.filter_interests import FilterInterests
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.publishers.world import World
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.scenario import Scenario
-from sojourn.sim.world import World
 from sojourn.studies.handoff import parameters as handoff
 
 Progress = Callable[[str], None]

@@ -1,6 +1,6 @@
 """`sojourn check election`: random partitions of an ad-hoc network, and whether it heals to one broker.
 
-Each seed is a history of partitions (`sim/election_world.py`). One that does not heal to one broker with
+Each seed is a history of partitions (`sim/election/world.py`). One that does not heal to one broker with
 every live subscription, or that loses, doubles or misdirects an event, is printed with the command that
 repeats it, and the exit code is 1.
 """
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sojourn.cli.heartbeat import heartbeat
-from sojourn.sim.election_history import Healed, History
+from sojourn.sim.election.history import Healed, History
 
 _DEFAULT = History()
 _BLOCK = 20
@@ -110,7 +110,7 @@ def _healed(histories: list[History], workers: int) -> Iterator[list[Healed]]:
 
 
 def _heal_block(histories: list[History]) -> list[Healed]:
-    from sojourn.sim.election_world import heal  # noqa: PLC0415 - needs NumPy, which not every check does
+    from sojourn.sim.election.world import heal  # noqa: PLC0415 - needs NumPy, which not every check does
 
     return [heal(history) for history in histories]
 

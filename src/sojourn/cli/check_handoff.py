@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sojourn.cli.heartbeat import heartbeat
-from sojourn.sim.handoff_check import Found, check, shorten
-from sojourn.sim.handoff_check_script import CHECKED_SCHEMES, ROUTINGS, CheckSpec
+from sojourn.sim.handoff_check.check import Found, check, shorten
+from sojourn.sim.handoff_check.script import CHECKED_SCHEMES, ROUTINGS, CheckSpec
 
 EXIT_FAILED = 1
 STEPS_SHOWN_MAX = 60

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
-from sojourn.sim.roaming import Roaming, Stays, building
+from sojourn.sim.roaming.run import Roaming, Stays, building
 from sojourn.sim.streams import Streams
 
 STAYS = Stays(connect_s=60.0, disconnect_s=12.0, handoff_s=3.0)

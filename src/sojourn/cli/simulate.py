@@ -25,12 +25,12 @@ from sojourn.cli.heartbeat import heartbeat
 from sojourn.cli.simulate_manet import run_manet
 from sojourn.cli.watch import watch_run
 from sojourn.errors import SojournError
-from sojourn.sim.manet_scenario import Manet
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.publishers.world import World
 from sojourn.sim.recorder import Recorder
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.scenario import Described, Factor, Scenario, described_from, factors, load_values
-from sojourn.sim.world import World
 from sojourn.studies.handoff import measures as handoff_measures
 from sojourn.studies.handoff import parameters as handoff
 from sojourn.studies.publisher_mobility import measures

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from sojourn.cli.watch_manet import HOPS_LOGGED, watch_manet
-from sojourn.sim.manet_scenario import Manet
-from sojourn.sim.manet_trace import record
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.manet.trace import record
+from sojourn.sim.manet.world import World
 from sojourn.sim.recorder import Recorder
 from sojourn.studies.manet.runs import measure
 

@@ -20,8 +20,8 @@ from sojourn.cli.bench_match import make_events, make_filters
 from sojourn.cli.heartbeat import working
 from sojourn.interest import Event, Filter, Policy, covers, may_receive, merge
 from sojourn.interest.index import FilterIndex
+from sojourn.sim.publishers.world import World
 from sojourn.sim.scenario import Scenario
-from sojourn.sim.world import World
 
 BATCH_EVENTS = 1_000
 PROTOCOLS = ("standard", "proxy", "delayed", "prefetch-delayed")

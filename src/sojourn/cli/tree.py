@@ -32,7 +32,7 @@ from sojourn.adhoc.tree.optimum import Solved, optimum
 from sojourn.adhoc.tree.overhead import Costs, NodeWork, tree_work
 from sojourn.adhoc.tree.turns import Grown, rules, system, take_turns
 from sojourn.interest.measure import MeasuredSet, TopicTree
-from sojourn.sim.adhoc_world import AdhocWorld
+from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 

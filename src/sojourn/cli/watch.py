@@ -16,12 +16,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from sojourn.sim.movement import Movement
+from sojourn.sim.publishers.movement import Movement
+from sojourn.sim.publishers.world import World
 from sojourn.sim.results import HOP_NAMES, RunResult
 from sojourn.sim.scenario import Scenario
 from sojourn.sim.streams import Streams
 from sojourn.sim.topology import Topology, make_topology
-from sojourn.sim.world import World
 
 FRAMES_A_SECOND = 12
 GLOW_FRAMES = 6

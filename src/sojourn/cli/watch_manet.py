@@ -12,8 +12,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 from sojourn.adhoc.packets import DELIVERY, EVENT, EVERYBODY, PERIMETER
-from sojourn.sim import manet_state as state
-from sojourn.sim.manet_world import World
+from sojourn.sim.manet import state
+from sojourn.sim.manet.world import World
 
 FRAMES_A_SECOND = 12
 COLUMNS, ROWS = 96, 40

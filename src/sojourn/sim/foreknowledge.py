@@ -6,7 +6,7 @@ none where it will never come again.
 
 from collections.abc import Iterator
 
-from sojourn.sim.roaming import Paths, Sojourn
+from sojourn.sim.roaming.run import Paths, Sojourn
 
 
 class Foreknowledge:

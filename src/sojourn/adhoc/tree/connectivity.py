@@ -1,7 +1,7 @@
 """Who hears whom: the connectivity graph of section 2, and the layouts on which nothing can be built.
 
 Two nodes are neighbours if their distance is less than the radio range (section 4.1). Node 0 is the root; the
-paper calls it node 1. Not here: how a layout is drawn (`sim.adhoc_layout`).
+paper calls it node 1. Not here: how a layout is drawn (`sim/adhoc/layout.py`).
 """
 
 from typing import Any

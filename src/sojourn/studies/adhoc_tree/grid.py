@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sojourn.sim.adhoc_layout import Layout
-from sojourn.sim.adhoc_mobility import Roaming
+from sojourn.sim.adhoc.layout import Layout
+from sojourn.sim.adhoc.mobility import Roaming
 from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.adhoc_tree.parameters import Scale
 from sojourn.studies.adhoc_tree.runs import Run

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from sojourn.sim.adhoc_layout import Layout, draw_interests
+from sojourn.sim.adhoc.layout import Layout, draw_interests
 from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.adhoc_tree.table import Table
 

@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from sojourn.sim.adhoc_layout import Layout
+from sojourn.sim.adhoc.layout import Layout
 from sojourn.studies import base
 from sojourn.studies.adhoc_tree import checks_beyond, figures, parameters, picture
 from sojourn.studies.adhoc_tree.figures import Figure

@@ -23,9 +23,9 @@ from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.optimum import optimum
 from sojourn.adhoc.tree.overhead import Costs
 from sojourn.adhoc.tree.turns import NO_ERRORS, System, overhead_of, rules, system, take_turns
-from sojourn.sim.adhoc_layout import Layout, draw_positions, draw_subscriptions
-from sojourn.sim.adhoc_mobility import Moved, Roaming, move_one, roam
-from sojourn.sim.adhoc_world import AdhocWorld
+from sojourn.sim.adhoc.layout import Layout, draw_positions, draw_subscriptions
+from sojourn.sim.adhoc.mobility import Moved, Roaming, move_one, roam
+from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 from sojourn.studies.adhoc_tree import parameters

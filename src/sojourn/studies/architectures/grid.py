@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sojourn.sim.edge_roaming import EdgeRoaming
-from sojourn.sim.edge_workload import VALUES, Workload
-from sojourn.sim.election_history import History
+from sojourn.sim.edge.roaming import EdgeRoaming
+from sojourn.sim.edge.workload import VALUES, Workload
+from sojourn.sim.election.history import History
 from sojourn.studies.architectures import parameters
 from sojourn.studies.architectures.parameters import Scale
 from sojourn.studies.architectures.situations import ARCHITECTURES, SITUATIONS

@@ -1,6 +1,6 @@
 """What the architectures study fixes. Paper 003 gives no numbers at all, so every constant here is ours.
 
-The workload is readings of sensors (`sim/edge_workload.py`): an area and a value; a subscription wants one
+The workload is readings of sensors (`sim/edge/workload.py`): an area and a value; a subscription wants one
 area and a range of values. The scales differ only in how much is run: `paper` is the study, `quick` the same
 with fewer points and seeds, `smoke` shows that every part works and judges nothing.
 """

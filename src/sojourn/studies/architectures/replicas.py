@@ -9,8 +9,8 @@ from sojourn.edge.filters import FILTER_NAMES, FilterName
 from sojourn.edge.properties import violations
 from sojourn.edge.source import EventSource
 from sojourn.interest.filters import Filter
-from sojourn.sim.edge_workload import draw_event, draw_filter
-from sojourn.sim.edge_world import EdgeWorld, Links
+from sojourn.sim.edge.workload import draw_event, draw_filter
+from sojourn.sim.edge.world import EdgeWorld, Links
 from sojourn.sim.streams import Streams
 from sojourn.studies.architectures.spec import Run
 from sojourn.studies.runner import Row

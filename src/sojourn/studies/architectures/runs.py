@@ -6,8 +6,8 @@ from collections.abc import Callable
 import msgspec
 
 from sojourn.edge.enumeration import story, table_of_properties
-from sojourn.sim.edge_roaming import roam_edge
-from sojourn.sim.election_world import heal
+from sojourn.sim.edge.roaming import roam_edge
+from sojourn.sim.election.world import heal
 from sojourn.studies.architectures import runs_edge
 from sojourn.studies.architectures.replicas import replicas
 from sojourn.studies.architectures.spec import Kind, Run

@@ -9,8 +9,8 @@ from sojourn.edge.displayer import EventDisplayer
 from sojourn.edge.queues import PolicyQueue, Queued
 from sojourn.edge.source import EventSource, SourceRules
 from sojourn.interest.filters import Filter
-from sojourn.sim.edge_workload import ADVERTISEMENT, Workload, draw_event, draw_filter
-from sojourn.sim.edge_world import EdgeWorld, Links
+from sojourn.sim.edge.workload import ADVERTISEMENT, Workload, draw_event, draw_filter
+from sojourn.sim.edge.world import EdgeWorld, Links
 from sojourn.sim.streams import Streams
 from sojourn.studies.architectures import parameters
 from sojourn.studies.architectures.informed import informed_choice

@@ -4,9 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from sojourn.sim.edge_roaming import EdgeRoaming
-from sojourn.sim.edge_workload import Workload
-from sojourn.sim.election_history import History
+from sojourn.sim.edge.roaming import EdgeRoaming
+from sojourn.sim.edge.workload import Workload
+from sojourn.sim.election.history import History
 from sojourn.studies.architectures import parameters
 
 Kind = Literal["table1", "replicas", "quench", "offline", "scaling", "roam", "queues", "heal", "advice"]

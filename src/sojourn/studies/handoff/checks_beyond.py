@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from sojourn.sim.handoff_check_races import RaceFound, follow_all_races
+from sojourn.sim.handoff_check.races import RaceFound, follow_all_races
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.means import Table
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.studies.handoff import paper, parameters
 
 START = (5.54, 0.22, 0.02)

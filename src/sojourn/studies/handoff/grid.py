@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sojourn.sim.roaming_scenario import RoamingScenario
+from sojourn.sim.roaming.scenario import RoamingScenario
 from sojourn.sim.scenario import described_from
 from sojourn.studies.handoff import parameters
 from sojourn.studies.handoff.paper import POPULATIONS, SCHEMES

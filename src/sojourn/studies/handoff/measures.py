@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 
 from sojourn.routing.messages import Kind
-from sojourn.sim.roaming import BUILDING_LINKS
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_tally import RoamingResult
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.run import BUILDING_LINKS
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.tally import RoamingResult
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.studies.runner import Row
 
 MS = 1000.0

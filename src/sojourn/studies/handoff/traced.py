@@ -4,8 +4,8 @@ import msgspec
 
 from sojourn.pipeline.sweep import Outcome
 from sojourn.sim.recorder import Recorder
-from sojourn.sim.roaming_scenario import RoamingScenario
-from sojourn.sim.roaming_world import RoamingWorld
+from sojourn.sim.roaming.scenario import RoamingScenario
+from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.studies.handoff.grid import run_id_of
 from sojourn.studies.handoff.measures import measure
 from sojourn.studies.publisher_mobility.traced import trace_table

@@ -6,7 +6,7 @@ cause; what they only agree with is worded as a conjecture.
 
 import numpy as np
 
-from sojourn.sim.manet_scenario import SCHEMES, Manet
+from sojourn.sim.manet.scenario import SCHEMES, Manet
 from sojourn.studies.claims import Claim, Margin, Number, Reading, Verdict, judge, named
 from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
 from sojourn.studies.manet.grid import SILENCE

@@ -1,6 +1,6 @@
 """The claims of paper 004 on delay and on load, as conditions with the ledger's numbers."""
 
-from sojourn.sim.manet_scenario import Manet
+from sojourn.sim.manet.scenario import Manet
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
 from sojourn.studies.manet.checks import by_scheme, shown

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from sojourn.sim.manet_scenario import SCHEMES
+from sojourn.sim.manet.scenario import SCHEMES
 from sojourn.studies.manet.parameters import (
     FREEWAY,
     MANHATTAN,

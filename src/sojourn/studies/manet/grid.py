@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sojourn.sim.manet_scenario import Manet
+from sojourn.sim.manet.scenario import Manet
 from sojourn.studies.manet import parameters
 from sojourn.studies.manet.parameters import OURS, READINGS, SCENARIOS, SIX, Scale
 from sojourn.studies.manet.readings import changes_of

@@ -10,7 +10,7 @@ of 1,600 m.
 
 from typing import Any, NamedTuple
 
-from sojourn.sim.manet_scenario import SCHEMES
+from sojourn.sim.manet.scenario import SCHEMES
 from sojourn.studies import base
 
 FREEWAY, MANHATTAN = "freeway", "manhattan"

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from sojourn.adhoc.packets import EVENT, PERIMETER
-from sojourn.sim.manet_scenario import SCHEMES, Manet
+from sojourn.sim.manet.scenario import SCHEMES, Manet
 from sojourn.studies.manet.table import Table
 
 TO_HOME, TO_SUBSCRIBER, WALK = "#2471a3", "#1e8449", "#c0392b"

@@ -4,7 +4,7 @@ from functools import partial
 
 import plotly.graph_objects as go
 
-from sojourn.sim.manet_scenario import SCHEMES, Manet
+from sojourn.sim.manet.scenario import SCHEMES, Manet
 from sojourn.studies import base
 from sojourn.studies.manet import checks, figures, parameters, picture
 from sojourn.studies.manet.figures import Figure

@@ -8,7 +8,7 @@ every reading by the same conditions as under ours, at the speeds that a reading
 
 from typing import Any, NamedTuple
 
-from sojourn.sim.manet_scenario import SCHEMES
+from sojourn.sim.manet.scenario import SCHEMES
 from sojourn.studies.manet.parameters import READINGS, SIX
 from sojourn.studies.manet.table import Points, Table
 

@@ -9,11 +9,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from sojourn.adhoc.packets import DATA, DELIVERY, EVENT, KINDS
-from sojourn.sim import manet_state as state
-from sojourn.sim.manet_maps import void_share
-from sojourn.sim.manet_movement import TICK_S
-from sojourn.sim.manet_scenario import Manet
-from sojourn.sim.manet_world import CONTROL_KINDS, Measured, World
+from sojourn.sim.manet import state
+from sojourn.sim.manet.maps import void_share
+from sojourn.sim.manet.movement import TICK_S
+from sojourn.sim.manet.scenario import Manet
+from sojourn.sim.manet.world import CONTROL_KINDS, Measured, World
 from sojourn.studies.runner import Row
 
 MS = 1000.0

@@ -4,7 +4,7 @@ import msgspec
 import pyarrow as pa
 
 from sojourn.pipeline.sweep import Outcome
-from sojourn.sim.manet_trace import record
+from sojourn.sim.manet.trace import record
 from sojourn.sim.recorder import Recorder
 from sojourn.studies.manet.grid import run_id_of
 from sojourn.studies.manet.runs import Run, carry_out

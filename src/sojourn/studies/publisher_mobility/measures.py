@@ -6,9 +6,9 @@ that a run's cost does not depend on where its window cuts a tree in two. Times 
 
 import msgspec
 
+from sojourn.sim.publishers.world import World
 from sojourn.sim.results import RunResult
 from sojourn.sim.scenario import Scenario
-from sojourn.sim.world import World
 from sojourn.studies.runner import Row
 
 MS = 1000.0

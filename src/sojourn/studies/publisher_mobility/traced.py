@@ -4,9 +4,9 @@ import msgspec
 import pyarrow as pa
 
 from sojourn.pipeline.sweep import Outcome
+from sojourn.sim.publishers.world import World
 from sojourn.sim.recorder import Recorder
 from sojourn.sim.scenario import Scenario
-from sojourn.sim.world import World
 from sojourn.studies.publisher_mobility.grid import run_id_of
 from sojourn.studies.publisher_mobility.measures import measure
 from sojourn.trace import COLUMNS
