@@ -235,6 +235,7 @@ def _audit(
     )
 
 
+@pytest.mark.slow
 def test_executors_with_nothing_of_ours_are_named_and_can_be_sent_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:

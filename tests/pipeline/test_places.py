@@ -60,6 +60,7 @@ def put(folder: Path, query: str, name: str) -> str:
     return f"s3://traces/{name}?{query}"
 
 
+@pytest.mark.slow
 def test_what_spark_finds_at_an_address_is_what_it_finds_in_the_folder(
     spark: SparkSession, tmp_path: Path, bucket: str
 ) -> None:

@@ -303,7 +303,8 @@ class Node:
             self.carry_out(turn)
         else:
             self.outbox.put(turn)
-        self.witnesses.note_refusals(now)
+        if broker.core.effects.refusals:
+            self.witnesses.note_refusals(now)
         if turn.leaves_more and not self._flushing:
             self._schedule()
         self._took_s.append(time.perf_counter() - began)

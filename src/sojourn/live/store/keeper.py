@@ -127,22 +127,20 @@ class Keeper:
         if self._aside is not None:
             self._look_at_aside(broker.now_s)
             return None
-        is_long = journal.entries >= self._early_entries or journal.bytes > SNAPSHOT_BYTES
+        early = COPIED_ENTRIES if self._is_copied else EARLY_ENTRIES
+        is_long = journal.entries >= early or journal.bytes > SNAPSHOT_BYTES
         # Who waits to be let in is in no snapshot: one that is due waits for a turn that leaves nobody so.
         if is_long and not broker.knocks and self._is_time_for_snapshot(broker.now_s):
             self._take_snapshot(broker)
         return None
-
-    @property
-    def _early_entries(self) -> int:
-        return COPIED_ENTRIES if self._is_copied else EARLY_ENTRIES
 
     def _is_time_for_snapshot(self, now: float) -> bool:
         """Whether the entries are too many, or so many that a snapshot makes the next start much faster."""
         journal = self.journal
         if journal.entries > SNAPSHOT_ENTRIES or journal.bytes > SNAPSHOT_BYTES:
             return True
-        if journal.entries < self._early_entries or now < self._early_snapshot_s:
+        early = COPIED_ENTRIES if self._is_copied else EARLY_ENTRIES
+        if journal.entries < early or now < self._early_snapshot_s:
             return False
         return journal.bytes > (1 if self._is_copied else EARLY_SHARE) * journal.snapshot_bytes
 
