@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -86,19 +86,23 @@ class Line(NamedTuple):
 
 
 @contextmanager
-def sojourn_line(case: Case) -> Iterator[Line]:
-    """Run a line of our brokers on any ports; each says itself which it has."""
-    names = [f"B{number + 1}" for number in range(case.links + 1)]
+def sojourn_network(
+    names: Sequence[str], links: Iterable[tuple[str, str]], *, stores: bool = True, scheme: str = "proactive"
+) -> Iterator[list[Running]]:
+    """Run brokers of ours on any ports; each says itself which it has."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         book = FolderBook(folder)
         text = "".join(
             f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\n'
-            + (f'store = "{folder}/store-{name}"\n' if case.stores else "")
+            + (f'store = "{folder}/store-{name}"\n' if stores else "")
             for name in names
         )
-        pairs = ", ".join(f'["{one}", "{other}"]' for one, other in itertools.pairwise(names))
-        config = Path(folder) / "line.toml"
-        config.write_text(f'links = [{pairs}]\n[network]\nsecret = "network.secret"\n{text}')
+        pairs = ", ".join(f'["{one}", "{other}"]' for one, other in links)
+        config = Path(folder) / "network.toml"
+        config.write_text(
+            f'links = [{pairs}]\n[mobility]\nsubscribers = "{scheme}"\n'
+            f'[network]\nsecret = "network.secret"\n{text}'
+        )
         write_secret(Path(folder) / "network.secret")
         started = []
         for name in names:
@@ -111,6 +115,14 @@ def sojourn_line(case: Case) -> Iterator[Line]:
             found = book.find(name)
             assert found is not None
             brokers.append(Running(process, parse_address(found.clients, "an address").port))
+        yield brokers
+
+
+@contextmanager
+def sojourn_line(case: Case) -> Iterator[Line]:
+    """Run a line of our brokers."""
+    names = [f"B{number + 1}" for number in range(case.links + 1)]
+    with sojourn_network(names, itertools.pairwise(names), stores=case.stores) as brokers:
         yield Line(brokers)
 
 

@@ -23,10 +23,8 @@ import numpy as np
 
 from sojourn.cli import bench_live
 from sojourn.cli.bench_live import BenchError, Progress, Running
+from sojourn.cli.bench_network import sojourn_network
 from sojourn.cli.bench_roam_client import Walk
-from sojourn.live.addresses import FolderBook
-from sojourn.live.config import parse_address
-from sojourn.live.links.secret import write_secret
 from sojourn.live.templates import TEMPLATES
 
 SESSIONS = 1_000
@@ -41,35 +39,12 @@ PERCENTILES = {"p50_ms": 50.0, "p99_ms": 99.0, "p99_9_ms": 99.9}
 
 @contextmanager
 def sojourn_building(scheme: str) -> Iterator[list[Running]]:
-    """Run the brokers of the building on any ports."""
+    """Run the brokers of the building."""
     template = TEMPLATES["building"]
     names = [f"B{number + 1}" for number in range(template.brokers)]
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        book = FolderBook(folder)
-        pairs = ", ".join(f'["B{one}", "B{other}"]' for one, other in template.links)
-        brokers = "".join(
-            f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\n'
-            f'store = "{folder}/store-{name}"\n'
-            for name in names
-        )
-        config = Path(folder) / "building.toml"
-        config.write_text(
-            f'links = [{pairs}]\n[mobility]\nsubscribers = "{scheme}"\n'
-            f'[network]\nsecret = "network.secret"\n{brokers}'
-        )
-        write_secret(Path(folder) / "network.secret")
-        started = []
-        for name in names:
-            command = [sys.executable, "-m", "sojourn.cli.main", "serve", str(config), "--broker", name]
-            started.append(stack.enter_context(bench_live.process([*command, "--addresses", folder])))
-        running = []
-        for name, process in zip(names, started, strict=True):
-            if not bench_live.wait_for(process, lambda name=name: book.find(name) is not None):  # type: ignore[misc]
-                raise BenchError(f"Our broker {name} does not listen:")
-            found = book.find(name)
-            assert found is not None
-            running.append(Running(process, parse_address(found.clients, "an address").port))
-        yield running
+    links = [(f"B{one}", f"B{other}") for one, other in template.links]
+    with sojourn_network(names, links, scheme=scheme) as brokers:
+        yield brokers
 
 
 @contextmanager
