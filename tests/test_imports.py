@@ -20,9 +20,9 @@ RANKS = {
     "adhoc": 2,
     "mqtt": 2,
     "broker": 3,
+    "trace": 3,
     "sim": 4,
     "live": 4,
-    "trace": 5,
     "pipeline": 6,
     "studies": 7,
     "report": 7,
@@ -34,8 +34,6 @@ NEIGHBOURS = {
     ("mqtt", "edge"),  # a session's queue is thinned by the rules of the edge
     ("edge", "routing"),  # an edge broker is a routing strategy with clients around it
     ("studies", "report"),  # a study hands its figures to the report
-    ("sim", "trace"),  # both worlds write the trace
-    ("live", "trace"),
 }
 PURE = {"interest", "routing", "mobility", "edge", "adhoc", "mqtt", "broker"}
 IMPURE_MODULES = {

@@ -9,7 +9,6 @@ the clock's heap. The driver decides nothing. Two ways to let time pass:
 
 from collections import Counter
 from collections.abc import Sequence
-from heapq import heappop
 from typing import Any
 
 import numpy as np
@@ -115,20 +114,11 @@ class AdhocWorld:
 
     def run_until(self, time_s: float) -> None:
         """Let everything happen that is due before a time."""
-        heap = self.clock.heap
-        while heap and heap[0][0] < time_s:
-            now, _, what, thing = heappop(heap)
-            self.clock.now = now
-            what(thing)
-        self.clock.now = time_s
+        self.clock.run_until(time_s)
 
     def pump(self) -> None:
         """Let everything be heard that was said, and time pass as that takes."""
-        heap = self.clock.heap
-        while heap:
-            now, _, what, thing = heappop(heap)
-            self.clock.now = now
-            what(thing)
+        self.clock.run()
 
     # ------------------------------------------------------------------------ turns
 

@@ -12,7 +12,6 @@ The driver decides nothing: it feeds facts, carries out effects, and counts what
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from heapq import heappop
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,25 +150,13 @@ class EdgeWorld:
 
     def run_until(self, time_s: float) -> None:
         """Let everything happen that is due before a time."""
-        heap = self.clock.heap
-        while heap and heap[0][0] < time_s:
-            now, _, what, thing = heappop(heap)
-            self.clock.now = now
-            what(thing)
-        self.clock.now = max(self.clock.now, time_s)
+        self.clock.run_until(time_s)
 
     def settle(self, limit_s: float = 1e6) -> None:
         """Let everything happen that is under way."""
-        heap = self.clock.heap
-        until = self.clock.now + limit_s
-        while heap:
-            now, _, what, thing = heappop(heap)
-            if now > until:
-                raise EdgeWorldError(
-                    f"The world does not come to rest within {limit_s:g} s; look for a loop."
-                )
-            self.clock.now = now
-            what(thing)
+        self.clock.run(self.clock.now + limit_s)
+        if self.clock.heap:
+            raise EdgeWorldError(f"The world does not come to rest within {limit_s:g} s; look for a loop.")
 
     # What the world does to them --------------------------------------------------------------------
 

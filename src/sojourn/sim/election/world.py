@@ -8,7 +8,6 @@ broker, it has every displayer's subscription, and every displayer has been show
 """
 
 from collections import Counter
-from heapq import heappop
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,12 +70,7 @@ class ElectionWorld:
 
     def run_until(self, time_s: float) -> None:
         """Let everything happen that is due before a time."""
-        heap = self.clock.heap
-        while heap and heap[0][0] < time_s:
-            now, _, what, thing = heappop(heap)
-            self.clock.now = now
-            what(thing)
-        self.clock.now = time_s
+        self.clock.run_until(time_s)
 
     def start(self) -> None:
         """Switch everything on, and let displayers subscribe and sources publish in their time."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from heapq import heappop
 
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.mqtt.limits import Limits
@@ -140,12 +139,7 @@ class World:
 
     def run_until(self, until_s: float) -> None:
         """Let everything happen that happens before a time."""
-        clock = self.clock
-        heap = clock.heap
-        while heap and heap[0][0] <= until_s:
-            clock.now, _, what, thing = heappop(heap)
-            what(thing)
-        clock.now = until_s
+        self.clock.run_through(until_s)
 
     def _do(self, thing: object) -> None:
         assert isinstance(thing, Step)

@@ -14,9 +14,9 @@ computations a core handles it right from the loop in `_run`. Garbage collection
 since the loop makes no cycles.
 """
 
-import gc
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from heapq import heappop, heappush
 from typing import Any
 
@@ -31,7 +31,7 @@ from sojourn.routing.messages import Kind, Message, Publish
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
 from sojourn.sim.causes import KINDS, Causes
-from sojourn.sim.clock import FIRST, LAST, Clock
+from sojourn.sim.clock import FIRST, LAST, Clock, uncollected
 from sojourn.sim.links import Links
 from sojourn.sim.publishers.costs import service_times
 from sojourn.sim.publishers.movement import Move, Movement
@@ -48,7 +48,6 @@ BACKLOG_MAX = 5_000_000
 """Messages that may wait in all brokers together before a run is stopped and says so."""
 DRAIN_MAX_S = 86_400.0
 """How long the world may take to come to rest after the measured time."""
-PROGRESS_STEPS = 200
 
 _TREE_WORK = (Kind.ADVERTISE, Kind.UNADVERTISE)
 
@@ -133,19 +132,9 @@ class World:
         if not self.ads:
             self.set_up()
         self._plan_run(progress)
-        was_enabled = gc.isenabled()
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-        try:
+        with uncollected(), suppress(_StopError):
             self._run()
             self.quiet = True
-        except _StopError:
-            self.quiet = False
-        finally:
-            gc.unfreeze()
-            if was_enabled:
-                gc.enable()
         return summarise(self)
 
     def _plan_run(self, progress: Callable[[float], None] | None) -> None:
@@ -156,10 +145,7 @@ class World:
             self._plan_move(publisher)
             if scenario.publish_interval_s > 0:
                 clock.plan(self.workload.publish_phase_s[publisher], self._publish, (publisher, 0))
-        if progress is not None:
-            for step in range(1, PROGRESS_STEPS + 1):
-                share = step / PROGRESS_STEPS
-                clock.plan_apart(share * self.end_s, LAST, progress, share)
+        clock.plan_progress(self.end_s, progress)
 
     def _run(self) -> None:
         """Let everything happen in order; see the module's docstring for why this loop is written out."""

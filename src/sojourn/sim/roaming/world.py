@@ -15,7 +15,6 @@ Speed: an event reaches all brokers at the same instant in one heap entry, and a
 since when a radio link will break is known when something is sent over it (`clients.py`).
 """
 
-import gc
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -28,7 +27,7 @@ from sojourn.mobility.schemes import Scheme
 from sojourn.routing.messages import Forward, Kind, Message
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import Overlay
-from sojourn.sim.clock import FIRST, LAST, Clock
+from sojourn.sim.clock import FIRST, LAST, Clock, uncollected
 from sojourn.sim.links import BITS_A_BYTE
 from sojourn.sim.recorder import Recorder
 from sojourn.sim.roaming.clients import Client
@@ -45,7 +44,6 @@ from sojourn.sim.streams import Streams
 
 BACKLOG_MAX = 1_000_000
 DRAIN_MAX_S = 600.0
-PROGRESS_STEPS = 200
 MS = 1000.0
 
 Observer = Callable[[float, tuple[Any, ...]], None]
@@ -149,20 +147,9 @@ class RoamingWorld:
             publisher.start()
         clock.plan_apart(self.scenario.warmup_s, FIRST, self.tally.begin)
         clock.plan_apart(self.end_s, LAST, self.tally.end)
-        if progress is not None:
-            for step in range(1, PROGRESS_STEPS + 1):
-                share = step / PROGRESS_STEPS
-                clock.plan_apart(share * self.end_s, LAST, progress, share)
-        was_enabled = gc.isenabled()
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-        try:
+        clock.plan_progress(self.end_s, progress)
+        with uncollected():
             self._loop()
-        finally:
-            gc.unfreeze()
-            if was_enabled:
-                gc.enable()
         return self.tally.result()
 
     def _loop(self) -> None:
