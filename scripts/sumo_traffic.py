@@ -3,7 +3,7 @@
 Needs the optional package `eclipse-sumo`. SUMO makes a grid of streets and drives on it: vehicles follow each
 other, give way at crossings and queue there. The model drives on the same grid, as fast on average. Both have
 the police scenario of Table 1 (paper 004); topics, people and events of a seed are the same. Writes one page,
-prints one row a scheme and movement. It judges no claim: the paper has no such traffic.
+prints one row per scheme and movement. It judges no claim: the paper has no such traffic.
 """
 
 import argparse
@@ -109,7 +109,7 @@ def mean(rows: list[dict[str, Any]], name: str) -> float:
 
 
 def table(rows: Rows) -> list[list[str]]:
-    """A row a scheme and movement, as text."""
+    """One row per scheme and movement, as text."""
     head = [["scheme", "movement", "delivery", "delay ms", "bytes a node and s"]]
     return head + [
         [scheme, movement, *(f"{mean(found, name):.{digits}f}" for name, digits in MEASURES.items())]

@@ -40,7 +40,7 @@ def inner(function: F) -> F:
     """Compile a function that is called by kernels only."""
     kernel: Any = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     _once_for_all_constants(kernel)
-    return kernel  # type: ignore[no-any-return]
+    return kernel  # type: ignore[no-any-return]  # Numba ships no types
 
 
 def entry(function: F) -> F:
@@ -51,7 +51,7 @@ def entry(function: F) -> F:
         digest = hashlib.sha256()
         _add(digest, function, set())
         setattr(file, _STAMP, digest.hexdigest())
-    return kernel  # type: ignore[no-any-return]
+    return kernel  # type: ignore[no-any-return]  # Numba ships no types
 
 
 def _add(digest: Any, function: Any, known: set[Any]) -> None:

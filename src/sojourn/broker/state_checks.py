@@ -55,7 +55,7 @@ def _check_sessions(state: State) -> None:
 def _check_numbers(network: Network) -> None:
     """Every number that something speaks of stands for something."""
     # Imported here: a single broker does without the kernels that routing brings along.
-    from sojourn.mobility.references import references  # noqa: PLC0415
+    from sojourn.mobility.references import references  # noqa: PLC0415 - only networks need it
 
     interests = network.links.interests
     clients, advertisements, subscriptions = references(network.clients.broker)
@@ -71,7 +71,7 @@ def _check_interests(network: Network) -> None:
     interests = network.links.interests
     _demand(interests.ads_of.keys() == interests.subs.keys(), "a subscription relates to nothing")
     _demand(interests.subs_of.keys() == interests.ads.keys(), "an advertisement relates to nothing")
-    from sojourn.routing.neighbours import LOCAL  # noqa: PLC0415
+    from sojourn.routing.neighbours import LOCAL  # noqa: PLC0415 - only networks need it
 
     router = network.clients.broker.router
     sources = router.neighbours.everyone | LOCAL

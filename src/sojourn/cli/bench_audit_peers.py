@@ -127,7 +127,7 @@ def by_duckdb(root: Path, threads: int, spill: Path) -> dict[str, Any]:
         )
         for table in ("interests", "publications", "deliveries", "drops"):
             files = (root / table / "*" / "*.parquet").as_posix()
-            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM read_parquet('{files}')")  # noqa: S608
+            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM read_parquet('{files}')")  # noqa: S608 - our own names
         bounds = ", ".join(
             f"nullif(regexp_extract(filter, {_quoted(pattern)}, 1), '')::{kind} AS {name}"
             if kind == "DOUBLE"

@@ -19,7 +19,7 @@ def properties(
         typer.Argument(metavar="TRACE", help="The directory of a run, or several; or s3://BUCKET/FOLDER."),
     ],
     *,
-    clients: Annotated[bool, typer.Option("--clients", help="A row a client instead of a run.")] = False,
+    clients: Annotated[bool, typer.Option("--clients", help="One row per client instead of a run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list, nothing else.")] = False,
     master: Annotated[
         str | None, typer.Option(help="A Spark master, such as spark://host:7077; none means this machine.")

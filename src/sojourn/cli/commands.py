@@ -132,7 +132,7 @@ class Commands(TyperGroup):
         """Return the names of all sub-commands."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the base class gives it
         """Return what stands for a sub-command, or None when there is none of that name."""
         return _Unread(cmd_name, COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 

@@ -321,7 +321,7 @@ def _add(world: str) -> None:
     factors_of = _factors(world)
     known = [factor.name for factor in factors_of]
     every = [*own, *(_option_parameter(factor, known) for factor in factors_of)]
-    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # typer reads it
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     app.command(world, help=ABOUT[world])(run)
 

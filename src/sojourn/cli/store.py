@@ -122,7 +122,7 @@ def repair(
 def export(
     path: Store,
     *,
-    as_json: Annotated[  # noqa: ARG001
+    as_json: Annotated[  # noqa: ARG001 - the only form
         bool, typer.Option("--json", show_default=False, help="Lines of JSON, which is the only form.")
     ] = True,
 ) -> None:

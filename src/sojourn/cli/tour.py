@@ -113,7 +113,7 @@ def _show_movement(console: Console, publishers: int) -> None:
         column.justify = "right"
     for protocol in PROTOCOLS:
         scenario = Scenario(protocol=protocol, publishers=publishers, warmup_s=30, duration_s=120, seed=1)
-        _, result = _timed(console, f"two minutes of {protocol}", lambda s=scenario: World(s).run())  # type: ignore[misc]
+        _, result = _timed(console, f"two minutes of {protocol}", lambda s=scenario: World(s).run())  # type: ignore[misc]  # mypy infers no default of a lambda
         moves = max(1, len(result.moves))
         table.add_row(
             protocol,
@@ -132,5 +132,5 @@ def _timed(console: Console, what: str, act: Callable[[], Result]) -> tuple[floa
     return time.perf_counter() - started, result
 
 
-def _tick(yes: bool) -> str:  # noqa: FBT001
+def _tick(yes: bool) -> str:  # noqa: FBT001 - its one argument
     return "[green]yes[/green]" if yes else "[dim]no[/dim]"

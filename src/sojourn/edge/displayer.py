@@ -4,8 +4,8 @@
 
 It may be connected to one broker after the other, or to several replicas at once; each connection has a
 number of its own. What arrives over a connection that has ended is not shown: the broker will learn from the
-log that it did not arrive, and send it again. The log holds one line a connection that some broker may still
-have to be told of; lines that brokers have settled are struck out.
+log that it did not arrive, and send it again. The log holds one line per connection that some broker may
+still have to be told of; lines that brokers have settled are struck out.
 """
 
 from typing import NamedTuple

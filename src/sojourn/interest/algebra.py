@@ -112,7 +112,7 @@ def _meet(one: Conjunction, other: Conjunction) -> Box | None:
     for path, allowed in other.constraints:
         mine = both.get(path)
         if mine is not None:
-            allowed = mine & allowed  # noqa: PLW2901
+            allowed = mine & allowed  # noqa: PLW2901 - narrowed on the way
             if not allowed:
                 return None
         both[path] = allowed
@@ -222,7 +222,7 @@ def _example(box: Box) -> Event:
         # Where only an object will do, it gets an attribute that no filter here speaks of.
         holder[name] = {_unused_name(path, box): True} if value is None else value
     topic = attributes.pop(TOPIC, None)
-    return Event(attributes, topic=topic if isinstance(topic, str) else None)  # type: ignore[arg-type]
+    return Event(attributes, topic=topic if isinstance(topic, str) else None)  # type: ignore[arg-type]  # values of attributes
 
 
 def _holder_of(attributes: dict[str, object], path: str) -> tuple[dict[str, object], str]:

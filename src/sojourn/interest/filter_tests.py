@@ -111,6 +111,6 @@ def _range_test(path: str, low: float, high: float) -> Test:
     def in_range(flat: Attributes, _objects: Collection[str]) -> bool:
         value = flat.get(path)
         # Comparing a string would fail, and a boolean is no number here.
-        return value.__class__ in _NUMBERS and low <= value <= high  # type: ignore[operator]
+        return value.__class__ in _NUMBERS and low <= value <= high  # type: ignore[operator]  # a number by its class
 
     return in_range

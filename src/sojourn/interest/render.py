@@ -212,13 +212,13 @@ def _topic_choices(
 
 
 def _topic_term(name: str, term: Term, tests: Callable[[str, TopicPattern, bool], list[str]]) -> str:
-    texts = [] if term.without and _is_every_topic(term.pattern) else tests(name, term.pattern, False)  # noqa: FBT003
+    texts = [] if term.without and _is_every_topic(term.pattern) else tests(name, term.pattern, False)  # noqa: FBT003 - NOT, or not
     exact = [string_text(str(pattern)) for pattern in term.without if pattern.is_exact]
     if exact:
         texts.append(_list_tests(name, exact, negated=True))
     for pattern in term.without:
         if not pattern.is_exact:
-            excluded = tests(name, pattern, True)  # noqa: FBT003
+            excluded = tests(name, pattern, True)  # noqa: FBT003 - NOT, or not
             # A pattern that takes two tests to write is excluded where either fails.
             texts.append(excluded[0] if len(excluded) == 1 else f"({' OR '.join(excluded)})")
     return " AND ".join(texts)
@@ -228,7 +228,7 @@ def _is_every_topic(pattern: TopicPattern) -> bool:
     return pattern.rest and pattern.levels == (Prefix(""),)
 
 
-def _mqtt_tests(name: str, pattern: TopicPattern, negated: bool) -> list[str]:  # noqa: FBT001
+def _mqtt_tests(name: str, pattern: TopicPattern, negated: bool) -> list[str]:  # noqa: FBT001 - NOT, or not
     like = "NOT LIKE" if negated else "LIKE"
     at = pattern.prefix_at
     if at is None:
@@ -244,7 +244,7 @@ def _mqtt_tests(name: str, pattern: TopicPattern, negated: bool) -> list[str]:  
     return tests
 
 
-def _regex_tests(name: str, pattern: TopicPattern, negated: bool) -> list[str]:  # noqa: FBT001
+def _regex_tests(name: str, pattern: TopicPattern, negated: bool) -> list[str]:  # noqa: FBT001 - NOT, or not
     if pattern.is_exact:
         return [_list_tests(name, [string_text(str(pattern))], negated=negated)]
     levels: list[str] = []

@@ -240,7 +240,7 @@ class _Reader:
             test = self.membership(path)
             return Not(test) if negated else test
         if kind in (None, TokenType.AND, TokenType.OR, TokenType.R_PAREN):
-            return self.meaning(self.next - 1, path, lambda v: comparisons.compare(path, "=", v), True)  # noqa: FBT003
+            return self.meaning(self.next - 1, path, lambda v: comparisons.compare(path, "=", v), True)  # noqa: FBT003 - the value
         return self.expected(_SAYS_WHAT_WAS_EXPECTED)
 
     def is_test(self, path: str) -> Expression:

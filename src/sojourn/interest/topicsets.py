@@ -122,11 +122,11 @@ def _level_node(level: Level, then: Node, *, first: bool) -> Node:
     return _node(edges, ends=False)
 
 
-def _both(one: bool, other: bool) -> bool:  # noqa: FBT001
+def _both(one: bool, other: bool) -> bool:  # noqa: FBT001 - a function of two truths
     return one and other
 
 
-def _either(one: bool, other: bool) -> bool:  # noqa: FBT001
+def _either(one: bool, other: bool) -> bool:  # noqa: FBT001 - a function of two truths
     return one or other
 
 

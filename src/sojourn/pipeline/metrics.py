@@ -1,6 +1,6 @@
 """A study's measures by configuration: mean and 95% interval over seeds.
 
-`long_measures` turns results of a sweep into one row a run and measure; `with_intervals` averages such rows.
+`long_measures` turns a sweep's results into one row per run and measure; `with_intervals` averages such rows.
 
 Rules: sums run in the order of the seeds, inside one array a configuration, so the same runs give the same
 bits on any number of partitions. A run that failed, a measure that is null or not a number takes no part.
@@ -25,7 +25,7 @@ class MetricsError(SojournError):
 
 
 def long_measures(results: DataFrame, measures: Sequence[str] | None = None) -> DataFrame:
-    """One row a run and measure of a sweep's results: `run_id`, `seed`, `measure`, `value`."""
+    """One row per run and measure of a sweep's results: `run_id`, `seed`, `measure`, `value`."""
     long = results.where(sf.col("error").isNull()).select(
         "run_id", "seed", sf.explode("numbers").alias("measure", "value")
     )

@@ -123,7 +123,7 @@ def _steady_mean(value: Column) -> Column:
 
 
 def learnt_graph(sojourns: DataFrame, began_s: Mapping[str, float] | None = None) -> LearntGraph:
-    """All that brokers load, collected; small, since it has one row an edge and hour."""
+    """All that brokers load, collected; small, since it has one row per edge and hour."""
     return graph_of_moves(moves(sojourns), began_s or {})
 
 

@@ -122,7 +122,7 @@ def random_formula(brokers: int, times: Times = Times()) -> tuple[float, float, 
     return at_broker, handoff, brokers * beta / ((brokers + 1) * delta) * at_broker
 
 
-def neighbour_rates(edges: Sequence[tuple[object, object]], times: Times = Times()) -> list[Rate]:  # noqa: B008
+def neighbour_rates(edges: Sequence[tuple[object, object]], times: Times = Times()) -> list[Rate]:  # noqa: B008 - immutable
     """Section 6.2: to neighbours only, so that each broker has its own hand-off and disconnection.
 
     A broker's client disconnects or leaves for good with equal rate; a disconnected one comes back or leaves;

@@ -70,9 +70,9 @@ def _looker(needed: tuple[str, ...], trace: str | None, is_address: bool) -> Cal
 
     def look(_number: int) -> dict[str, Any]:
         import importlib  # noqa: PLC0415 - elsewhere
-        import os  # noqa: PLC0415
-        import platform  # noqa: PLC0415
-        import sys as its  # noqa: PLC0415
+        import os  # noqa: PLC0415 - at the executor
+        import platform  # noqa: PLC0415 - at the executor
+        import sys as its  # noqa: PLC0415 - at the executor
 
         missing, said = [], ""
         for name in needed:
@@ -82,7 +82,7 @@ def _looker(needed: tuple[str, ...], trace: str | None, is_address: bool) -> Cal
                 missing.append(name)
         if trace is not None and not missing:
             if is_address:
-                from pyarrow import fs  # noqa: PLC0415
+                from pyarrow import fs  # noqa: PLC0415 - at the executor
 
                 try:
                     files, at = fs.FileSystem.from_uri(trace)
@@ -90,7 +90,7 @@ def _looker(needed: tuple[str, ...], trace: str | None, is_address: bool) -> Cal
                     said = "" if is_there else "there is nothing"
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is to be told
                     said = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            elif not os.path.isdir(trace):  # noqa: PTH112
+            elif not os.path.isdir(trace):  # noqa: PTH112 - as executors have it
                 said = "there is no such folder"
         return {
             "host": platform.node(),

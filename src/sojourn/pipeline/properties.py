@@ -53,7 +53,7 @@ def filter_missing(publications: DataFrame) -> Transform:
 
 
 def properties_by_client(known: DataFrame, deliveries: DataFrame, publications: DataFrame) -> Transform:
-    """Turn an audit's incidents into one row a run and client: the three properties, and why not.
+    """Turn an audit's incidents into one row per run and client: the three properties, and why not.
 
     `known` holds `run_id` and `client` of everybody who is to be judged.
     """
@@ -100,7 +100,7 @@ def properties_by_client(known: DataFrame, deliveries: DataFrame, publications: 
 
 
 def properties_by_run(judged: DataFrame) -> DataFrame:
-    """One row a run: a property holds if it holds for every client."""
+    """One row per run: a property holds if it holds for every client."""
     return judged.groupBy("run_id").agg(
         F.count("*").alias("clients"),
         *(F.bool_and(name).alias(name) for name in ("ordered", "consistent", "complete")),

@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 def judge_trace(
     spark: SparkSession, root: str | Path, *, by_client: bool = False
 ) -> tuple[Rows, list[Problem]]:
-    """One row a run (or client), ascending, and what could not be read."""
+    """One row per run (or client), ascending, and what could not be read."""
     trace = open_trace(root, TABLES)
     if not trace.runs:
         return [], list(trace.problems)

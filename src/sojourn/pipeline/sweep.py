@@ -1,10 +1,10 @@
 """Runs the grid of a study on Spark: one task simulates one row, and Spark writes what it returns.
 
 How it works:
-1. A grid is a DataFrame with `run_id`, `seed`, `cost` and `spec_json`, one row a run.
+1. A grid is a DataFrame with `run_id`, `seed`, `cost` and `spec_json`, one row per run.
 2. A run's key is a digest of its specification and of the code that simulates it. Keys that the store
    already holds a result for are not run again; a failed run is.
-3. What is missing is put one row a partition, the dearest first, so that no long run starts last.
+3. What is missing is put one row per partition, the dearest first, so that no long run starts last.
 4. Each task yields one row of measures (or of the error) and, if asked, the rows of its trace.
 5. A task's file appears in the store in one rename when the task commits; so a sweep that is killed
    keeps every run that had finished and nothing of those that had not.
@@ -115,7 +115,7 @@ def sweep(
     trace: bool = False,
     listener: Listener | None = None,
 ) -> DataFrame:
-    """Simulate what the store lacks of a grid and return one row a run, as `schemas.RESULTS` has them.
+    """Simulate what the store lacks of a grid and return one row per run, as `schemas.RESULTS` has them.
 
     With `trace`, what runs recorded is kept in the store too; otherwise it is let go.
     """
@@ -232,9 +232,9 @@ def _simulate(
     cost: float,
     listener: Listener | None,
 ) -> None:
-    """Run a task a row and let each write its file."""
+    """Run one task per row and let each write its file."""
     # A range of `count` partitions holds one number each and a broadcast join moves none of them: this is
-    # what makes one row a task, and rank order the order in which tasks start.
+    # what makes one row per task, and rank order the order in which tasks start.
     rows = spark.range(0, count, 1, count).join(
         sf.broadcast(with_rank(missing)), sf.col("id") == sf.col("rank"), "inner"
     )

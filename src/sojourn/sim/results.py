@@ -17,7 +17,7 @@ TREE_KINDS = (Kind.ADVERTISE, Kind.UNADVERTISE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE
 
 @dataclass(slots=True)
 class MoveTable:
-    """One row a counted move, as columns of equal length."""
+    """One row per counted move, as columns of equal length."""
 
     number: list[int] = field(default_factory=list)
     publisher: list[int] = field(default_factory=list)

@@ -41,7 +41,7 @@ Sweep = Callable[[list[RunSpec]], list[Row]]
 """Whatever turns run specifications into rows of measures."""
 
 Average = Callable[[pd.DataFrame, list[str], list[str]], pd.DataFrame]
-"""From one row a run, keys and measures to means with intervals; where it is None, the study does it."""
+"""From one row per run, keys and measures to means with intervals; where it is None, the study does it."""
 
 
 class UnknownScaleError(SojournError):
@@ -63,7 +63,7 @@ class Table(Protocol):
 
     @property
     def means(self) -> pd.DataFrame:
-        """One row a configuration and measure."""
+        """One row per configuration and measure."""
         ...
 
 
@@ -81,7 +81,7 @@ class Outcome(NamedTuple, Generic[ScaleT, TableT]):
     seeds: int
     specs: list[RunSpec]
     runs: pd.DataFrame
-    """One row a run and experiment: the labels of the grid beside what the run returned."""
+    """One row per run and experiment: the labels of the grid beside what the run returned."""
     table: TableT
     verdicts: list[Verdict]
     seconds: float
@@ -124,7 +124,7 @@ def run(
 
 
 def runs_table(specs: list[RunSpec], rows: list[Row]) -> pd.DataFrame:
-    """One row a run and experiment: the labels of the grid beside the run's measures."""
+    """One row per run and experiment: the labels of the grid beside the run's measures."""
     labels = pd.DataFrame(
         [
             {"run_id": spec.run_id, **{key: getattr(spec, key) for key in KEYS}, "seed": spec.seed}

@@ -1,6 +1,6 @@
 """Means over seeds by configuration, in the form that checks and figures ask for them.
 
-For studies whose runs each return one number a measure; a study that returns whole samples has its own table.
+For studies whose runs return one number per measure; a study that returns whole samples has its own table.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Table:
     def __init__(self, means: pd.DataFrame, runs: pd.DataFrame | None = None) -> None:
         self.means = means
         self.runs = pd.DataFrame() if runs is None else runs
-        """One row a run that did not fail."""
+        """One row per run that did not fail."""
         self._by_seed: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
         self._lines: dict[tuple[str, str, str, str], list[float]] = {}
         self._index: dict[tuple[str, str, str, str, float], tuple[float, float]] = {

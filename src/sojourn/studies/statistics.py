@@ -1,6 +1,6 @@
 """Means over seeds with 95% Student-t intervals, and the two small fits that claims ask for.
 
-Every function takes plain numbers or one pandas table of runs (one row a run) and returns new ones.
+Every function takes plain numbers or one pandas table of runs (one row per run) and returns new ones.
 """
 
 import math
@@ -34,7 +34,7 @@ def figure(value: float, form: str, without: str) -> str:
 
 
 def with_intervals(runs: pd.DataFrame, by: list[str], measures: list[str]) -> pd.DataFrame:
-    """One row a configuration and measure: mean, half-width of the interval, number of runs."""
+    """One row per configuration and measure: mean, half-width of the interval, number of runs."""
     long = runs.melt(id_vars=by, value_vars=measures, var_name="measure", value_name="value").dropna(
         subset=["value"]
     )

@@ -91,7 +91,7 @@ class TopicTrie:
         for level in pattern.levels:
             children, text = node._branch(level)
             node = children.setdefault(text, TopicTrie())
-        (node._rests if pattern.rest else node._ends).add(atom)  # noqa: SLF001
+        (node._rests if pattern.rest else node._ends).add(atom)  # noqa: SLF001 - of its own class
 
     def discard(self, atom: int, pattern: TopicPattern) -> None:
         """Remove a pattern and the levels that only it has."""
@@ -105,7 +105,7 @@ class TopicTrie:
             (self._rests if pattern.rest else self._ends).discard(atom)
             return
         children, text = self._branch(pattern.levels[depth])
-        children[text]._discard(atom, pattern, depth + 1)  # noqa: SLF001
+        children[text]._discard(atom, pattern, depth + 1)  # noqa: SLF001 - of its own class
         if not children[text]:
             del children[text]
 
@@ -116,11 +116,11 @@ class TopicTrie:
         for level in levels:
             further: list[TopicTrie] = []
             for node in nodes:
-                found |= node._rests  # noqa: SLF001
-                further.extend(node._following(level))  # noqa: SLF001
+                found |= node._rests  # noqa: SLF001 - of its own class
+                further.extend(node._following(level))  # noqa: SLF001 - of its own class
             nodes = further
         for node in nodes:
-            found |= node._rests | node._ends  # noqa: SLF001
+            found |= node._rests | node._ends  # noqa: SLF001 - of its own class
         return found
 
     def _following(self, level: str) -> Iterator[TopicTrie]:

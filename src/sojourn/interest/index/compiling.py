@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
 from numba.core import types
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
@@ -38,7 +38,7 @@ def _compile(function: F, **options: Any) -> F:
     except RuntimeError:  # there is no folder to keep it in: a read-only disk, and no home
         kernel = numba.njit(**_OPTIONS, **options)(function)
     _kernels.append(kernel)
-    return kernel  # type: ignore[no-any-return]
+    return kernel  # type: ignore[no-any-return]  # Numba ships no types
 
 
 def share_freshness() -> None:

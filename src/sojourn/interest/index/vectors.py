@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
 from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
@@ -26,7 +26,7 @@ _NUMBERS = ir.VectorType(ir.DoubleType(), LANES)
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, offset: Any, vector: Any) -> Any:
     """Return the address of a vector in a contiguous array, so many entries from its start."""
-    data = make_array(kind)(context, builder, array).data  # type: ignore[no-untyped-call]
+    data = make_array(kind)(context, builder, array).data  # type: ignore[no-untyped-call]  # ships no types
     return builder.bitcast(builder.gep(data, [offset]), vector.as_pointer())
 
 

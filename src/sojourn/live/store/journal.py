@@ -361,7 +361,7 @@ class Journal:
         is whole until the snapshot is renamed, and from then on the new one is.
         """
         folder, number, before = self._folder, mark.number, self._first
-        assert before < number and not self.torn, "it is of this segment, and all that followed is there"  # noqa: PT018
+        assert before < number and not self.torn, "it is of this segment, and all that followed is there"  # noqa: PT018 - one condition of two halves
         rest = os.pread(self._file, self._size - mark.size, mark.size)
         file = -1
         try:

@@ -76,7 +76,7 @@ class Roamed(NamedTuple):
 def _choosing(streams: Streams, count: int, metric: str) -> list[Choosing]:
     draws = streams.fresh("draws").random((count, count))
     return [
-        Choosing(metric=metric, draw=lambda other, node=node: float(draws[node, other]))  # type: ignore[misc]
+        Choosing(metric=metric, draw=lambda other, node=node: float(draws[node, other]))  # type: ignore[misc]  # mypy infers no default of a lambda
         for node in range(count)
     ]
 

@@ -49,7 +49,7 @@ def _drop_facts(note: Any) -> Any:
 def _commit_late(commit: Any) -> Any:
     def wrong(self: Process, broker: LiveBroker, turn: Any) -> None:
         held = getattr(self, "held_entries", [])
-        self.held_entries, turn.entries = list(turn.entries), held  # type: ignore[attr-defined]
+        self.held_entries, turn.entries = list(turn.entries), held  # type: ignore[attr-defined]  # put there by the mistake
         commit(self, broker, turn)
 
     return wrong

@@ -27,7 +27,7 @@ class SeatDisk(Disk):
         """The number of the batch that comes next."""
         return self.first + len(self.batches)
 
-    def append(self, record: list[bytes] | bytes, _now_s: float, *, sync: bool) -> None:  # noqa: ARG002
+    def append(self, record: list[bytes] | bytes, _now_s: float, *, sync: bool) -> None:  # noqa: ARG002 - the disk's signature
         """Write a batch, or a snapshot that takes the place of all before; power is never lost here."""
         if isinstance(record, bytes):
             self.first, self.snapshot, self.batches = self.next, record, []

@@ -279,7 +279,7 @@ class Walker:
                 yield data
 
     def _say_all(self, packets: object) -> None:
-        for data in packets:  # type: ignore[attr-defined]
+        for data in packets:  # type: ignore[attr-defined]  # a list, planned so
             if self.wire is not None:
                 self._say(self.wire, data)
 

@@ -103,7 +103,7 @@ class World:
                 give_up_s=GIVE_UP_S,
                 publishers=script.publishers,
             ),
-            routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]
+            routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]  # one of the modes
             limits=NARROW if script.spec.hostile else Limits(output_bytes_max=script.output_bytes),
         )
 

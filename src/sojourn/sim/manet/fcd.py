@@ -25,7 +25,7 @@ def read_fcd(path: Path, nodes: int, duration_s: float, tick_s: float) -> NDArra
     tracks: dict[str, list[tuple[float, float, float]]] = {}
     try:
         # The file is the user's own; ElementTree resolves no external entities.
-        for _, element in ET.iterparse(path):  # noqa: S314
+        for _, element in ET.iterparse(path):  # noqa: S314 - the user's own file
             if element.tag == "timestep":
                 time_s = float(element.attrib["time"])
                 for vehicle in element.iter("vehicle"):
@@ -72,7 +72,7 @@ def make_fcd(
 
 
 def _call(*command: object) -> None:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)  # noqa: S603 - SUMO, named by the user
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise MapError(f"{Path(str(command[0])).name} failed: {' '.join(last)}")

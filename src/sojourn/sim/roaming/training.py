@@ -28,7 +28,7 @@ def learn(paths: Paths, names: Sequence[str], for_s: float) -> LearntGraph:
         path = paths.sojourns(client, STREAM)
         first = next(path)
         end_s = first.from_s + for_s
-        observed.append([first, *takewhile(lambda stay, end_s=end_s: stay.to_s <= end_s, path)])  # type: ignore[misc]
+        observed.append([first, *takewhile(lambda stay, end_s=end_s: stay.to_s <= end_s, path)])  # type: ignore[misc]  # mypy infers no default of a lambda
     return graph_of(observed, names)
 
 

@@ -244,8 +244,8 @@ class RoamingWorld:
                 return 0.0
             work = self._message_s if thing.__class__ is not facts.TimerFired else 0.0
         for _mask, message in effects.sends:
-            if message.kind == Kind.FORWARD and message.sender == site.number:  # type: ignore[union-attr]
-                work += self._transfer_s * len(message.publications)  # type: ignore[union-attr]
+            if message.kind == Kind.FORWARD and message.sender == site.number:  # type: ignore[union-attr]  # by its kind
+                work += self._transfer_s * len(message.publications)  # type: ignore[union-attr]  # by its kind
         return work
 
     def _event_s(self, site: Site) -> float:
@@ -260,7 +260,7 @@ class RoamingWorld:
         work = self._message_s + self._match_s * matches + (self._store_s if stored else 0.0)
         for _mask, message in broker.effects.sends:
             if message.kind == Kind.FORWARD:  # to brokers that have not acknowledged their activation yet
-                work += self._transfer_s * len(message.publications)  # type: ignore[union-attr]
+                work += self._transfer_s * len(message.publications)  # type: ignore[union-attr]  # by its kind
         self.tally.note_event(site, work * self._slow[site.number])
         return work
 
@@ -324,7 +324,7 @@ class RoamingWorld:
             ports, numbers, single = site.fans.get(mask) or site.fan(mask)
             size = self.size_of(message)
             if message.kind == Kind.PUBLISH:
-                message.outstanding += len(ports)  # type: ignore[union-attr]
+                message.outstanding += len(ports)  # type: ignore[union-attr]  # by its kind
             self.tally.note_hops(site, message, ports, size)
             transmit_s = size * self._bit_s
             starts = [max(now, free_s[number]) for number in numbers]

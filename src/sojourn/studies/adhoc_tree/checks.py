@@ -286,7 +286,7 @@ def fig13(claim: Claim, table: Table) -> Verdict:
     for x in xs:
         three = [lines[name][x] for name in names[1:]]
         apart.append(lines["random"][x] - max(three) > max(three) - min(three))
-    tops = {name: max(line, key=lambda x, line=line: line[x]) for name, line in lines.items()}  # type: ignore[misc]
+    tops = {name: max(line, key=lambda x, line=line: line[x]) for name, line in lines.items()}  # type: ignore[misc]  # mypy infers no default of a lambda
     interior = all(min(lines[name]) < top < max(lines[name]) for name, top in tops.items())
     shares = {
         b: TopicTree(branching=b, depth=3).leaves / TopicTree(branching=b, depth=3).nodes for b in (2, 10)

@@ -48,7 +48,7 @@ class Table:
         return np.array([value for row in blocks for value in json.loads(str(row[name]))], dtype=float)
 
     def by_algorithm(self, experiment: str, series: str, x: float, name: str = "values") -> dict[str, Array]:
-        """By algorithm: one number a layout."""
+        """By algorithm: one number per layout."""
         joined: dict[str, list[float]] = {}
         for row in self.blocks[experiment, series, x]:
             for algorithm, values in json.loads(str(row[name])).items():

@@ -1,4 +1,4 @@
-"""Which architecture when: one row a situation, every cell measured, the advice a comparison of the cells.
+"""Which architecture when: one row per situation, every cell measured, the advice a comparison of the cells.
 
 The rule behind the advice. One broker sends nothing between brokers, so where one server can bear the load
 (its comparisons for each event) it is the cheapest; quenching pays there if it lowers the bytes on sources'

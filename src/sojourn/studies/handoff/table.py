@@ -41,4 +41,4 @@ MEASURES = [
     *(f"handoffs under {limit} ms" for limit in LIMITS_MS),
     *(f"{what} {broker}" for broker in BROKERS for what in ("routed", "event_ms", "present")),
 ]
-"""What is averaged over seeds; each is one number a run."""
+"""What is averaged over seeds; each is one number per run."""

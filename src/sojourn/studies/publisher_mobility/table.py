@@ -17,4 +17,4 @@ MEASURES = [
     "queue_max",
     "worked_off_ratio",
 ]
-"""What is averaged over seeds; each is one number a run."""
+"""What is averaged over seeds; each is one number per run."""
