@@ -41,6 +41,8 @@ class CopyState(NamedTuple):
     """What this process has sent to keep copies up to date, of all brokers that it plays."""
     takeovers: int
     """How often this process began to play a broker that is not its own."""
+    guests: tuple[str, ...] = ()
+    """The brokers of other processes that this one plays now."""
 
 
 class Copying(Protocol):

@@ -19,6 +19,7 @@ from sojourn import __version__
 from sojourn.live.config import Config
 from sojourn.live.page.history import History, Moment
 from sojourn.live.page.ledger import Loss, in_words
+from sojourn.live.page.risks import Kept, risk_of
 from sojourn.live.page.status import Move, Report
 from sojourn.live.page.whereabouts import Whereabouts
 from sojourn.routing.overlay import Overlay
@@ -118,7 +119,22 @@ class Board:
             "latency": {"p50_s": p50_s, "p99_s": p99_s, "count": count, "window_s": WINDOW_S},
             "moment": self.history.last,
             "lost_stores": self._lost_stores(),
+            "has_copies": config.mobility.copies > 0,
+            "at_risk": self._at_risk(now),
         }
+
+    def kept(self, broker: str) -> Kept | None:
+        """Where copies of a broker are, as far as it was heard; that holds for each of its sessions."""
+        heard = self._heard.get(broker)
+        return None if heard is None else heard.report.kept
+
+    def _at_risk(self, now: float) -> list[dict[str, Any]]:
+        """Brokers whose copies are not as they should be, with how many sessions that concerns."""
+        found = (
+            risk_of(name, heard.report.sessions, heard.report.kept, is_silent=now - heard.at_s >= FRESH_S)
+            for name, heard in sorted(self._heard.items())
+        )
+        return [one for one in found if one is not None]
 
     def _lost_stores(self) -> list[str]:
         """What is known of each store that was lost, by whoever heard of it last; the latest loss first."""

@@ -1,7 +1,7 @@
 // One client: where it is and was, its session, what it wants, what waits for it. Asked for every second while it
 // is looked at, of all brokers, whichever it is with.
 import { follow } from "./map.js";
-import { age, ask, byId, bytes, clock, count, drawn, element, fill, many, millis, missingText, named, row, shown, write } from "./words.js";
+import { age, ask, byId, bytes, clock, count, drawn, element, fill, keptText, many, millis, missingText, named, row, shown, write } from "./words.js";
 
 const EVERY_MS = 1000;
 const TRAIL_COLUMNS = ["at", "from", "to", "took", "how"];
@@ -29,6 +29,8 @@ function showSession(found, session) {
   fact(list, "kept when it leaves", forSeconds(session.expiry_s),
     "How long subscriptions and waiting events are kept while the client is away.");
   fact(list, "ends at", session.expires_s ? clock(session.expires_s) : null, "When the session of a client that is away ends.");
+  fact(list, "copies", keptText(session.broker, session.kept),
+    "Other processes that have all of this session, and all that waits for it: it outlives the loss of as many disks.");
   fact(list, "reads", session.reads ? "as fast as it is sent to" : "too slowly at present");
   byId("client-session").replaceChildren(...list);
 }

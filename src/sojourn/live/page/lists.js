@@ -1,7 +1,7 @@
 // Lists that the broker makes when asked: clients, filters and topics, in pages; and links, which the stream brings.
 // A list that is looked at is asked for again every few seconds.
 import { standingOfLink } from "./map.js";
-import { age, ask, byId, bytes, clientLink, clock, count, element, fill, link, many, missingText, named, row, shown, write } from "./words.js";
+import { age, ask, byId, bytes, clientLink, clock, count, element, fill, keptText, link, many, missingText, named, row, shown, write } from "./words.js";
 
 const AGAIN_MS = 5000;
 const TYPED_MS = 250;
@@ -80,7 +80,10 @@ class List {
 
 function clientRow(_found, columns, one) {
   const since = one.since_s ? age(Date.now() / 1000 - one.since_s) : null;
-  return row(columns, [clientLink(one.client), named(one.broker), one.here ? badge("connected", "up") : badge("away", "away"),
+  const where = element("span");
+  where.append(named(one.broker));
+  if (one.kept) { where.append(" ", element("small", keptText(one.broker, one.kept))); }
+  return row(columns, [clientLink(one.client), where, one.here ? badge("connected", "up") : badge("away", "away"),
     since, one.user ? named(one.user) : null, count(one.subscriptions),
     one.waiting ? many(one.waiting, "event") + ", " + bytes(one.waiting_bytes) : "nothing"]);
 }

@@ -236,6 +236,18 @@ class BrokerMetrics(Collector):
             "Those of them that hold everything; while it is fewer, what is promised waits.",
             state.whole,
         )
+        sessions = len(self._observer.node.core.state.sessions)
+        is_at_risk = state.whole < self._observer.node.config.mobility.copies
+        yield GaugeMetricFamily(
+            "sojourn_copies_sessions_at_risk",
+            "Sessions here with fewer whole copies than there should be; what is promised to them waits.",
+            sessions if is_at_risk else 0,
+        )
+        yield GaugeMetricFamily(
+            "sojourn_copies_guests",
+            "Brokers of other processes that this one plays, as theirs are away.",
+            len(state.guests),
+        )
         yield GaugeMetricFamily("sojourn_term", "The term of the broker's seat.", state.term)
         yield GaugeMetricFamily(
             "sojourn_waiting_turns", "Turns that wait for copies before they leave.", outbox.turns

@@ -19,6 +19,7 @@ from sojourn.broker.facts import StatusMade, SystemDue
 from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.node import Node
 from sojourn.live.mishaps import Mishaps
+from sojourn.live.page import risks
 from sojourn.live.page.asking import Enquirer, is_talk
 from sojourn.live.page.board import Board
 from sojourn.live.page.ledger import Known, Ledger, LedgerFile, Loss, in_words
@@ -29,7 +30,6 @@ from sojourn.live.page.status import (
     Report,
     Tally,
     clients_connected,
-    copies_in_words,
     file_bytes,
     held,
     link_states,
@@ -288,7 +288,7 @@ class Observer:
         rates = [
             round(max(0, count - earlier) / span_s, 2) for count, earlier in zip(counts, before, strict=True)
         ]
-        names = clients_connected(node)
+        names, kept = clients_connected(node), risks.kept_of(node)
         return Report(
             listen=self.listen,
             at_s=now,
@@ -318,7 +318,8 @@ class Observer:
             held=held(node),
             losses=list(self.ledger.losses.values()),
             longest_turn_s=round(node.turns.longest_s, 6),
-            copies=copies_in_words(node),
+            copies=risks.in_words(node.place.name, kept),
+            kept=kept,
             moves=[move for move in self._moves if move.at_s > now - TOLD_FOR_S],
             present=some_of(node, names),
         )

@@ -1,7 +1,7 @@
 // The first view: numbers of all brokers together, the map, the last hand-offs, what was lost and why, charts.
 import { Charts } from "./charts.js";
 import { DOWN_S, NAME_MAX, showMap, standing } from "./map.js";
-import { age, ask, byId, bytes, clientLink, count, element, fill, link, millis, named, row, shown, sumOf, total, write } from "./words.js";
+import { age, ask, byId, bytes, clientLink, count, element, fill, link, many, millis, named, row, shown, sumOf, total, write } from "./words.js";
 
 const MOVES_SHOWN = 12;
 const HOUR_EVERY_MS = 10000;
@@ -76,6 +76,15 @@ function showTiles(state, fresh, reports) {
     listReasons(kind[0] + "-list", rows);
   }
   listReasons("mended-list", mended(known));
+  const waits = state.at_risk.filter(function (one) { return one.waits; });
+  byId("risk-tile").hidden = byId("risk-part").hidden = !state.has_copies;
+  byId("risk-tile").classList.toggle("amiss", waits.length > 0);
+  write("risk", count(waits.reduce(function (sum, one) { return sum + one.sessions; }, 0)));
+  write("risk-why", waits.length ? "at " + waits.map(function (one) { return shown(one.broker); }).join(", ")
+    : state.at_risk.length ? "copies whole, " + state.at_risk.length + " played elsewhere" : "all copies whole");
+  byId("risk-list").replaceChildren(...(state.at_risk.length ? state.at_risk.map(function (one) {
+    return element("li", many(one.sessions, "session") + ": " + shown(one.why) + ".", one.waits ? "" : "calm");
+  }) : [element("li", "Nothing: every session is at as many other processes as it should be.", "none")]));
   byId("stores-list").replaceChildren(...state.lost_stores.map(function (one) { return element("li", shown(one)); }));
 }
 

@@ -23,6 +23,7 @@ import msgspec
 
 from sojourn.broker.effects import COPY_FULL, NOT_MISSED, REPEATED
 from sojourn.live.page.ledger import Loss
+from sojourn.live.page.risks import Kept
 from sojourn.live.seldom import Seldom
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """How long the loop was held at once, at the most, since the start."""
     copies: str = ""
     """Where copies of this broker are, and whether they hold everything; nothing if there are none."""
+    kept: Kept | None = None
+    """The same for programs."""
     moves: list[Move] = []
     present: list[tuple[str, float]] = []
     """Clients connected and since when, as far as they are known by time; at most `CLIENTS_MAX`."""
@@ -144,19 +147,6 @@ class Tally:
         self.sum_s += took_s
         self.longest_s = max(self.longest_s, took_s)
         self.buckets[bisect.bisect_left(BUCKETS_S, took_s)] += 1
-
-
-def copies_in_words(node: Node) -> str:
-    """Where a broker's copies are, and what is at risk."""
-    if node.outbox is None:
-        return ""
-    state = node.outbox.copying.state()
-    where = "" if state.host == node.place.name else f"played by {state.host}; "
-    followers = ", ".join(state.followers) or "nobody"
-    if state.whole == len(state.followers):
-        return f"{where}copies at {followers}"
-    waits = f"{node.outbox.turns} turns wait"
-    return f"{where}{state.whole} of {len(state.followers)} copies whole ({followers}); {waits}"
 
 
 def lost_by_reason(node: Node) -> dict[str, int]:

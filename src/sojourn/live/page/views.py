@@ -86,7 +86,8 @@ class Views:
             for row in found.rows:
                 # With durable subscriptions a client has a session at several brokers: it is where it is.
                 if row.client not in rows or row.here:
-                    rows[row.client] = {"broker": one.broker, **_plain(row)}
+                    kept = self._board.kept(one.broker)
+                    rows[row.client] = {"broker": one.broker, "kept": kept, **_plain(row)}
         names = sorted(rows)
         return {
             "rows": [rows[name] for name in names[:PAGE_ROWS]],
@@ -163,7 +164,8 @@ class Views:
         for one in said:
             found = cast("ask.ClientFound", one.found)
             if found.session is not None:
-                sessions.append({"broker": one.broker, **_plain(found.session)})
+                kept = self._board.kept(one.broker)
+                sessions.append({"broker": one.broker, "kept": kept, **_plain(found.session)})
             if found.copy:
                 copies.append({"broker": one.broker, "state": found.copy, "waiting": found.copy_waiting})
             trail += [{"broker": one.broker, **_plain(move)} for move in one.trail]

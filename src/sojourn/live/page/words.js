@@ -28,6 +28,13 @@ export function age(seconds) {
   return value < 172800 ? Math.round(value / 3600) + " h" : Math.round(value / 86400) + " days";
 }
 export function many(number, one, more) { return count(number) + " " + (number === 1 ? one : more || one + "s"); }
+// Where copies of a session are, which are those of its broker.
+export function keptText(broker, kept) {
+  if (!kept) { return "at no other process"; }
+  const played = kept.host === broker ? "" : "played by " + shown(kept.host) + ", ";
+  const at = kept.followers.map(shown).join(", ") || "nobody";
+  return kept.whole < kept.wanted ? played + "at risk: " + kept.whole + " of " + kept.wanted + " copies whole (" + at + ")" : played + "copies at " + at;
+}
 export function clock(seconds, withSeconds) {
   return new Date(seconds * 1000).toLocaleTimeString("en-GB", withSeconds === false
     ? { hour: "2-digit", minute: "2-digit" } : { hour: "2-digit", minute: "2-digit", second: "2-digit" });

@@ -66,7 +66,8 @@ class Copied:
         shipping = chamber.council.shipping
         whole = sum(shipping.is_whole(self._name, one, seat.term) for one in seat.followers)
         sent, count = chamber.pump.bytes, chamber.takeovers
-        return CopyState(seat.term, seat.host, seat.followers, whole, sent, count)
+        guests = tuple(sorted(chamber.guests))
+        return CopyState(seat.term, seat.host, seat.followers, whole, sent, count, guests)
 
     def is_away(self, peer: str) -> bool:
         """Return whether a neighbour is played by another process than its own."""

@@ -1,0 +1,74 @@
+"""Where copies of brokers are, and which sessions would be lost, or wait, if something happened now.
+
+A session, and all that waits for it, is where its broker's journal is: with the process that plays the broker
+and with those that keep copies (`live/seats/`). So what is told of a broker holds for each of its sessions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from sojourn.live.brokers.node import Node
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Where the journal of a broker is."""
+
+    host: str
+    """The process that plays the broker."""
+    followers: list[str]
+    """The processes that keep copies."""
+    whole: int
+    """How many of these hold everything."""
+    wanted: int
+    """How many copies there should be."""
+    turns: int = 0
+    """Turns of the broker that wait for copies before they leave."""
+
+    @property
+    def is_at_risk(self) -> bool:
+        """Whether the loss of the disks that copies are to make up for would lose something."""
+        return self.whole < self.wanted
+
+
+def kept_of(node: Node) -> Kept | None:
+    """Where the journal of a broker is; None where nobody keeps copies."""
+    if node.outbox is None:
+        return None
+    state = node.outbox.copying.state()
+    wanted = node.config.mobility.copies
+    return Kept(state.host, list(state.followers), state.whole, wanted, node.outbox.turns)
+
+
+def in_words(broker: str, kept: Kept | None) -> str:
+    """Where copies of a broker are, in a few words; nothing if there are to be none."""
+    if kept is None:
+        return ""
+    where = "" if kept.host == broker else f"played by {kept.host}; "
+    followers = ", ".join(kept.followers) or "nobody"
+    if not kept.is_at_risk:
+        return f"{where}copies at {followers}"
+    return f"{where}{kept.whole} of {kept.wanted} copies whole ({followers})"
+
+
+def risk_of(broker: str, sessions: int, kept: Kept | None, *, is_silent: bool) -> dict[str, Any] | None:
+    """What is not as it should be with the copies of a broker that is known to have had so many sessions."""
+    if kept is None:
+        return None
+    if is_silent:
+        why = f"{broker} is silent, and nobody is known to play it"
+    elif kept.is_at_risk:
+        why = f"{broker} has {kept.whole} of {kept.wanted} copies whole: what is promised waits"
+    elif kept.host != broker:
+        return {
+            "broker": broker,
+            "sessions": sessions,
+            "waits": False,
+            "why": f"{broker} is played by {kept.host}, as its own process is away",
+        }
+    else:
+        return None
+    return {"broker": broker, "sessions": sessions, "waits": True, "why": why}
