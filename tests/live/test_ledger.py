@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -193,3 +194,16 @@ def test_only_the_last_losses_are_kept() -> None:
         ledger.forgot("B3", f"m{number}", float(number))
     assert len(ledger.losses) == LOSSES_MAX
     assert ("B3", f"m{LOSSES_MAX + 4}") in ledger.losses
+
+
+def test_the_file_may_be_written_elsewhere(tmp_path: Path) -> None:
+    """Whoever must not wait for a disk hands the work on; what is written is what was known then."""
+    file, parked = LedgerFile(str(tmp_path / "B1")), list[Callable[[], None]]()
+    file.write(knowing().written(), parked.append)
+    assert file.read(NUMBERS) is None
+    file.write(knowing().written(), parked.append)
+    (work,) = parked  # nothing has changed since
+    work()
+    found = file.read(NUMBERS)
+    assert found is not None
+    assert found.known.keys() == knowing().written().known.keys()

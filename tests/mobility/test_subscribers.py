@@ -187,6 +187,17 @@ def test_a_missing_copy_is_noticed_and_delivered() -> None:
     assert net.states() == ["AWAY", "ACTIVE"]
 
 
+def test_a_copy_that_was_never_made_may_be_given_along() -> None:
+    """Whoever knows that it made no copy there need not be told so."""
+    net = Roaming(chain(2), Scheme.named("proactive", gives_along=True))
+    net.arrive(0, 1)
+    net.brokers[0].subscribers.table.cross(1, 0.0)  # learnt after S came, so that 1 has no copy
+    net.feed(0, facts.SubscriberLost(S, 1))
+    net.settle()
+    assert kinds(net) == ["Activate", "Activated", "ForwardEnd"]
+    assert net.states() == ["AWAY", "ACTIVE"]
+
+
 def test_timeout_ends_everything() -> None:
     """Case 8: the stay, its events and the copies go, and a late return is told that it is not complete."""
     net = Roaming(chain(2), Scheme.named("proactive", timeout_s=5))

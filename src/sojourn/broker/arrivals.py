@@ -24,6 +24,7 @@ from sojourn.broker.endings import Endings
 from sojourn.broker.links import Links
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
+from sojourn.mobility.copies import State
 from sojourn.mobility.finding import Finder, Result
 from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
@@ -109,8 +110,17 @@ class Arrivals:
             self._enter(client, waiting, None, None, now)
         else:
             self.waiting[client] = waiting
-            self.finder.seek(client, epoch, previous, now)
+            self.finder.seek(client, epoch, self._likely(client) if previous is None else previous, now)
         self.follow_finder(now)
+
+    def _likely(self, client: int) -> int | None:
+        """Return the broker that has a client's session, if a copy here tells; it may be wrong.
+
+        A copy that stores was activated by the broker that the client left. If it has gone on from there
+        meanwhile, that broker says no, and all are asked.
+        """
+        copy = self.clients.broker.subscribers.main.get(client)
+        return copy.controller if copy is not None and copy.state is State.ACTIVE else None
 
     def resumes(self, number: int) -> str | None:
         """Return the client that wants to go on with its session here; None if it has none or begins anew."""

@@ -12,6 +12,7 @@ from typing import Any
 from sojourn.broker.channel import OVERFULL, Channel
 from sojourn.broker.messages import Part, Reach, Run
 from sojourn.broker.names import LiveInterests, Names
+from sojourn.broker.passing_on import destination_of
 from sojourn.broker.settings import Settings
 from sojourn.broker.wire import Carried, Wire
 from sojourn.mqtt.message import Message
@@ -182,6 +183,18 @@ class Links:
         """Send a message one hop towards its destination."""
         hop = self.overlay.next_hop(self.number, message.destination)
         self.put(self.channels[self.names_of[hop]], self.wire.encode(message, now), now)
+
+    def pass_on(self, body: bytes) -> bool:
+        """Send a frame that is for a broker further on, as it is; return whether it is for one.
+
+        Whoever it is for reads it. It goes out in the order in which it came, as all frames do: it is a fence
+        (`mobility/transfers.py`) for what this broker sent before.
+        """
+        destination = destination_of(body)
+        if destination is None or destination == self.number or destination >= len(self.names_of):
+            return False
+        self.channels[self.names_of[self.overlay.next_hop(self.number, destination)]].put(body)
+        return True
 
     def flood(self, message: Any, sender: int | None, now: float, event: Message | None = None) -> None:
         """Send a message to every neighbour but the one it came from; it may be about one event."""

@@ -32,6 +32,7 @@ from sojourn.broker.confirming import Answer
 from sojourn.broker.effects import Turn
 from sojourn.broker.meetings import Meetings
 from sojourn.broker.network import TIMERS_MAX, Network
+from sojourn.broker.passing_on import PASSED_ON
 from sojourn.broker.quenching import Quencher
 from sojourn.broker.reviving import Rights, at_once, forget_effects, reviving
 from sojourn.broker.ruling import rule
@@ -366,9 +367,10 @@ class LiveBroker:
         network, effects = self.network, self.core.effects
         assert network is not None, "only a broker with neighbours gets frames"
         clients, before = network.clients, self.core.state.counters.delivered
-        events: Sequence[Carried] | None
-        message = network.links.wire.read(body, now)
-        if isinstance(message, Carried):
+        events: Sequence[Carried] | None = ()
+        if body[1:2] in PASSED_ON and network.links.pass_on(body):
+            message = None
+        elif isinstance(message := network.links.wire.read(body, now), Carried):
             events = (message,)
             clients.events.arrived(message, network.links.bits[peer], now)
         else:

@@ -2,7 +2,9 @@
 
 What is stored for a subscriber follows it by the schemes of `schemes.py`. The rest of its session (what it
 subscribed to and how, what it has half received) is kept by one broker at a time, and a client need not know
-which. So the broker it connects to asks: the broker the client names as its last, then all of them.
+which. So the broker it connects to asks: first the one that is likely to have it, which the client names as
+its last or which had a copy here store for it, then all of them. Who is asked first is a guess: one that has
+nothing says so, as to any question, and whatever it says is weighed by the rules below.
 
     epoch = finder.next_epoch(client, now, after)
     finder.seek(client, epoch, previous, now)           # asks; `finder.results` says what came of it

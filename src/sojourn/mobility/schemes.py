@@ -34,6 +34,9 @@ class Scheme:
     """Whether stored events move after the subscriber."""
     ahead: bool = False
     """Whether copies wait for it one hop ahead."""
+    gives_along: bool = False
+    """Whether a copy that was never made is activated with its subscriptions at once; if not, as in paper
+    001, its broker is asked first and says that it has none. Only the number of messages depends on it."""
     acknowledged: bool = True
     """Whether an event counts as consumed only once the client says so (`Consumed`, or its marks). If not,
     handing it to the link is enough, and what a breaking link swallows is lost."""

@@ -181,10 +181,12 @@ class Visits:
         stay.cause = fact.cause
         self._shelf.stop_serving(stay, fact.cause)
         if self._scheme.ahead and self._shelf.main.get(fact.client) is stay and stay.subscriptions:
+            has_copy = stay.holders.copy()
             stay.pending = self._requests.targets(stay)
             stay.holders |= stay.pending
             for broker in sorted(stay.pending):
-                self._requests.activate(stay, broker, None)
+                is_new = self._scheme.gives_along and broker not in has_copy
+                self._requests.activate(stay, broker, stay.subscriptions if is_new else None)
 
     def on_gone(self, fact: facts.SubscriberGone) -> None:
         """Case 6: a client left for good; everything that is kept for it anywhere goes."""

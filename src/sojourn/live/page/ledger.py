@@ -22,7 +22,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 from msgspec.structs import replace
@@ -226,6 +228,10 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+def _at_once(work: Callable[[], None]) -> None:
+    work()
+
+
 class LedgerFile:
     """The file of a ledger, beside the store of its broker; none without a store."""
 
@@ -234,6 +240,7 @@ class LedgerFile:
         self._last = b""
         self._last_s = 0.0
         """The latest time in what was last written."""
+        self._writing = Lock()
 
     def read(self, names: Iterable[str]) -> Written | None:
         """What was written; what other brokers than those with these names told is apart (`removed`).
@@ -257,8 +264,11 @@ class LedgerFile:
             {name: known for name, known in found.known.items() if name not in kept},
         )
 
-    def write(self, written: Written) -> None:
-        """Replace the file as a whole, if anything has changed; only its owner reads it."""
+    def write(self, written: Written, aside: Callable[[Callable[[], None]], object] = _at_once) -> None:
+        """Replace the file as a whole, if anything has changed; only its owner reads it.
+
+        `aside` has it done elsewhere: some disks take milliseconds to let one file take the place of another.
+        """
         if self.path is None:
             return
         data = msgspec.json.encode(_without_times(written))
@@ -266,16 +276,20 @@ class LedgerFile:
         if data == self._last and latest_s - self._last_s < REFRESH_S:
             return
         self._last, self._last_s = data, latest_s
-        new = self.path.with_name(f"{self.path.name}.new")
+        aside(partial(self._replace, self.path, msgspec.json.encode(written)))
+
+    def _replace(self, path: Path, data: bytes) -> None:
+        new = path.with_name(f"{path.name}.new")
         try:
-            new.unlink(missing_ok=True)  # one that another made might be readable by others
-            file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(file, "wb") as out:
-                out.write(msgspec.json.encode(written))
-            new.replace(self.path)
+            with self._writing:
+                new.unlink(missing_ok=True)  # one that another made might be readable by others
+                file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(file, "wb") as out:
+                    out.write(data)
+                new.replace(path)
         except OSError as error:
             why = error.strerror or error
-            _seldom.warning("write", "What is known of other brokers cannot go to %s: %s", self.path, why)
+            _seldom.warning("write", "What is known of other brokers cannot go to %s: %s", path, why)
 
 
 def _without_times(written: Written) -> Written:

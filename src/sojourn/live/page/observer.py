@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -125,7 +126,8 @@ class Observer:
             self._count(loss, now)
         report = self.last = replace(self._report(), is_last=is_last)
         self._know(node.place.name, report, report.at_s)
-        self._file.write(self.ledger.written())
+        if not is_last:
+            self._file.write(self.ledger.written(), partial(node.loop.run_in_executor, None))
         if node.links is not None:
             node.tell(StatusMade(self._encode(report)))
         if self.board is not None:

@@ -116,7 +116,9 @@ class CheckWorld:
         interests, filters, self.subs, self.ads = vocabulary()
         self.oracle = Oracle(filters, is_flooded=spec.routing == FLOODING)
         overlay = Overlay(script.graph)
-        scheme = Scheme.named(spec.scheme, timeout_s=TIMEOUT_S, patience_s=PATIENCE_S)
+        scheme = Scheme.named(
+            spec.scheme, gives_along=bool(spec.seed % 2), timeout_s=TIMEOUT_S, patience_s=PATIENCE_S
+        )
         self.brokers = [
             make_broker(
                 number,
