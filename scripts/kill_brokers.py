@@ -1,6 +1,6 @@
 """Kills every broker of a running network in turn, again and again, and looks for what was lost.
 
-    python scripts/kill_brokers.py --seconds 300 [--delete-stores [--copies 1]]
+    python scripts/kill_brokers.py --seconds 300 [--delete-stores [--copies 1 [--away 8]]]
 
 A template of `sojourn init`, untouched, is run by `sojourn serve --all`. Plain MQTT clients
 (`plain_clients.py`) roam over its brokers and publish at QoS 1 and 2, while every few seconds the next broker
@@ -14,7 +14,8 @@ events that came after a later one of the same publisher, told apart from those 
 brokers, between which MQTT promises no order.
 
 With `--copies 1` as well, a store that was deleted is at another process too, and nothing may be missing. The
-next broker is killed as soon as all copies are whole again, if that takes longer than `--every`.
+next broker is killed as soon as all copies are whole again, if that takes longer than `--every`. With
+`--away` every second broker is not started again for so long, so that others play it meanwhile.
 Without, every missing delivery is explained by a store that was deleted, or else is a fault
 (`missing_events.py`), and what brokers reported as lost stands beside it.
 
@@ -62,6 +63,7 @@ async def kill_in_turn(network: Network, options: argparse.Namespace, console: C
     loop = asyncio.get_running_loop()
     began = loop.time()
     watches: list[asyncio.Task[Death]] = []
+    returns: list[asyncio.Task[None]] = []
     number = 0
     while loop.time() + options.every < began + options.seconds:
         await asyncio.sleep(max(0.0, began + (number + 1) * options.every - loop.time()))
@@ -69,15 +71,28 @@ async def kill_in_turn(network: Network, options: argparse.Namespace, console: C
             break
         name = network.names[number % len(network.names)]
         killed_s, at_s = time.time(), loop.time() - began
+        if options.away and number % 2:
+            network.hold_back()
         pid = network.kill(name)
         store = "kept"
         if options.delete_stores:
             store = await asyncio.to_thread(network.delete_store, name, pid)
-        console.print(f"{at_s:6.1f} s: killed {name}" + (f", store {store}" if store != "kept" else ""))
+        away_s = options.away if number % 2 else 0.0
+        said = [f"killed {name}"] + [f"store {store}"] * (store != "kept")
+        console.print(f"{at_s:6.1f} s: " + ", ".join(said + [f"away for {away_s:g} s"] * (away_s > 0)))
+        if away_s:
+            returns.append(asyncio.create_task(_let_back(network, away_s)))
         watches.append(asyncio.create_task(_watch(network, name, pid, killed_s, at_s, store)))
         number += 1
     await asyncio.sleep(max(0.0, began + options.seconds - loop.time()))
+    await asyncio.gather(*returns)
     return list(await asyncio.gather(*watches))
+
+
+async def _let_back(network: Network, away_s: float) -> None:
+    """Let whoever starts brokers again do so after a while."""
+    await asyncio.sleep(away_s)
+    network.let_back()
 
 
 async def _wait_until_whole(network: Network, until_s: float) -> bool:
@@ -320,6 +335,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--template", default="building", help="which template of `sojourn init`")
     parser.add_argument("--any-ports", action="store_true", help="put port 0 where the template has others")
     parser.add_argument("--copies", type=int, default=0, help="how many others hold a copy of each store")
+    parser.add_argument("--away", type=float, default=0.0, help="seconds that every second one stays away")
     parser.add_argument("--subscribers", type=int, default=12)
     parser.add_argument("--publishers", type=int, default=8)
     parser.add_argument("--rate", type=float, default=40.0, help="events a second, of all publishers")
@@ -349,6 +365,8 @@ def main() -> None:
         show(console, run.rows(), deaths)
         for remark in run.remarks():
             console.print(remark)
+        if options.copies:
+            console.print(f"Brokers were played by other processes {network.takeovers()} times.")
         why = compare(run, network, deaths, console) if options.delete_stores else Counter()
         found = faults(run, network, deaths, why, options)
     if found:

@@ -92,6 +92,22 @@ class Network:
             os.kill(pid, signal.SIGKILL)
         return pid
 
+    def hold_back(self) -> None:
+        """Let no broker be started again for now."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def let_back(self) -> None:
+        """Let them be started again."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def takeovers(self) -> int:
+        """How often a broker was played by another process than its own, as the logs of those tell."""
+        found: set[tuple[str, ...]] = set()
+        for name in self.names:
+            text = (self.folder / "logs" / f"{name}.log").read_text()
+            found.update(re.findall(r'"(\S+) is played by (\S+) from term (\d+) on', text))
+        return len(found)
+
     def delete_store(self, name: str, pid: int) -> str:
         """Remove the store of a broker that is down, and say whether that was in time."""
         while _runs(pid):
@@ -157,6 +173,7 @@ class Network:
 
     def stop(self) -> None:
         """End all brokers."""
+        self.let_back()
         self.process.terminate()
         try:
             self.process.wait(STOP_S)
