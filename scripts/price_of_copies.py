@@ -4,8 +4,8 @@
 
 Three brokers in a line run with their stores, once with `copies = 0` and once with `copies = 1`, in turn. A
 client publishes at QoS 1 at one end, first one event after the other (the time to each acknowledgement), then
-all at once (events a second); a subscriber at the other end gets them. The metrics say what was sent to keep
-copies. Compare figures of one run only.
+all at once (events a second); a subscriber at the other end gets them. The metrics say what brokers sent each
+other over links, and processes to keep copies. Compare figures of one run only.
 """
 
 from __future__ import annotations
@@ -52,16 +52,22 @@ async def measure(network: Network, events: int) -> tuple[list[float], float]:
         return waits_s, events / (time.perf_counter() - began_s)
 
 
-def copied_bytes(network: Network) -> float:
-    """What all processes have sent to keep copies."""
-    total = 0.0
+def sent_bytes(network: Network) -> tuple[float, float]:
+    """What all brokers have sent over links, and what all processes have sent to keep copies."""
+    links = copies = 0.0
     for name in network.names:
         with urllib.request.urlopen(
             f"http://{network.listening(name).metrics}/metrics", timeout=10
         ) as answer:
-            found = re.search(r"^sojourn_copied_bytes_total (\S+)$", answer.read().decode(), re.MULTILINE)
-        total += float(found[1]) if found else 0.0
-    return total
+            text = answer.read().decode()
+        links += _value(text, "sojourn_link_bytes_total")
+        copies += _value(text, "sojourn_copied_bytes_total")
+    return links, copies
+
+
+def _value(text: str, name: str) -> float:
+    found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 def main() -> None:
@@ -70,19 +76,30 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    table = Table("copies", "ack p50 ms", "ack p99 ms", "events/s", "copied bytes an event", box=None)
+    table = Table(
+        "copies",
+        "ack p50 ms",
+        "ack p99 ms",
+        "events/s",
+        "link bytes an event",
+        "copied bytes an event",
+        box=None,
+    )
     for _ in range(options.rounds):
         for copies in (0, 1):
             with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
                 network = Network(Path(folder), "line", any_ports=True, copies=copies)
                 stack.callback(network.stop)
                 network.wait_until_ready()
-                before = copied_bytes(network)
+                before = sent_bytes(network)
                 waits_s, rate = asyncio.run(measure(network, options.events))
-                sent = (copied_bytes(network) - before) / (2 * options.events)
+                after = sent_bytes(network)
             waits_s.sort()
             p50, p99 = (waits_s[int(len(waits_s) * share)] * 1e3 for share in (0.5, 0.99))
-            table.add_row(f"{copies}", f"{p50:.2f}", f"{p99:.2f}", f"{rate:,.0f}", f"{sent:,.0f}")
+            sent = [(now - then) / (2 * options.events) for now, then in zip(after, before, strict=True)]
+            table.add_row(
+                f"{copies}", f"{p50:.2f}", f"{p99:.2f}", f"{rate:,.0f}", *(f"{one:,.0f}" for one in sent)
+            )
     Console(highlight=False).print(table)
 
 

@@ -77,6 +77,8 @@ class Disk:
     def __init__(self) -> None:
         self.register: bytes | None = None
         self.logs: dict[str, Log] = {}
+        self.hurt: set[str] = set()
+        """Brokers of which something was lost, until a copy has taken its place."""
 
 
 class Process:
@@ -115,9 +117,9 @@ class Process:
         log = self.disk.logs.get(name)
         return log.check(number) if log is not None else None
 
-    def is_trusted(self, _name: str) -> bool:
-        """Power is never lost here."""
-        return True
+    def is_trusted(self, name: str) -> bool:
+        """Whether nothing can be missing at the end of a journal."""
+        return name not in self.disk.hurt
 
     @property
     def register(self) -> Register | None:
@@ -134,8 +136,8 @@ class Process:
             return
         self.life += 1
         world = self.world
-        self.disk.logs.setdefault(self.name, Log())
         if self.disk.register is None:
+            self.disk.logs.setdefault(self.name, Log())
             register = Register()
         else:
             register = Register.read(self.disk.register)
@@ -154,6 +156,15 @@ class Process:
             self.disk = Disk()
         for other in self.world.names:
             self.world.break_(self.name, other)
+
+    def lose(self, how: str) -> None:
+        """Lose the journal of its own broker, or its last lines, but not what it voted for."""
+        log = self.disk.logs[self.name]
+        self.disk.hurt.add(self.name)
+        if how == "lose store":
+            del self.disk.logs[self.name]
+        else:
+            del log.batches[-self.world.draw.randrange(1, 9) :]
 
     def _tick(self, life: object) -> None:
         if self.council is None or life != self.life:
@@ -208,6 +219,7 @@ class Process:
                 log.batches.append(batch)
             case do.Install(name):
                 self.disk.logs[name] = self.incoming_logs.pop(name)[0]
+                self.disk.hurt.discard(name)
             case do.Drop(name):
                 self.incoming_logs.pop(name, None)
             case do.Serve(name, _):
@@ -281,7 +293,11 @@ class Process:
 class World:
     """All processes, their connections and a clock."""
 
-    def __init__(self, seed: int, *, brokers: int = 5, copies: int = 1, death_share: float = 0.0) -> None:
+    def __init__(
+        self, seed: int, *, brokers: int = 5, copies: int = 1, death_share: float = 0.0, losses: bool = False
+    ) -> None:
+        self._losses = ("lose store", "lose end") if losses else ()
+        """What happens besides to the journal of a process that remembers its votes."""
         self.draw = random.Random(f"seats/{seed}")
         self.names = tuple(f"B{k}" for k in range(brokers))
         self.links = tuple((self.names[self.draw.randrange(k)], self.names[k]) for k in range(1, brokers))
@@ -326,7 +342,7 @@ class World:
         for member in latest.members:
             process = self.processes[member]
             register = process.register
-            if register is None or register.entries[name].whole < latest.term:
+            if register is None or register.entries[name].whole < latest.term or name in process.disk.hurt:
                 continue
             log = process.disk.logs.get(name)
             if log is None or not log.holds(self.promised[name]):
@@ -413,7 +429,9 @@ class World:
             holders = [
                 one
                 for one in latest.members
-                if one != name and registers[one].entries[broker].whole >= latest.term
+                if one != name
+                and registers[one].entries[broker].whole >= latest.term
+                and broker not in self.processes[one].disk.hurt
             ]
             if not holders:
                 return False
@@ -425,12 +443,15 @@ class World:
         draw = self.draw
         name = draw.choice(self.names)
         process = self.processes[name]
-        kind = draw.choice(("kill", "kill", "wipe", "wipe", "part", "part", "isolate", "stall", "break"))
-        if kind in ("kill", "wipe") and process.council is not None:
-            if kind == "wipe" and not self.may_lose(name):
+        kinds = ("kill", "kill", "wipe", "wipe", "part", "part", "isolate", "stall", "break")
+        kind = draw.choice((*kinds, *self._losses))
+        if kind in ("kill", "wipe", *self._losses) and process.council is not None:
+            if kind != "kill" and not (self.may_lose(name) and name in process.disk.logs):
                 kind = "kill"
             self.counts[kind] += 1
             process.die(wipes=kind == "wipe")
+            if kind in self._losses:
+                process.lose(kind)
             self.plan(draw.choice((0.1, 1.0, 4.0, 10.0)), lambda _: process.start())
         elif kind == "part":
             self._part([frozenset((name, draw.choice(self.names)))], draw.choice((0.5, 3.0, 10.0)))

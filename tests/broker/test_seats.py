@@ -42,12 +42,21 @@ def test_nothing_promised_is_lost(brokers: int, copies: int, death_share: float,
     assert sum(world.counts[how] for how in deaths) > 0
 
 
-def found_by(seeds: range, **options: int) -> int:
+@pytest.mark.parametrize(("brokers", "seed"), [(3, 1), (5, 2), (6, 3)])
+def test_a_journal_that_is_lost_alone_comes_back_from_a_copy(brokers: int, seed: int) -> None:
+    """Its process remembers its votes, and lost its store or its end: it tells nothing to who holds more."""
+    world = World(seed, brokers=brokers, losses=True)
+    world.run(seconds=40.0)
+    assert sum(map(len, world.promised.values())) > 100
+    assert world.counts["lose store"] + world.counts["lose end"] > 0
+
+
+def found_by(seeds: range, brokers: int) -> int:
     """How many worlds break a promise."""
     found = 0
     for seed in seeds:
         try:
-            World(seed, **options).run(seconds=40.0)
+            World(seed, brokers=brokers).run(seconds=40.0)
         except (WorldError, AssertionError):
             found += 1
     return found

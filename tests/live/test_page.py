@@ -196,6 +196,8 @@ def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> N
         network.clients.drops["no room in a copy"] = 5
         network.clients.drops["queue full"] = 2
         network.reconciling.resets["B2"] = 1
+        assert server.node.links is not None
+        server.node.links.written_bytes = 6
         network.confirming.unconfirmed = 4
         network.clients.shares.made, network.clients.shares.again = 7, 2
         server.observer.handed_off(Handoff("phone\n", "B2", 1.0, 2.0, "copy", complete=False))
@@ -207,6 +209,7 @@ def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> N
         text = BrokerMetrics(server.observer).text()
         for line in (
             b'sojourn_link_resets_total{peer="B2"} 1.0',
+            b"sojourn_link_bytes_total 6.0",
             b"sojourn_repeated_total 3.0",
             b"sojourn_not_copied_total 5.0",
             b"sojourn_unconfirmed_total 4.0",

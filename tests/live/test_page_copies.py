@@ -14,7 +14,7 @@ from sojourn.live.page.metrics import BrokerMetrics
 from sojourn.live.page.risks import Kept, in_words, risk_of
 from sojourn.live.page.views import Views
 from tests.live.building import ANY_PORT, url
-from tests.live.test_copies import begun, copied, kill, until
+from tests.live.copied_network import begun, copied, kill, until
 
 
 def test_words_say_what_is_at_risk() -> None:

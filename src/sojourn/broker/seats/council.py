@@ -65,6 +65,9 @@ class Council:
         self._told: dict[str, say.Standing] = {}
         self._ticked_s = self._beat_s = now
         self.now = now
+        for name, entry in register.entries.items():
+            if entry.whole and not self.desk.has(name):
+                entry.whole = 0  # it was held, and is not there any more
 
     # What is asked -------------------------------------------------------------------------------------
 
@@ -445,8 +448,12 @@ class Council:
         self._release(message.name)
 
     def _on_here(self, peer: str, message: say.Here, _now: float) -> None:
-        if message.name in self.register.entries:
-            self.shipping.on_here(peer, message)
+        entry = self.desk.entry(message.name)
+        if entry is None:
+            return
+        self.shipping.on_here(peer, message, is_sure=message.name in self._wishes.verified)
+        if message.name in self.shipping.doubtful:
+            self._serve(message.name, entry)
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, str, Any, float], None]]] = {
         say.Hello: _on_hello,

@@ -98,8 +98,11 @@ class Shipping:
             return 0
         return session.held
 
-    def on_here(self, peer: str, message: Here) -> None:
-        """A process says how far its copy goes."""
+    def on_here(self, peer: str, message: Here, *, is_sure: bool) -> None:
+        """A process says how far its copy goes.
+
+        Whoever is not sure that it holds all that it noted tells nothing to somebody who may hold more.
+        """
         name, logs = message.name, self._desk.logs
         session = self.sessions.get((name, peer))
         if session is None or session.number != message.session or session.is_shipping:
@@ -107,9 +110,11 @@ class Shipping:
         own = logs.next(name)
         is_beginning = 0 < message.next <= own and logs.check(name, message.next) == message.check
         has_more = message.next > own or (message.next > logs.first(name) and not is_beginning)
-        if has_more and self._desk.whole(peer, name) >= session.term:
-            self.doubtful.add(name)
         self.compared.add((name, peer))
+        if has_more and not is_sure and self._desk.whole(peer, name) >= session.term:
+            self.doubtful.add(name)
+            self.end(name, peer)
+            return
         if (name, peer) in self._anew:
             self._anew.discard((name, peer))
             is_beginning = False

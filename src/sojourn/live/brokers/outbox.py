@@ -38,7 +38,7 @@ class CopyState(NamedTuple):
     whole: int
     """How many of these hold everything at present."""
     sent_bytes: int
-    """What this process has sent to keep copies up to date, of all brokers that it plays."""
+    """What this process has sent to others about copies, of whatever brokers."""
     takeovers: int
     """How often this process began to play a broker that is not its own."""
     guests: tuple[str, ...] = ()

@@ -121,6 +121,8 @@ class PeerLinks:
         """Says whose certificate the process shows that plays a broker."""
         self.connections: dict[str, Connection] = {}
         """By neighbour: the connection that counts."""
+        self.written_bytes = 0
+        """What was written to neighbours in all."""
         self._strangers: dict[Connection, None] = {}
         """Connections that have not proved yet who they are, the oldest first."""
         self._callers: list[asyncio.Task[None]] = []
@@ -199,6 +201,7 @@ class PeerLinks:
         connection = self.connections.get(peer)
         if connection is None:
             return
+        self.written_bytes += len(data)
         try:
             connection.write(data)
         except (RuntimeError, OSError) as error:

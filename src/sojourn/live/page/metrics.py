@@ -203,6 +203,9 @@ class BrokerMetrics(Collector):
             queue.add_metric([peer], link.queue_bytes)
             frames.add_metric([peer], link.queue_frames)
         yield from (up, down, resets, queue, frames)
+        links = self._observer.node.links
+        if links is not None:
+            yield CounterMetricFamily("sojourn_link_bytes", "Sent over links to peers.", links.written_bytes)
 
     def _store(self) -> Iterator[Metric]:
         node = self._observer.node
@@ -257,7 +260,7 @@ class BrokerMetrics(Collector):
             "sojourn_outbox_full", "How often nobody was read, since too much waited.", outbox.fills
         )
         yield CounterMetricFamily(
-            "sojourn_copied_bytes", "Sent by this process to keep copies up to date.", state.sent_bytes
+            "sojourn_copied_bytes", "Sent by this process to others, to keep copies.", state.sent_bytes
         )
         yield CounterMetricFamily(
             "sojourn_takeovers", "Brokers of other processes that this one began to play.", state.takeovers

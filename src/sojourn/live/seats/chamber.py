@@ -65,7 +65,7 @@ class Copied:
         chamber, seat = self._chamber, self._chamber.council.seat(self._name)
         shipping = chamber.council.shipping
         whole = sum(shipping.is_whole(self._name, one, seat.term) for one in seat.followers)
-        sent, count = chamber.pump.bytes, chamber.takeovers
+        sent, count = chamber.mesh.written_bytes, chamber.takeovers
         guests = tuple(sorted(chamber.guests))
         return CopyState(seat.term, seat.host, seat.followers, whole, sent, count, guests)
 

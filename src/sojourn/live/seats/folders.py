@@ -5,6 +5,7 @@
 | `STORE` | the store of the broker whose home this is |
 | `STORE.copies/NAME` | a copy of another broker's store, in the same format |
 | `STORE.copies/NAME.incoming` | one that is not complete yet |
+| `STORE.copies/NAME.before` | what a complete one takes the place of, until it has |
 | `STORE.copies/votes` | what this process must not forget (`broker/seats/register.py`) |
 
 A store that somebody else's copy takes the place of is never merged: it is moved aside (`NAME.found-N`), and
@@ -148,6 +149,8 @@ class Folders:
         self.held: dict[str, Held] = {}
         self._incoming: dict[str, Incoming] = {}
         self._is_same_boot = False
+        self._remembers = False
+        """Whether this process had votes when it began."""
 
     # The register --------------------------------------------------------------------------------------
 
@@ -160,6 +163,7 @@ class Folders:
             before, _, data = path.read_bytes().partition(b"\n")
         except FileNotFoundError:
             return Register()
+        self._remembers = True
         self._is_same_boot = self._power_safe or before == boot
         register = Register.read(data)
         if set(register.entries) != set(names):
@@ -192,8 +196,22 @@ class Folders:
     def open_all(self, names: list[str]) -> None:
         """Open what is there."""
         for name in names:
-            if name == self._name or (self._copies / name / "about").exists():
+            self._put_back(name)
+            # A process that remembers its votes had a store: one that is not there was lost, and comes back
+            # from a copy.
+            is_first = name == self._name and not self._remembers
+            if is_first or (self.path(name) / "about").exists():
                 self.open(name)
+
+    def _put_back(self, name: str) -> None:
+        """End what was under way when a copy was to take the place of what was there before."""
+        path, before = self.path(name), self._before(name)
+        if not path.exists() and before.exists():
+            before.rename(path)
+        self._remove_before(name)
+
+    def _before(self, name: str) -> Path:
+        return self._copies / f"{name}.before"
 
     def open(self, name: str) -> None:
         """Open one journal; what cannot be read counts as lost."""
@@ -269,16 +287,22 @@ class Folders:
         assert incoming.journal is not None, "it is complete"
         incoming.journal.close()
         self.lend(name)
-        path = self.path(name)
-        if name == self._name:
-            moved = move_aside(path)
-            if moved is not None:
-                _log.warning("The store %s was behind its copies; it was moved aside to %s", path, moved)
-                self._remove_older(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+        path, before = self.path(name), self._before(name)
+        shutil.rmtree(before, ignore_errors=True)
+        if path.exists():
+            path.rename(before)  # whoever is killed here finds the one or the other
         incoming.path.rename(path)
+        self._remove_before(name)
         self.open(name)
+
+    def _remove_before(self, name: str) -> None:
+        """Let go what a copy took the place of; of the broker whose home this is it is kept for a while."""
+        path, before = self.path(name), self._before(name)
+        if name == self._name and before.exists():
+            moved = move_aside(path, before)
+            _log.warning("The store %s was behind its copies; it was moved aside to %s", path, moved)
+            self._remove_older(path)
+        shutil.rmtree(before, ignore_errors=True)
 
     def _remove_older(self, path: Path) -> None:
         found = sorted(path.parent.glob(f"{path.name}.found-*"), key=lambda one: one.stat().st_mtime)

@@ -52,7 +52,7 @@ class Pump:
         self._mesh, self._folders, self._loop, self._outran = mesh, folders, loop, outran
         self._courses: dict[tuple[str, str], _Course] = {}
         self._later: set[tuple[str, str]] = set()
-        self.lines = self.bytes = self.snapshots = 0
+        self.lines = self.snapshots = 0
         """How much was sent."""
 
     def begin(self, name: str, peer: str, session: int, number: int) -> None:
@@ -65,7 +65,7 @@ class Pump:
             size = 0 if file is None else os.fstat(file).st_size
             course.number = journal.first
             course.file = -1 if file is None else file
-            self._write(peer, write_message(Begin(name, session, journal.first, size)))
+            self._mesh.write(peer, write_message(Begin(name, session, journal.first, size)))
             self.snapshots += 1
         self._go_on(name, peer)
 
@@ -80,10 +80,6 @@ class Pump:
         for key in [key for key in self._courses if key[0] == name]:
             if key not in self._later:
                 self._go_on(*key)
-
-    def _write(self, peer: str, data: bytes) -> None:
-        self.bytes += len(data)
-        self._mesh.write(peer, data)
 
     def _go_on(self, name: str, peer: str) -> None:
         self._later.discard((name, peer))
@@ -105,7 +101,7 @@ class Pump:
             if course.number >= held.journal.next:
                 break
             batch = held.batch(course.number)
-            self._write(peer, write_message(Line(name, course.session, course.number, batch)))
+            self._mesh.write(peer, write_message(Line(name, course.session, course.number, batch)))
             course.number += 1
             course.sent += len(batch)
             self.lines += 1
@@ -120,4 +116,4 @@ class Pump:
             course.close()
             return
         course.at += len(data)
-        self._write(peer, write_message(Part(name, course.session, data)))
+        self._mesh.write(peer, write_message(Part(name, course.session, data)))

@@ -115,13 +115,14 @@ def fall_back(folder: StoreFolder, first: int) -> int | None:
     return number
 
 
-def move_aside(path: Path) -> Path | None:
-    """Move a folder away that stands where a running broker's store was; return where it is now."""
-    if not path.exists():
+def move_aside(path: Path, folder: Path | None = None) -> Path | None:
+    """Move a folder away that stands where a store belongs, or another one; return where it is now."""
+    folder = folder or path
+    if not folder.exists():
         return None
     for number in range(1, COPIES_MAX):
         aside = path.with_name(f"{path.name}.found-{number}")
         if not aside.exists():
-            path.rename(aside)
+            folder.rename(aside)
             return aside
     raise FolderError(f"there are {COPIES_MAX - 1} folders {path.name}.found-… already")

@@ -7,7 +7,7 @@ when all copies are whole, as `scripts/kill_brokers.py` does it with real proces
 from __future__ import annotations
 
 from sojourn.broker.seats.messages import Seat
-from sojourn.sim.live_check.machine_faults import KINDS, WIPE
+from sojourn.sim.live_check.machine_faults import KINDS, LOSE_STORE, WIPE
 from sojourn.sim.live_check.mesh import Mesh
 from sojourn.sim.live_check.oracle import FailedCheckError
 from sojourn.sim.live_check.players import Player
@@ -21,6 +21,7 @@ from sojourn.sim.live_check.world import World
 
 AGAIN_S = 0.3
 """How soon it is looked again whether a disk may be lost."""
+LOSSES = (WIPE, LOSE_STORE)
 HOME_S = 90.0
 """Within this time all brokers are at home, and their copies whole."""
 
@@ -100,12 +101,12 @@ class CopiedWorld(World):
         assert isinstance(thing, Step)
         if thing.what not in KINDS:
             super()._do(thing)
-        elif thing.what == WIPE and (self.now < self._wiping_s or not is_whole(self.stations)):
+        elif thing.what in LOSSES and (self.now < self._wiping_s or not is_whole(self.stations)):
             if self.now + AGAIN_S < self.script.spec.seconds:
                 self.clock.plan(self.now + AGAIN_S, self._do, thing)
-        elif thing.what in ("kill", WIPE):
+        elif thing.what == "kill" or thing.what in LOSSES:
             point, effect = thing.detail
-            if thing.what == WIPE:
+            if thing.what in LOSSES:
                 self._wiping_s = self.now + IDLE_S + AGAIN_S
             self._homes[thing.who].doom(Doom(thing.what, point, effect, thing.seconds))
         elif thing.what == "silence machine":

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from sojourn.sim.live_check.steps import Step
 
 POINTS = ("idle", "before commit", "after commit", "effect")
-WIPE = "wipe"
-KINDS = ("kill", WIPE, "part machines", "silence machine", "break machines")
+WIPE, LOSE_STORE = "wipe", "lose store"
+"""A machine loses its disk, or the journal of its own broker alone."""
+KINDS = ("kill", WIPE, LOSE_STORE, "part machines", "silence machine", "break machines")
 
 
 def machine_faults(seed: int, brokers: int, times: Callable[..., list[float]]) -> list[Step]:
@@ -38,4 +39,10 @@ def machine_faults(seed: int, brokers: int, times: Callable[..., list[float]]) -
         for at in times(draw, every_s=8.0):
             two = tuple(draw.sample(range(brokers), 2))
             steps.append(Step(at, "break machines", 0, seconds=draw.choice((0.0, 0.5, 3.0)), detail=two))
+    stores = random.Random(f"{seed}/machines/stores")
+    if stores.random() < 0.4:
+        for at in times(stores, every_s=25.0):
+            detail = (stores.choice(POINTS), stores.randrange(8))
+            lasts_s = stores.choice((0.1, 0.5, 3.0))
+            steps.append(Step(at, LOSE_STORE, stores.randrange(brokers), seconds=lasts_s, detail=detail))
     return steps

@@ -87,7 +87,7 @@ class Player(Process):
     def _die(self, doom: Doom) -> None:
         self._forget_doom()
         self.world.counts[f"{doom.how}, {doom.point}"] += 1
-        self.station.die(doom.down_s, wipes=doom.how == "wipe")
+        self.station.die(doom.down_s, doom.how)
 
     # Turns ---------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from sojourn.broker.seats.council import TICK_S, Council
 from sojourn.broker.seats.desk import Terms
 from sojourn.broker.seats.messages import Begin, Line, Message, Part, Seat
 from sojourn.broker.seats.register import Register
+from sojourn.sim.live_check.machine_faults import LOSE_STORE, WIPE
 from sojourn.sim.live_check.oracle import FailedCheckError
 from sojourn.sim.live_check.players import Player
 from sojourn.sim.live_check.seat_disks import SeatDisk, read_batch, written
@@ -97,7 +98,8 @@ class Station:
             return
         self.lives += 1
         settings = self.home.settings
-        self.disks.setdefault(self.name, SeatDisk())
+        if self._register is None:
+            self.disks.setdefault(self.name, SeatDisk())
         register = Register() if self._register is None else Register.read(self._register)
         self._hosts = {name: entry.seat.host for name, entry in register.entries.items()}
         copies = self.world.script.spec.copies
@@ -106,8 +108,8 @@ class Station:
         self._mesh.call(self.name)
         self._tick(self.lives)
 
-    def die(self, down_s: float, *, wipes: bool = False) -> None:
-        """End everything here without a word; with the disk, if that is wanted."""
+    def die(self, down_s: float, how: str = "kill") -> None:
+        """End everything here without a word; with the disk, or with the broker's own journal."""
         if self.council is None:
             return
         self.council = None
@@ -117,9 +119,11 @@ class Station:
         self.guests.clear()
         self._incoming.clear()
         self._cursors.clear()
-        if wipes:
+        if how == WIPE:
             self.disks.clear()
             self._register = None
+        elif how == LOSE_STORE:
+            self.disks.pop(self.name, None)
         for other in self._mesh.stations:
             if other != self.name:
                 self._mesh.break_(self.name, other)
