@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sojourn.live.brokers.reading import ReadingLine
 from sojourn.live.brokers.websocket import EVENTS_A_TURN, PIECE_BYTES, Gate, WebSocketConnection
 from sojourn.mqtt.limits import Limits
 from tests.live.web_client import BINARY, CLOSE, CONTINUED, KEY, PING, PONG, TEXT, frame
@@ -60,12 +61,14 @@ def visited(soon: list[Any] | None = None) -> tuple[WebSocketConnection, Line, l
     """A connection, its socket, and what MQTT got of it; `soon` is what the loop calls next."""
     got: list[bytes] = []
     call_soon = (lambda *_: None) if soon is None else soon.append
+    loop: Any = SimpleNamespace(call_later=lambda *_: None, call_soon=call_soon)
     node: Any = SimpleNamespace(
         has_room_for_another=lambda: True,
         config=SimpleNamespace(limits=Limits()),
         opened=lambda *_, **__: 1,
         tell=lambda fact: got.append(fact.data),
-        loop=SimpleNamespace(call_later=lambda *_: None, call_soon=call_soon),
+        loop=loop,
+        reading_line=ReadingLine(loop),
         lost=lambda _: got.append(b"lost"),
         blocked=lambda _: None,
         drained=lambda _: None,

@@ -98,13 +98,21 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came; a client that sends a lot at once waits for the others' turn."""
+        transport = self._transport
+        if len(data) >= TURN_BYTES and transport is not None and not transport.is_closing():
+            transport.pause_reading()
+            self._node.reading_line.join(self._read_again)
         if self._number and not self._closing:
-            if len(data) >= TURN_BYTES and self._transport is not None:
-                self._transport.pause_reading()
-                self._node.loop.call_soon(self._go_on)
             self._came(data)
         else:
             self._is_noisy = True
+
+    def _read_again(self) -> None:
+        """Read again in its turn, or let pass what a client sends that is being closed."""
+        if not self._closing:
+            self._go_on()
+        elif self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _go_on(self) -> None:
         """Read again, unless the client does not read itself."""

@@ -36,6 +36,7 @@ from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal,
 from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.login_desk import LoginDesk
 from sojourn.live.brokers.outbox import Copying, Outbox
+from sojourn.live.brokers.reading import ReadingLine
 from sojourn.live.brokers.recording import Recording
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
@@ -99,6 +100,7 @@ class Node:
         """By connection that was let in: what it proved its name by."""
         proof = proof_for(config, name)
         self.connections: dict[int, ClientConnection] = {}
+        self.reading_line = ReadingLine(loop)
         self.files_room: int | None = None
         """How many connections of clients the limit on open files leaves room for, if that is known."""
         self.handshakes = 0
