@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
@@ -11,33 +12,114 @@ from collections.abc import Callable
 BACKLOG = 1_024
 
 
+HANDSHAKES_MAX = 64
+"""Handshakes of TLS that may be under way at once; beyond it the one that has taken longest makes room."""
+HANDSHAKE_S = 5.0
+PAUSE_S = 0.1
+"""How long nobody is accepted after the system refused to: there may be files again then."""
+
+Take = Callable[[], asyncio.BaseProtocol]
+
+
 class Listener:
     """One address, and who takes the connections that come there."""
 
-    def __init__(self, take: Callable[[], asyncio.BaseProtocol], server: asyncio.Server) -> None:
+    def __init__(self, take: Take, server: asyncio.Server, tls: ssl.SSLContext | None) -> None:
+        """Take connections at the addresses that a server has bound; by TLS if it does not serve them."""
         self._take = take
         self._servers = [server]
+        self._greeting = None if tls is None else Greeting(take, tls, server)
 
     async def renew(self, tls: ssl.SSLContext | None) -> None:
         """Take connections with these certificates from now on; the socket is the same all the time."""
+        if self._greeting is not None and tls is not None:
+            self._greeting.tls = tls
+            return
         loop = asyncio.get_running_loop()
         fresh = [
             await loop.create_server(
                 self._take,
                 sock=socket.socket(fileno=os.dup(one.fileno())),
                 backlog=BACKLOG,
-                ssl=tls,
+                start_serving=tls is None,
             )
             for server in self._servers
             for one in server.sockets
         ]
         self.close()
         self._servers = fresh
+        self._greeting = None if tls is None else Greeting(self._take, tls, *fresh)
 
     def close(self) -> None:
         """Take nobody any more."""
+        if self._greeting is not None:
+            self._greeting.close()
         for server in self._servers:
             server.close()
+
+
+class Greeting:
+    """Takes connections by TLS, and knows them from the moment they are accepted.
+
+    A server of the event loop tells nobody of a connection before its handshake is over. Strangers who say
+    nothing would use up all files that a process may have open.
+    """
+
+    def __init__(self, take: Take, tls: ssl.SSLContext, *servers: asyncio.Server) -> None:
+        self._take = take
+        self.tls = tls
+        """May be replaced; it holds for connections from then on."""
+        self._under_way: dict[asyncio.Task[None], socket.socket] = {}
+        """The oldest first."""
+        self._loop = asyncio.get_running_loop()
+        bound = [one for server in servers for one in server.sockets]
+        self._accepting = [self._loop.create_task(self._accept(one)) for one in map(_listening, bound)]
+
+    def close(self) -> None:
+        """Accept nobody any more."""
+        for task in (*self._accepting, *self._under_way):
+            task.cancel()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        with listening:
+            while True:
+                try:
+                    sock, _ = await self._loop.sock_accept(listening)
+                except ConnectionError:  # it has gone already
+                    continue
+                except OSError:
+                    await asyncio.sleep(PAUSE_S)
+                    continue
+                if len(self._under_way) >= HANDSHAKES_MAX:
+                    self._end_oldest()
+                task = self._loop.create_task(self._greet(sock))
+                self._under_way[task] = sock
+                task.add_done_callback(self._is_over)
+                await asyncio.sleep(0)  # others have their turn, however many come
+
+    async def _greet(self, sock: socket.socket) -> None:
+        """Shake hands; whoever takes the connection is told of it then."""
+        with contextlib.suppress(OSError):  # those of TLS are among them
+            await self._loop.connect_accepted_socket(
+                self._take, sock, ssl=self.tls, ssl_handshake_timeout=HANDSHAKE_S
+            )
+
+    def _end_oldest(self) -> None:
+        """Let a handshake fail."""
+        oldest = next(iter(self._under_way))
+        with contextlib.suppress(OSError):  # it has gone already
+            self._under_way.pop(oldest).shutdown(socket.SHUT_RDWR)
+
+    def _is_over(self, task: asyncio.Task[None]) -> None:
+        self._under_way.pop(task, None)
+
+
+def _listening(bound: socket.socket) -> socket.socket:
+    """A socket at the same address that accepts connections, and never waits."""
+    found = socket.socket(fileno=os.dup(bound.fileno()))
+    found.settimeout(0)
+    found.listen(BACKLOG)
+    return found
 
 
 def keep_alive(sock: socket.socket | None) -> None:

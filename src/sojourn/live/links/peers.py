@@ -143,7 +143,7 @@ class PeerLinks:
         if listen is not None:
             try:
                 server, found = await bind(listen, before, self._create_server)
-                self._listener = Listener(self._take, server)
+                self._listener = Listener(self._take, server, self.proof.server_tls)
             except OSError as error:
                 raise PeerError(
                     f"{self.broker} cannot listen for other brokers on {listen}: {why_not(error)}."
@@ -155,7 +155,7 @@ class PeerLinks:
 
     async def _create_server(self, host: str, port: int) -> asyncio.Server:
         return await asyncio.get_running_loop().create_server(
-            self._take, host, port, ssl=self.proof.server_tls
+            self._take, host, port, start_serving=self.proof.server_tls is None
         )
 
     def _take(self) -> Connection:
