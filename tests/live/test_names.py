@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from mqtt5 import QoS, SubscribePacket, TopicFilter
 
-from sojourn.broker.names import LiveInterests
+from sojourn.broker import names
+from sojourn.broker.names import LiveInterests, Names
 from sojourn.interest import Advertisement, Filter
 from sojourn.mobility import facts
+from sojourn.mqtt.content import TEXTS_MAX
 from sojourn.mqtt.cutting import PART
 from sojourn.routing.effects import Effects
 from sojourn.routing.messages import Advertise
@@ -83,3 +85,22 @@ def test_a_packet_of_many_patterns_is_one_change(monkeypatch: pytest.MonkeyPatch
         visitor.unsubscribe("d/7/+")
         hall.settle()
         assert len(hall.desks[1].network.clients.broker.router.subs) == PART - 1
+
+
+def test_long_texts_are_written_once_however_often_a_client_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until nobody speaks of the subscription any more; there may be more than any cache remembers."""
+    written: list[Filter] = []
+
+    def write(wanted: Filter) -> str:
+        written.append(wanted)
+        return str(wanted)
+
+    monkeypatch.setattr(names, "_text", write)
+    book = Names(LiveInterests())
+    numbers = [book.subscription_number(f"value > {number}") for number in range(3 * TEXTS_MAX)]
+    for _ in range(2):
+        texts = [book.subscription_text(number) for number in numbers]
+    assert len(written) == len(numbers)
+    assert [book.subscription_number(text) for text in texts] == numbers
+    book.keep(set(), set(), set(numbers[:1]))
+    assert book._texts.keys() == {numbers[0]}

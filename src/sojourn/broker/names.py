@@ -161,6 +161,9 @@ class Names:
     def __init__(self, interests: LiveInterests) -> None:
         self.interests = interests
         self._numbers: dict[str, int] = {}
+        self._texts: dict[int, str] = {}
+        """Of subscriptions that speak of attributes: these take long to write, and are told again whenever a
+        client moves."""
         self._names: dict[int, str] = {}
         self._last = 0
 
@@ -214,10 +217,18 @@ class Names:
         known = len(interests.ads) + len(interests.subs)
         if (ads or subs) and (known <= FEW or len(ads) + len(subs) >= UNUSED_SHARE * known):
             interests.forget(ads, subs)
+            for number in subs & self._texts.keys():
+                del self._texts[number]
 
     def subscription_text(self, number: int) -> str:
         """Return a subscription as text."""
-        return _text(self.interests.subs[number])
+        text = self._texts.get(number)
+        if text is None:
+            wanted = self.interests.subs[number]
+            text = _text(wanted)
+            if _paths(wanted):
+                self._texts[number] = text
+        return text
 
     def subscription_number(self, text: str) -> int:
         """Return the number of a subscription, entered if it is new."""
