@@ -45,6 +45,20 @@ def test_members_that_are_connected_come_first() -> None:
     assert together(got) == later
 
 
+def test_groups_of_other_brokers_count_too() -> None:
+    """Whoever publishes picks a member of each group of the network, wherever that is."""
+    hall = Hall(msgspec.structs.replace(line(2), limits=Limits(groups_max_all=2)))
+    near, far = member(hall, 0, "near", group="$share/a/t"), member(hall, 1, "far", group="$share/b/t")
+    for one in (near, far):
+        one.ask("$share/c/t")
+        hall.settle()
+        assert int(one.inbox.pop().reason_codes[0]) == 0x97
+    far.subscribe("$share/a/t")
+    far.unsubscribe("$share/b/t")
+    hall.settle()
+    near.subscribe("$share/c/t")
+
+
 def test_members_at_brokers_out_of_reach_wait() -> None:
     """Who is in reach gets what is published meanwhile; nothing that went before is lost."""
     hall = Hall(line(3))

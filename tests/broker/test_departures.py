@@ -10,6 +10,8 @@ from mqtt5 import SubscribePacket, TopicFilter
 
 from sojourn.broker import facts
 from sojourn.mqtt import costs
+from sojourn.mqtt.state import WILL_DUE
+from sojourn.mqtt.timekeeping import DUE_MAX
 from tests.broker.alone import PING, PINGRESP, Alone, patterns
 
 MANY = 100
@@ -65,6 +67,41 @@ def test_no_slice_has_more_than_some_of_those_who_go() -> None:
     assert 0 < first <= costs.UNSLICED_MAX // costs.LOSS + 1
     assert max(others) <= costs.SLICE // costs.LOSS
     assert first + sum(others) == MANY
+
+
+def mourned(count: int, audience: int, delay_s: int) -> tuple[Alone, list[int]]:
+    """Clients whose wills many get."""
+    hall = Alone()
+    for number in range(audience):
+        hall.send(hall.client(f"s{number}"), SubscribePacket(1, [TopicFilter("will")]))
+        hall.settle()
+    will = mqtt5.Will("will", payload=b"gone", will_delay_interval=delay_s)
+    return hall, [hall.client(f"c{one}", will=will, session_expiry_interval=600) for one in range(count)]
+
+
+def test_wills_that_many_get_are_published_one_by_one() -> None:
+    """Each costs what such an event costs, however its client went."""
+    hall, numbers = mourned(20, 1_000, 0)
+    first, *others = gone_by_slices(hall, numbers)
+    assert first <= costs.UNSLICED_MAX * costs.RECIPIENTS // 1_000 + 1
+    assert max(others) == 1
+    assert first + sum(others) == 20
+
+
+def test_wills_that_fall_due_together_are_published_some_at_once() -> None:
+    """As many as take about as long as sessions that end."""
+    hall, numbers = mourned(30, 1_000, 5)
+    for number in numbers:
+        hall.tell(facts.ClientLost(number))
+        hall.settle()
+    state = hall.broker.core.state
+    hall.now += 6
+    rounds = []
+    while (left := sum(session.will is not None for session in state.sessions.values())) > 0:
+        hall.broker.handle(facts.TimePassed(), hall.now)
+        rounds.append(left - sum(session.will is not None for session in state.sessions.values()))
+    assert sum(rounds) == 30
+    assert max(rounds) <= DUE_MAX * WILL_DUE * costs.RECIPIENTS // 1_000 + 1
 
 
 def test_sessions_with_many_subscriptions_end_one_by_one() -> None:

@@ -75,6 +75,36 @@ def test_absent_clients_of_one_address_leave_others_their_room(scheme: str) -> N
     assert stored(hall.desks[0]) == {"greedy": fits * size, "elsewhere": 0}
 
 
+def test_events_are_counted_however_short_they_are() -> None:
+    """Each takes room besides its bytes; of one address, and of all that is stored at a broker."""
+    limits = Limits(queue_messages_address_max=3, queue_messages_max_all=5)
+    hall = Hall(msgspec.structs.replace(line(2), limits=limits))
+    writer = hall.visit(1, "writer")
+    for name in ("a1", "a2", "b"):
+        reader = hall.visit(0, name, lasts_s=1_000, address=name[0])
+        hall.settle()
+        reader.subscribe(f"t/{name}")
+        reader.lose()
+        for _ in range(3 if name == "b" else 2):
+            writer.publish(f"t/{name}", b"")
+        hall.settle()
+    drops = {ADDRESS_FULL: 1, "queue full": 1}
+    desk = hall.desks[0]
+    assert desk.network.clients.drops == drops
+    assert decided(desk.broker) == decided(desk.replayed())
+    desk.keep()
+    hall.restart("B1")
+    writer.publish("t/b", b"")
+    hall.settle()
+    assert hall.desks[0].network.clients.drops["queue full"] == 2
+    back = hall.visit(0, "a1", lasts_s=1_000, address="a")
+    hall.settle()
+    assert back.got == [b""] * 2
+    writer.publish("t/b", b"")
+    hall.settle()
+    assert hall.desks[0].network.clients.drops["queue full"] == 2
+
+
 def test_a_session_that_moves_takes_its_part_along() -> None:
     """Also one whose client has gone again before its session came: it knows where its client came from."""
     hall = crowded("reactive")

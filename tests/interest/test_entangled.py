@@ -37,7 +37,7 @@ def test_reading_an_entangled_filter_is_given_up_early() -> None:
         parse_advertisement(text)
 
 
-def test_several_entangled_advertisements_of_one_packet_share_the_work() -> None:
+def test_several_entangled_advertisements_of_one_client_share_the_work() -> None:
     """Each by itself is read, all of them at once are too much; also where all are known already."""
     texts = [
         " OR ".join(f"topic LIKE '{'+/' * (j % 5)}{name}/{'+/' * 4}{j}'" for j in range(40))
@@ -45,7 +45,7 @@ def test_several_entangled_advertisements_of_one_packet_share_the_work() -> None
     ]
     for text in texts:
         check_advertisements([text], in_network=False)
-    with pytest.raises(ContentError, match="too entangled for one packet"):
+    with pytest.raises(ContentError, match="too entangled for one client"):
         check_advertisements(texts, in_network=False)
     check_advertisements([f"topic LIKE 'site/{number}/#'" for number in range(100)], in_network=True)
 

@@ -25,7 +25,8 @@ def uses_by_hand(core: Core) -> Uses:
         address, is_here = session.address or "", session.connection is not None
         assert session.connection is None or session.connection.peer == address
         deliveries = [*session.queue, *(one for one in session.inflight.values() if one is not None)]
-        assert session.levels == sum(map(levels_of, session.subscriptions))
+        wanted = session.subscriptions.values()
+        assert session.levels == sum(levels_of(one.text, one.filter_text) for one in wanted)
         levels[address] += is_here * session.levels
         clients, subscriptions, size = found.get(address, (0, 0, 0))
         found[address] = (
@@ -34,6 +35,15 @@ def uses_by_hand(core: Core) -> Uses:
             size + sum(one.message.size for one in deliveries),
         )
     known = core.state.address_uses.by_address.items()
+    waiting: Counter[str] = Counter()
+    for session in core.state.sessions.values():
+        waiting[session.address or ""] += len(session.queue)
+    assert waiting == Counter({address: use.messages for address, use in known})
+    assert core.state.queued == sum(waiting.values())
+    groups: dict[str, Counter[str]] = {address: Counter() for address, _ in known}
+    for session in core.state.sessions.values():
+        groups[session.address or ""].update(session.shares())
+    assert groups == {address: use.groups for address, use in known}
     assert levels == Counter({address: use.levels for address, use in known})
     assert core.state.levels == sum(session.levels for session in core.state.sessions.values())
     return found

@@ -121,6 +121,28 @@ def test_others_are_stored_for_while_an_address_has_more_than_its_share() -> Non
     assert sum((world.core.state.queued_bytes, world.core.state.inflight_bytes)) == 10 * SIZE
 
 
+def test_messages_that_wait_are_counted_however_short_they_are() -> None:
+    """Each takes room besides its bytes; of one address, and of all."""
+    world = World(Limits(queue_messages_address_max=3, queue_messages_max_all=5))
+    publisher = client(world, "p", "p")
+    for name, address in (("a1", "a"), ("a2", "a"), ("b", "b"), ("c", "c")):
+        client(world, name, address, f"t/{name}").lose()
+    for name, waiting, why in (("a1", 2, {}), ("a2", 1, {ADDRESS_FULL: 1}), ("b", 2, {ADDRESS_FULL: 1})):
+        for number in range(2):
+            publisher.publish(f"t/{name}", b"", 1, number + 1)
+        assert len(session(world, name).queue) == waiting
+        assert world.core.state.counters.dropped == why
+    publisher.publish("t/c", b"", 1, 9)
+    assert world.core.state.counters.dropped == {ADDRESS_FULL: 1, FULL: 1}
+    assert uses(world.core) == uses_by_hand(world.core)
+    back = client(world, "a1", "c")
+    assert len(back.messages()) == 2
+    publisher.publish("t/c", b"", 1, 9)
+    assert len(session(world, "c").queue) == 1, "what was sent makes room for what waits"
+    assert uses(world.core) == uses_by_hand(world.core)
+    assert uses(again(world.core)) == uses_by_hand(again(world.core))
+
+
 def test_one_message_at_a_time_goes_whatever_the_address_holds() -> None:
     """A client that answers is served, though others behind the same address hold all its room."""
     world = World(Limits(queue_bytes_address_max=2 * SIZE))

@@ -247,6 +247,29 @@ def test_an_event_that_comes_again_is_known() -> None:
     assert (state.last_number, state.last_unsure) == (4, 5)
 
 
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("retain", [False, True])
+def test_nobody_numbers_the_events_of_another(qos: int, retain: bool) -> None:
+    """Subscribers would take those for old that come of the other; what else was said is passed on."""
+    _, publisher, subscriber = numbering()
+    own = [("sojourn-number", "p:1"), ("a", "b")]
+    for number, text in enumerate(("q:9", "9", ":9"), 1):
+        others = ("sojourn-number", text)
+        publisher.publish("t", b"x", qos, number, retain=retain, user_properties=[others, ("a", "b"), others])
+    publisher.publish("t", b"x", qos, 4, retain=retain, user_properties=[*own, ("sojourn-number", "q:9")])
+    assert [one.user_properties for one in subscriber.messages()] == [[("a", "b")]] * 3 + [own]
+
+
+def test_nor_does_a_will() -> None:
+    """It is published under the name of its client, too."""
+    world, _, subscriber = numbering()
+    client = world.client()
+    said = [("sojourn-number", "p:9"), ("sojourn-number", "c:1"), ("a", "b")]
+    client.connect("c", will=mqtt5.Will("t", payload=b"x", user_properties=said))
+    client.lose()
+    assert [one.user_properties for one in subscriber.messages()] == [said[1:]]
+
+
 def test_an_event_that_had_to_wait_is_not_old_after_one_of_quality_0() -> None:
     """It was to be delivered in any case, and nothing of its number came before."""
     _, publisher, subscriber = numbering()

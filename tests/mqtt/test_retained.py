@@ -312,5 +312,5 @@ def test_what_waits_of_many_retained_messages_is_entered_at_once(
         assert len(numbers) == (290 if bytes_max > 10_000 else bytes_max // session.queue[0].message.size)
         assert len(looked) <= (1 if bytes_max > 10_000 else 300)
         looked.clear()
-        change_queued(world.core.state, session, -size)
+        change_queued(world.core.state, session, -size, -len(session.queue))
         session.queue.clear()

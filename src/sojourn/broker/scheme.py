@@ -51,5 +51,7 @@ def scheme_of(settings: Settings) -> Scheme:
         queue_bytes_each_max=settings.limits.queue_bytes_max,
         queue_bytes_party_max=settings.limits.queue_bytes_address_max,
         queue_events_max=settings.limits.queue_messages_max,
+        queue_events_all_max=settings.limits.queue_messages_max_all,
+        queue_events_party_max=settings.limits.queue_messages_address_max,
         event_bytes=1024,
     )

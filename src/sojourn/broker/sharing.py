@@ -207,7 +207,9 @@ class Shares:
     def cost_of(self, topic: str) -> int:
         """What choosing members for an event on a topic costs (`mqtt/costs.py`)."""
         looked = 0 if topic in self._by_topic else len(self.groups) // costs.TRIALS
-        return looked + costs.PICK * len(self._wanting(topic))
+        wanting = self._wanting(topic)
+        members = sum([len(self._order[group]) for group in wanting])
+        return looked + costs.PICK * len(wanting) + members // costs.RECIPIENTS
 
     def _wanting(self, topic: str) -> list[Group]:
         found = self._by_topic.get(topic)

@@ -67,8 +67,11 @@ class Slices:
 
     def cost_of_loss(self, number: int) -> int:
         """What it costs that a connection is gone (`mqtt/costs.py`)."""
-        connection = self._core.state.connections.get(number)
-        return 1 if connection is None else costs.of_loss(connection.session)
+        state = self._core.state
+        connection = state.connections.get(number)
+        if connection is None:
+            return 1
+        return costs.of_loss(connection.session) + state.cost_of_will(connection.session)
 
     def is_put_off(self, number: int) -> bool:
         """Whether the loss of a connection has its turn later, since much was done in this one."""

@@ -314,7 +314,7 @@ NETWORK = (
         save=_save_interests,
         restore=_restore_interests,
     ),
-    Part(Names, fields("_names _last"), wired="interests _numbers", finish=Names.reindex),
+    Part(Names, fields("_names _last"), wired="interests _numbers _texts", finish=Names.reindex),
     Part(
         Channel,
         fields(
@@ -375,12 +375,12 @@ NETWORK = (
         fields("stored"),
         wired="_bytes_max _event_bytes _events_max _fed _keeps _queues _ready _router _shelf",
     ),
-    Part(Accounts, fields("", by_party=REF_VALUES), wired="_event_bytes bytes_max"),
+    Part(Accounts, fields("", by_party=REF_VALUES), wired="_event_bytes bytes_max events_max little"),
     Part(NeighbourTable, fields("_crossed_s"), wired="_places_max _timeout_s"),
     Part(
         Store,
         fields("bytes bytes_peak", _references=RefKeys(), owners=RefsByRef()),
-        wired="bytes_max _event_bytes",
+        wired="bytes_max events_max _event_bytes",
     ),
     Part(Timers, fields("_running", _heap=Rows(lambda at, client, token: (at, client, token)))),
     Part(

@@ -173,11 +173,13 @@ def _count_filters(state: State) -> None:
     """Enter the filters of all subscriptions in the book, so that equal ones are one object again."""
     state.subscriptions = sum(len(session.subscriptions) for session in state.sessions.values())
     for session in state.sessions.values():
-        session.levels = sum(map(levels_of, session.subscriptions))
+        subscriptions = session.subscriptions.values()
+        session.levels = sum(levels_of(one.text, one.filter_text) for one in subscriptions)
         for subscription in session.subscriptions.values():
             if subscription.filter is not None:
                 subscription.filter = state.filters.add(subscription.filter)
     state.levels = sum(session.levels for session in state.sessions.values())
+    state.queued = sum(len(session.queue) for session in state.sessions.values())
     state.count_wills()
     state.address_uses.count(state.sessions.values())
 
@@ -221,7 +223,7 @@ CORE = (
         ),
         parts="counters tree retained input bans",
         wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
-        "subscriptions levels will_bytes address_uses",
+        "subscriptions levels queued will_bytes address_uses",
         finish=_count_filters,
     ),
     Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),

@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from sojourn.mobility.schemes import AMPLE_EVENTS
+
 if TYPE_CHECKING:
     from sojourn.mobility.holdings import Holding
     from sojourn.routing.messages import Publish
@@ -57,21 +59,32 @@ class Account:
             del self.references[publication]
         self.bytes -= size
 
-    def would_have(self, publication: Publish, size: int) -> int:
-        """The bytes that there would be with one event more."""
-        return self.bytes if publication in self.references else self.bytes + size
+    @property
+    def events(self) -> int:
+        """How many events are stored for them; of a shared account each once."""
+        if self.is_shared:
+            return len(self.references)
+        return sum(len(one.queue) + len(one.forwarded) for one in self.holdings)
 
 
 class Accounts:
     """The accounts of one broker."""
 
-    __slots__ = ("_event_bytes", "by_party", "bytes_max")
+    __slots__ = ("_event_bytes", "by_party", "bytes_max", "events_max", "little")
 
-    def __init__(self, bytes_max: int, event_bytes: int) -> None:
-        self.bytes_max = bytes_max
+    def __init__(self, bytes_max: int, event_bytes: int, events_max: int = AMPLE_EVENTS) -> None:
+        self.bytes_max, self.events_max = bytes_max, events_max
         """The share of a party."""
+        self.little = min(bytes_max, events_max)
+        """Bytes of which there cannot be more, or of more events: each has one at least."""
         self.by_party: dict[str, Account] = {}
         self._event_bytes = event_bytes
+
+    def have_room(self, account: Account, publication: Publish, size: int) -> bool:
+        """Whether a party has room for an event; one that is stored for it already takes none."""
+        if publication in account.references:
+            return True
+        return account.bytes + size <= self.bytes_max and account.events < self.events_max
 
     def enter(self, holding: Holding, party: str | None) -> None:
         """From now on what is stored for a holding is on this party's account."""

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from sojourn.mobility.accounts import Account, Accounts
 from sojourn.mobility.copies import State
 from sojourn.mobility.holdings import Holding, in_order
-from sojourn.mobility.schemes import Scheme
+from sojourn.mobility.schemes import AMPLE_EVENTS, Scheme
 from sojourn.routing.effects import Dropped, Effects
 from sojourn.routing.messages import Publish
 
@@ -33,11 +33,14 @@ PARTY_FULL = "queue full of the address"
 class Store:
     """How often each stored event of one broker is referred to, and the bytes of all of them."""
 
-    __slots__ = ("_event_bytes", "_references", "bytes", "bytes_max", "bytes_peak", "owners")
+    __slots__ = ("_event_bytes", "_references", "bytes", "bytes_max", "bytes_peak", "events_max", "owners")
 
-    def __init__(self, bytes_max: int, event_bytes: int, *, evicts: bool = False) -> None:
+    def __init__(
+        self, bytes_max: int, event_bytes: int, *, events_max: int = AMPLE_EVENTS, evicts: bool = False
+    ) -> None:
         self.bytes = 0
         self.bytes_max = bytes_max
+        self.events_max = events_max
         self.bytes_peak = 0
         self._event_bytes = event_bytes
         self._references: dict[Publish, int] = {}
@@ -70,7 +73,8 @@ class Store:
         references = self._references.get(publication)
         if references is None:
             size = self.bytes + (publication.size or self._event_bytes)
-            if size > self.bytes_max and not promised:
+            is_full = size > self.bytes_max or len(self._references) >= self.events_max
+            if is_full and not promised:
                 return False
             self.bytes = size
             self.bytes_peak = max(self.bytes_peak, size)
@@ -100,8 +104,15 @@ class Queues:
     def __init__(self, scheme: Scheme, effects: Effects) -> None:
         self._scheme = scheme
         self._effects = effects
-        self.store = Store(scheme.queue_bytes_max, scheme.event_bytes, evicts=scheme.evicts)
-        self.accounts = Accounts(scheme.queue_bytes_party_max, scheme.event_bytes)
+        self.store = Store(
+            scheme.queue_bytes_max,
+            scheme.event_bytes,
+            events_max=scheme.queue_events_all_max,
+            evicts=scheme.evicts,
+        )
+        self.accounts = Accounts(
+            scheme.queue_bytes_party_max, scheme.event_bytes, scheme.queue_events_party_max
+        )
 
     def put(self, holdings: list[Holding], publication: Publish) -> bool:
         """Store an event for these, each of which has room; False, and nothing done, if there is none."""
@@ -135,13 +146,15 @@ class Queues:
         Who is ready gets it all the same, as with the budget of the whole broker (`deliveries.py`).
         """
         size = publication.size or self._scheme.event_bytes
-        bytes_max = self.accounts.bytes_max
-        if self.store.bytes + size <= bytes_max:
+        accounts, stored = self.accounts, self.store.bytes + size
+        if stored <= accounts.little or (
+            stored <= accounts.bytes_max and self.store.events < accounts.events_max
+        ):
             return holdings  # no party has more than all
         kept: list[Holding] = []
         for holding in holdings:
             account = holding.account
-            if account is None or account.would_have(publication, size) <= bytes_max:
+            if account is None or accounts.have_room(account, publication, size):
                 kept.append(holding)
             elif not holding.ready:
                 self.refuse(holding, (publication,), PARTY_FULL)

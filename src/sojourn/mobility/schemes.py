@@ -57,6 +57,10 @@ class Scheme:
     queue_bytes_party_max: int = AMPLE_BYTES
     """Bytes of events stored for all subscribers of one party, such as those of one address: its share of
     what a broker stores. An event that is stored for several of them counts once."""
+    queue_events_all_max: int = AMPLE_EVENTS
+    """How many events a broker stores for all subscribers; an event is stored once for all."""
+    queue_events_party_max: int = AMPLE_EVENTS
+    """How many are stored for all subscribers of one party."""
     evicts: bool = False
     """Whether a full broker gives up its oldest stored event for a new one, as caches do, or refuses the new
     one. Only the second keeps what was promised."""
@@ -81,6 +85,8 @@ class Scheme:
             "queue_bytes_each_max",
             "queue_bytes_party_max",
             "queue_events_max",
+            "queue_events_all_max",
+            "queue_events_party_max",
             "event_bytes",
             "neighbours_max",
             "memory_max",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ from sojourn.mqtt.room import AddressUse
 if TYPE_CHECKING:
     from sojourn.mqtt.greeting import Found
     from sojourn.mqtt.session import Session
+
+ALIASED_CHARS_MAX = 16_384
+"""Characters of all topics that a client has aliases for, or that are used towards it."""
 
 
 class State(IntEnum):
@@ -160,6 +164,11 @@ class Connection:
         known = self.aliases_out.get(topic)
         if known is not None:
             return known, False
-        if len(self.aliases_out) < self.aliases_out_max:
+        if len(self.aliases_out) < self.aliases_out_max and have_room(self.aliases_out, topic):
             return len(self.aliases_out) + 1, True
         return 0, True
+
+
+def have_room(aliased: Iterable[str], topic: str) -> bool:
+    """Whether a further topic may have an alias beside these, which are kept while a connection lasts."""
+    return sum(map(len, aliased)) + len(topic) <= ALIASED_CHARS_MAX

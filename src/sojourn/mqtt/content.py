@@ -53,8 +53,10 @@ ATTRIBUTE_BYTES = 128
 TEXT_WIDTH = 4
 """Bytes that a character of a value may take, and one byte of a payload did."""
 TEXTS_MAX = 1_024
+STATED_CHARS_MAX, NAME_CHARS_MAX = 16_384, 4_096
+"""Characters of all attributes that a client states of itself, and of a user name; a session has both."""
 ADVERTISED_AT_ONCE = 4
-"""How many of the longest texts one packet may advertise: they are read in one turn."""
+"""How many of the longest texts one client may advertise: they are read in one turn, when some change."""
 ADVERTISED_STEPS = 80_000
 """What reading them may take in all, but for the last one."""
 MANY_STEPS = 1_000_000_000
@@ -289,9 +291,13 @@ def stated_attributes(pairs: Sequence[tuple[str, str]]) -> dict[str, Scalar]:
     """Return the attributes that a client states of itself in the user properties of its CONNECT."""
     found: dict[str, Scalar] = {}
     for name, text in pairs:
-        if name.startswith(ATTRIBUTE_PREFIX):
+        if _is_attribute(name):
             _enter_at(found, "", name.removeprefix(ATTRIBUTE_PREFIX), value_of(text))
     return found
+
+
+def _is_attribute(name: str) -> bool:
+    return name.startswith(ATTRIBUTE_PREFIX)
 
 
 def property_values(pairs: Sequence[tuple[str, str]], name: str) -> list[str]:
@@ -300,21 +306,21 @@ def property_values(pairs: Sequence[tuple[str, str]], name: str) -> list[str]:
 
 
 def advertised_bytes_max(limits: Limits) -> int:
-    """How long the advertisements of one packet may be together."""
+    """How long the advertisements of one client may be together."""
     return ADVERTISED_AT_ONCE * limits.filter_bytes_max
 
 
 def check_advertisements(texts: Iterable[str], *, in_network: bool) -> None:
-    """Raise a `ContentError` if the advertisements of one packet cannot be used, or are too much work.
+    """Raise a `ContentError` if the advertisements of one client cannot be used, or are too much work.
 
-    What is known already counts for as much as if it were read now, so that a broker which is told of the
-    packet again, and knows something else, says the same.
+    What is known already counts for as much as if it were read now, so that a broker which is told of them
+    again, and knows something else, says the same.
     """
     left = ADVERTISED_STEPS
     for text in texts:
         left -= _steps_to_read(text, in_network=in_network)
         if left < 0:
-            raise ContentError("The topic patterns are too entangled for one packet; send several.")
+            raise ContentError("The topic patterns are too entangled for one client; have several advertise.")
 
 
 @lru_cache(maxsize=TEXTS_MAX)
@@ -328,7 +334,15 @@ def _steps_to_read(text: str, *, in_network: bool) -> int:
 
 
 def excessive_content(packet: ConnectPacket, limits: Limits) -> str | None:
-    """Return what is too much of a CONNECT's advertisements or its will's policy, without reading them."""
+    """Return what is too much of a CONNECT's advertisements or its will's policy, without reading them.
+
+    And of what is kept with its session as it is: the name, and the attributes that the client states.
+    """
+    stated = sum(len(name) + len(text) for name, text in packet.user_properties if _is_attribute(name))
+    if stated > STATED_CHARS_MAX:
+        return f"The attributes that a client states have at most {STATED_CHARS_MAX} characters together."
+    if packet.username is not None and len(packet.username) > NAME_CHARS_MAX:
+        return f"A user name has at most {NAME_CHARS_MAX} characters."
     advertisements = property_values(packet.user_properties, ADVERTISE)
     policies = [] if packet.will is None else property_values(packet.will.user_properties, POLICY)
     most, each = limits.advertisements_max, limits.filter_bytes_max

@@ -21,7 +21,8 @@ number and a filter). What matches no alternative is wanted by nobody at present
 later subscribers and are sent all the same.
 
 On PUBLISH a client may number its events itself with `sojourn-number` = `CLIENT:NUMBER`, growing: one that it
-has to send again, perhaps to another broker, is then known as the same. It is passed on like any property.
+has to send again, perhaps to another broker, is then known as the same. It is passed on like any property,
+unless it is the number of another client: subscribers would take that one's own events for old.
 
 An event of a shared subscription that another member may have had already, and ended without acknowledging
 it, comes with `sojourn-again` = `1`.
@@ -36,6 +37,7 @@ On PUBLISH `policy` is an expression over the subscriber's attributes.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 from sojourn.interest.values import Scalar
@@ -78,6 +80,11 @@ def number_of(text: str) -> int | None:
     """The number of an event, as a broker or a publisher wrote it; None for anything else."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= NUMBER_DIGITS_MAX
     return int(text) if is_number else None
+
+
+def without_numbers_of_others(said: Iterable[tuple[str, str]], client_id: str) -> tuple[tuple[str, str], ...]:
+    """What a client says of an event, but for numbers that are not its own to give."""
+    return tuple([pair for pair in said if pair[0] != NUMBER or pair[1].rpartition(":")[0] == client_id])
 
 
 def value_of(text: str) -> Scalar:

@@ -54,7 +54,7 @@ from sojourn.mqtt.packets import (
     too_large,
 )
 from sojourn.mqtt.publishing import Publisher
-from sojourn.mqtt.room import change_queued
+from sojourn.mqtt.room import replace_queue
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import Due, State
 from sojourn.mqtt.subscribing import Subscriber
@@ -262,7 +262,7 @@ class Core:
             self.handshake.close_silently(connection)
         else:
             self.handshake.dismiss(connection, reason, text, now)
-        self.state.input.take_up(connection)
+        self.state.input.let_go(connection)
         self._settle(now)
 
     def lost(self, number: int, now: float) -> None:
@@ -272,7 +272,7 @@ class Core:
             return
         connection.state = Phase.CLOSED
         connection.output.clear()
-        self.state.input.take_up(connection)
+        self.state.input.let_go(connection)
         if connection.session is not None:
             self.handshake.detach(connection.session, now)
             self._settle(now)
@@ -296,9 +296,7 @@ class Core:
     def forget_queue(self, session: Session) -> None:
         """Forget what waits for a client: somebody else keeps it, but for retained events."""
         left = [one for one in session.queue if one.kept and one.qos]
-        change_queued(self.state, session, sum(one.message.size for one in left) - session.queued_bytes)
-        session.queue.clear()
-        session.queue.extend(left)
+        replace_queue(self.state, session, left)
 
     def stop(self, reference: str | None, now: float) -> None:
         """Tell all clients that the broker stops, and where to go if there is a place."""

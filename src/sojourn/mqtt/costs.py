@@ -26,7 +26,7 @@ ADVERTISE = UNSLICED_MAX
 OTHER = 8
 """A ping and its like."""
 LOSS, ENDING = 32, 8
-"""The loss of a connection, with a will perhaps; and each subscription of a session that ends with it."""
+"""The loss of a connection, but for its will's way; and each subscription of a session that ends with it."""
 DECODED = 4
 """An event that is out of the ordinary: on a topic that is new, retained, or with properties."""
 PROPERTIES = 2
@@ -37,7 +37,7 @@ POLICY, POLICY_ALTERNATIVES = 8, 4
 """An access policy, besides its length, and each of its alternatives."""
 JUDGED = 4
 """So many alternatives of a policy make its event count once more for all subscriptions that may get it."""
-PICK = 8
+PICK = 16
 """One of a shared subscription's members is chosen, and sent the event, in a network."""
 CONNECT_BYTES, POLICY_BYTES, INPUT_BYTES = 16, 16, 1_024
 """So many bytes of a CONNECT, a policy or whatever else count for one."""

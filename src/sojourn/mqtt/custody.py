@@ -26,7 +26,7 @@ from mqtt5 import DisconnectReasonCode as Reason
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.room import change_queued
+from sojourn.mqtt.room import replace_queue
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.session_state import SessionState
 from sojourn.mqtt.state import State
@@ -75,9 +75,7 @@ class Custody:
         gone = [one for one in session.queue if one.message.address in addresses]
         if gone:
             kept = [one for one in session.queue if one.message.address not in addresses]
-            change_queued(self.state, session, -sum(one.message.size for one in gone))
-            session.queue.clear()
-            session.queue.extend(kept)
+            replace_queue(self.state, session, kept)
         return [one.message for one in gone]
 
     def missed(self, client_id: str, message: Message, *, overflows: bool) -> None:

@@ -13,6 +13,7 @@ was promised nothing before its answer. What it sent after them is read all the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from mqtt5 import DisconnectReasonCode as Reason
@@ -21,6 +22,7 @@ from mqtt5 import SubAckReasonCode, SubscribePacket, UnsubscribePacket
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.conventions import BUDGET, EXPIRY, FILTER, KEEP
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.members import SHARE
 from sojourn.mqtt.packets import (
     REST,
     SUBSCRIBE,
@@ -41,6 +43,8 @@ LEVELS_A_PART = 1_024
 """Levels that the topic filters of a part have, unless a single one has more."""
 FILTERED_PART = 2
 """The same where a filter goes along, which takes longer to compare."""
+SHARED_PART = 8
+"""The same where there are shared subscriptions, of which every broker is told twice."""
 RETAINED_A_PART = 10_000
 """Retained messages that a part with wildcards may ask for, unless a single topic filter asks for more."""
 FILTER_TEXTS = 4
@@ -80,7 +84,7 @@ def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> 
         filters = packet.topic_filters
         said, most = own_properties(packet), limits.subscriptions_max
         texts = [text for name, text in said if name == FILTER]
-        part = PART
+        part = _part_of([one.pattern for one in filters])
         if texts:
             most = min(most, limits.filters_max)
             # What is too long, or nobody's to have, is refused without having been compared.
@@ -112,7 +116,7 @@ def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> 
         ]
     elif isinstance(packet, UnsubscribePacket):
         patterns = packet.patterns
-        ends = _ends([levels_of(one) for one in patterns], PART)
+        ends = _ends([levels_of(one) for one in patterns], _part_of(patterns))
         if len(ends) < 2 or not packet.packet_id:
             return None
         if connection.is_gone:
@@ -125,6 +129,11 @@ def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> 
         return None
     connection.parts_left = len(parts)
     return b"".join(parts)
+
+
+def _part_of(patterns: Sequence[str]) -> int:
+    """How many of these topic filters a part has at most."""
+    return SHARED_PART if any(one.startswith(SHARE) for one in patterns) else PART
 
 
 def _ends(levels: list[int], most: int) -> list[int]:

@@ -25,7 +25,7 @@ from sojourn.mqtt.members import addressee
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.queue_policies import FITTING_MAX, THIN_AT, thinned
-from sojourn.mqtt.room import change_inflight, change_queued, why_full
+from sojourn.mqtt.room import change_inflight, change_queued, replace_queue, why_full
 from sojourn.mqtt.session import Delivery, Session, Subscription, waits_for_nothing
 from sojourn.mqtt.state import State as Shared
 from sojourn.mqtt.topic_tree import Group, Route, Share
@@ -247,10 +247,7 @@ class Deliverer:
         kept, gone = thinned(
             queue, lambda one: self._fitting(one.message, session, FITTING_MAX), now, is_back=is_back
         )
-        size = sum(delivery.message.size for delivery in kept)
-        change_queued(self.shared, session, size - session.queued_bytes)
-        queue.clear()
-        queue.extend(kept)
+        replace_queue(self.shared, session, kept)
         session.thin_at = max(THIN_AT, 2 * len(kept))
         for _, reason in gone:
             self.shared.counters.dropped[reason] += 1
@@ -265,9 +262,7 @@ class Deliverer:
         kept = [one for one in queue if allowed(one.message)]
         if len(kept) < len(queue):
             gone = [one for one in queue if not allowed(one.message)]
-            change_queued(self.shared, session, -sum(one.message.size for one in gone))
-            queue.clear()
-            queue.extend(kept)
+            replace_queue(self.shared, session, kept)
             for one in gone:
                 self._drop(session, one, reason)
         resent = session.inflight if session.connection is None else session.unsent
@@ -321,7 +316,7 @@ class Deliverer:
         size = sum([delivery.message.size for delivery in rest])
         if rest and why_full(self.shared, session, size, len(rest)) is None:  # as with each of them
             session.queue.extend(rest)
-            change_queued(self.shared, session, size)
+            change_queued(self.shared, session, size, len(rest))
             if session.connection is not None:
                 session.connection.direct = False
         else:
@@ -379,7 +374,7 @@ class Deliverer:
                 session.missed += delivery.qos > 0  # of the others nobody was promised anything
                 return
         session.queue.append(delivery)
-        change_queued(shared, session, size)
+        change_queued(shared, session, size, 1)
         if session.connection is not None:
             session.connection.direct = False
 
@@ -461,10 +456,7 @@ class Deliverer:
                 if queue[0].qos and len(inflight) >= window:
                     break
                 delivery = queue.popleft()
-                size = delivery.message.size
-                session.queued_bytes -= size
-                self.shared.queued_bytes -= size
-                connection.address_use.bytes -= size
+                change_queued(self.shared, session, -delivery.message.size, -1)
                 budget -= self._send(session, connection, delivery, now)
                 left -= 1
         connection.direct = not (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -83,6 +83,7 @@ class Effects:
         "changes",
         "collects",
         "dismissals",
+        "groups",
         "interests",
         "is_void",
         "knocks",
@@ -104,6 +105,8 @@ class Effects:
         delivered by whoever routes it. A broker without neighbours needs none of that."""
         self.weigh: Callable[[str], int] = lambda _topic: 0
         """What routing an event on a topic costs whoever does it (`costs.py`)."""
+        self.groups: Collection[tuple[str, str]] = ()
+        """Names and topic filters of the shared subscriptions that whoever routes knows of, at any broker."""
         self.touched: list[Connection] = []
         """Connections with output to write; those that are CLOSED are to be closed after that."""
         self.knocks: list[Knock] = []

@@ -33,7 +33,7 @@ from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
 from sojourn.mqtt.rights import FOREIGN, Reviewer, is_owner, may_publish_message
-from sojourn.mqtt.room import NoRoom, change_queued, is_beyond_wills, no_room_for_will
+from sojourn.mqtt.room import NoRoom, is_beyond_wills, no_room_for_will, replace_queue
 from sojourn.mqtt.session import NEVER, Session
 from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
 from sojourn.mqtt.state import Due, State
@@ -108,7 +108,7 @@ class Handshake:
     ) -> NoRoom | None:
         if packet.will is None:
             return None
-        size = read_will(packet.will, "", 0.0, reads_policy=False).message.size
+        size = read_will(packet.will, client_id, 0.0, reads_policy=False).message.size
         return no_room_for_will(self.shared, client_id, connection.peer, size)
 
     def refuse(
@@ -437,10 +437,7 @@ class Handshake:
     def _forget_unsure(self, session: Session) -> None:
         kept = [delivery for delivery in session.queue if delivery.qos]
         self.shared.counters.dropped["absent"] += len(session.queue) - len(kept)
-        size = sum(delivery.message.size for delivery in kept)
-        change_queued(self.shared, session, size - session.queued_bytes)
-        session.queue.clear()
-        session.queue.extend(kept)
+        replace_queue(self.shared, session, kept)
 
     def end(self, session: Session, now: float) -> None:
         """Forget a session; its will is due now if it has not been published."""
@@ -451,6 +448,7 @@ class Handshake:
             self.subscriber.remove(subscription)
         self.shared.address_uses.ended(session)
         self.shared.queued_bytes -= session.queued_bytes
+        self.shared.queued -= len(session.queue)
         lost = sum(delivery.qos > 0 and delivery.message.expires_s > now for delivery in session.queue)
         if lost:
             self.shared.counters.dropped["session ended"] += lost

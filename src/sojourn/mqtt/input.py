@@ -64,17 +64,21 @@ class Input:
 
     def take_up(self, connection: Connection) -> tuple[bytes, int]:
         """Return what was kept of a connection, and the place in it from which it is to be read now."""
+        pieces, offset = connection.pieces, connection.offset
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.let_go(connection)
+        return data, offset
+
+    def let_go(self, connection: Connection) -> None:
+        """Keep nothing of a connection any more."""
         if connection.waits:
             connection.waits = False
         else:
             self._count(connection, -connection.have)
         self.since.pop(connection.number, None)
-        pieces = connection.pieces
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        offset, connection.offset, connection.have = connection.offset, 0, 0
+        connection.pieces.clear()
+        connection.offset = connection.have = 0
         connection.needed = 0  # what comes next is another packet, even if it has to wait its turn
-        return data, offset
 
     def dissolve_line(self) -> None:
         """Let nobody wait: no connection is left."""

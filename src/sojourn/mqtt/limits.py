@@ -37,7 +37,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     inflight_max: int = 1_000
     """QoS 1 and 2 messages on their way to one client; its own receive maximum may allow fewer."""
     topic_alias_max: int = 100
-    """Topic aliases that a client may use, and that are used towards a client that allows them."""
+    """Topic aliases that a client may use, and that are used towards a client that allows them. The topics
+    that they stand for have 16,384 characters together in each direction: who uses more is disconnected."""
     subscriptions_max: int = 1_000
     """Subscriptions of one client."""
     subscriptions_max_all: int = 1_000_000
@@ -46,19 +47,32 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Subscriptions of all clients of one address that are connected; many clients may share one."""
     subscription_levels_max: int = 20_000
     """Levels of the topic filters of one client's subscriptions together, where every 64 characters of one
-    count for a further level: each level takes some hundred bytes, and time to compare."""
+    count for a further level, and every 2 of a filter over attributes: each level takes some hundred bytes,
+    and time to compare."""
     subscription_levels_max_all: int = 10_000_000
     """The same of all clients of a broker."""
     subscription_levels_address_max: int = 5_000_000
     """The same of all clients of one address that are connected."""
+    shared_subscriptions_max: int = 100
+    """Shared subscriptions of one client."""
+    groups_max_all: int = 1_000
+    """Groups that clients of a broker share subscriptions in, with those that it knows of other brokers: an
+    event is sent to each group that wants it, at once. More are refused; who joins one that is there may."""
+    groups_address_max: int = 500
+    """The same of all clients of one address; who is away counts for the address that it came from last."""
     filters_max: int = 200
     """Subscriptions of one client that carry a filter."""
     filter_bytes_max: int = 4_096
     """The longest text of a filter, a policy or an advertisement."""
     advertisements_max: int = 100
-    """Advertisements of one client."""
+    """Advertisements of one client; together they are no longer than four of the longest."""
     queue_messages_max: int = 100_000
     """Messages waiting for one client."""
+    queue_messages_max_all: int = 1_000_000
+    """The same for all clients together: each takes half a kilobyte besides its bytes. In a network it holds
+    once more for what is stored for clients, where an event that is stored for several counts once."""
+    queue_messages_address_max: int = 500_000
+    """The same for all clients of one address; who is away counts for the address that it came from last."""
     queue_bytes_max: int = 16 * 1_048_576
     """Bytes waiting for one client, with those that it was sent and has not acknowledged. In a network what
     is stored for clients has a limit of its own, and this is for the rest: QoS 0 and retained messages."""

@@ -14,7 +14,7 @@ from mqtt5 import PubAckReasonCode, PublishPacket
 from sojourn.interest import Policy, TopicError
 from sojourn.interest.topics import check_topic
 from sojourn.mqtt import answers, costs
-from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.connection import ALIASED_CHARS_MAX, Connection, have_room
 from sojourn.mqtt.content import (
     ContentError,
     advertised_bytes_max,
@@ -24,7 +24,13 @@ from sojourn.mqtt.content import (
     parse_policy,
     property_values,
 )
-from sojourn.mqtt.conventions import ADVERTISE_TOPIC, NUMBER, POLICY, number_of
+from sojourn.mqtt.conventions import (
+    ADVERTISE_TOPIC,
+    NUMBER,
+    POLICY,
+    number_of,
+    without_numbers_of_others,
+)
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import PLAIN, Message, Properties, write_publish
@@ -35,6 +41,9 @@ from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import State
 from sojourn.mqtt.topic_tree import Route
 
+UNRELEASED_TIMES = 10
+"""How many times as many messages of QoS 2 as a client may send at once its session remembers: clients of
+MQTT 3.1.1 are not told how many they may, and others leave some behind with every connection."""
 _OWN_NAMES = frozenset(name.encode() for name in (NUMBER, POLICY))
 
 
@@ -116,7 +125,7 @@ class Publisher:
             raise protocol_error("A message of QoS 1 or 2 has a packet identifier of at least 1.")
         topic = self._topic(connection, packet)
         if qos == 2:
-            self._check_quota(connection, number)
+            self._check_quota(connection, session, number)
             if number in session.received:
                 connection.unreleased.add(number)
                 self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
@@ -147,13 +156,16 @@ class Publisher:
             cost += costs.of_policy(message.payload_at, alternatives, route.cost)
         return cost + (tree.looked - before) // costs.PLACES + self._accept(message, route, now)
 
-    def _check_quota(self, connection: Connection, number: int) -> None:
+    def _check_quota(self, connection: Connection, session: Session, number: int) -> None:
         """Refuse more messages of QoS 2 at once than the client was told it may send.
 
         Those of QoS 1 are answered as they are read, so that none of them is ever unanswered. What another
-        connection of the session left unreleased does not count (MQTT 5, section 4.9).
+        connection of the session left unreleased does not count (MQTT 5, section 4.9), unless it is a lot.
         """
         receive_max = self.shared.limits.receive_max
+        is_further, most = number not in session.received, UNRELEASED_TIMES * receive_max
+        if is_further and len(session.received) >= most:
+            raise PacketError(Reason.RECEIVE_MAX_EXCEEDED, f"At most {most} of a session may be unreleased.")
         unreleased = connection.unreleased
         if connection.is_old:
             return  # it was told no limit, and has no more than 65,535 identifiers
@@ -177,8 +189,19 @@ class Publisher:
         if "+" in topic or "#" in topic:
             raise PacketError(Reason.TOPIC_NAME_INVALID, "A topic to publish to has no wildcards.")
         if alias is not None:
-            connection.aliases_in[alias] = topic
+            self._set_alias(connection, alias, topic)
         return topic
+
+    @staticmethod
+    def _set_alias(connection: Connection, alias: int, topic: str) -> None:
+        """Let a number stand for a topic, which is kept for as long as the connection lasts."""
+        aliases = connection.aliases_in
+        if aliases.get(alias) != topic:
+            aliases.pop(alias, None)
+            if not have_room(aliases.values(), topic):
+                text = f"Topics with an alias have at most {ALIASED_CHARS_MAX} characters together here."
+                raise PacketError(Reason.QUOTA_EXCEEDED, text)
+            aliases[alias] = topic
 
     def _take(
         self, session: Session, packet: PublishPacket, topic: str, frame: bytes, now: float
@@ -267,18 +290,24 @@ class Publisher:
                     f"At most {limits.advertisements_max} advertisements, of {advertised_bytes_max(limits)} "
                     "bytes together, are made at once.",
                 )
-            check_advertisements(texts, in_network=self.shared.effects.collects)
+            advertisements = tuple(dict.fromkeys((*session.advertisements, *texts))) if texts else ()
+            self._check_room_to_advertise(advertisements)
+            # All of them: whoever changes some has all read again, by brokers that have forgotten them.
+            check_advertisements(advertisements, in_network=self.shared.effects.collects)
         except (ContentError, UnicodeDecodeError) as error:
             raise _RefusedError(PubAckReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
-        advertisements = tuple(dict.fromkeys((*session.advertisements, *texts))) if texts else ()
-        if len(advertisements) > limits.advertisements_max:
-            raise _RefusedError(
-                PubAckReasonCode.QUOTA_EXCEEDED,
-                f"A client has at most {limits.advertisements_max} advertisements.",
-            )
         session.advertisements = advertisements
         if self.shared.effects.collects:
             self.shared.effects.changes.append(Change(Turn.ADVERTISED, session))
+
+    def _check_room_to_advertise(self, advertisements: tuple[str, ...]) -> None:
+        limits = self.shared.limits
+        most, bytes_max = limits.advertisements_max, advertised_bytes_max(limits)
+        if len(advertisements) > most or sum(len(one.encode()) for one in advertisements) > bytes_max:
+            raise _RefusedError(
+                PubAckReasonCode.QUOTA_EXCEEDED,
+                f"A client has at most {most} advertisements, of {bytes_max} bytes together.",
+            )
 
     def _number(self, message: Message, now: float) -> None:
         """Give a message its number, which grows, also over restarts and from broker to broker.
@@ -406,18 +435,20 @@ def _user_properties(data: bytes, at: int, end: int) -> Properties | None:
 def _message(
     packet: mqtt5.PublishPacket, topic: str, frame: bytes, publisher: str, policy: Policy | None, now: float
 ) -> Message:
-    """Make the message of a packet; its own bytes serve unless they name an alias."""
+    """Make the message of a packet; its own bytes serve unless they name an alias, or another's number."""
     qos = int(packet.qos)
     payload = packet.payload
+    said = without_numbers_of_others(packet.user_properties, publisher)
     properties = Properties(
         packet.payload_format_indicator,
         packet.content_type,
         packet.response_topic,
         packet.correlation_data,
-        tuple(packet.user_properties),
+        said,
     )
     expiry = packet.message_expiry_interval
-    if packet.topic_alias is not None or packet.duplicate:
+    is_unaltered = len(said) == len(packet.user_properties)
+    if packet.topic_alias is not None or packet.duplicate or not is_unaltered:
         frame, id_at, payload_at = write_publish(
             topic, payload, qos=qos, retain=packet.retain, expiry=expiry, properties=properties
         )

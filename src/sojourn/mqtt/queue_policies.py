@@ -29,6 +29,8 @@ UNLIMITED = 1 << 62
 """The session's queue has its own limits."""
 FITTING_MAX = 16
 """Subscriptions of a client for one topic that are asked what they keep; if there are more, all is kept."""
+ATTRIBUTE_CHARS_MAX = 1_024
+"""The longest name of an attribute that what is kept goes by; every subscription has its own."""
 THIN_AT = 100
 """Messages that wait for a client with such a subscription before they are first thinned."""
 
@@ -45,6 +47,8 @@ def read_policy(pairs: Sequence[tuple[str, str]]) -> QueuePolicy | None:
             raise ContentError(
                 f"{KEEP} reads last:KEY, highest:ATTRIBUTE or lowest:ATTRIBUTE, not {keep[:80]!r}."
             )
+        if len(attribute) > ATTRIBUTE_CHARS_MAX:
+            raise ContentError(f"The attribute of {KEEP} has at most {ATTRIBUTE_CHARS_MAX} characters.")
         if rule == "last":
             policy = policy._replace(keep="last", key=attribute)
         else:

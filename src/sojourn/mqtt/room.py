@@ -12,12 +12,13 @@ Subscriptions count while their client is here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from sojourn.mqtt.connection import Connection
-    from sojourn.mqtt.session import Session
+    from sojourn.mqtt.session import Delivery, Session, Subscription
     from sojourn.mqtt.state import State
 
 FULL = "queue full"
@@ -28,19 +29,30 @@ ADDRESS_QUOTA = "address_quota_exceeded"
 """Under which name it is counted that an address has all that it may have of something."""
 
 
-LEVEL_CHARS = 64
-"""Characters of a topic filter that count for a further level."""
+LEVEL_CHARS, LEVEL_FILTER_CHARS = 64, 2
+"""Characters of a topic filter that count for a further level, and of a filter over attributes. Of such a
+filter each comparison takes some kilobytes at every broker, and is written and read when its client moves."""
 
 
-def levels_of(text: str) -> int:
-    """How much a subscription takes of the room for topic filters, given the text of its own."""
-    return 1 + text.count("/") + len(text) // LEVEL_CHARS
+def levels_of(text: str, filter_text: str | None = None) -> int:
+    """How much a subscription takes of the room for topic filters, given its own text and its filter's."""
+    levels = 1 + text.count("/") + len(text) // LEVEL_CHARS
+    return levels if filter_text is None else levels + len(filter_text) // LEVEL_FILTER_CHARS
 
 
 class AddressUse:
     """What the clients of one address take together."""
 
-    __slots__ = ("bytes", "clients", "levels", "sessions", "subscriptions", "will_bytes")
+    __slots__ = (
+        "bytes",
+        "clients",
+        "groups",
+        "levels",
+        "messages",
+        "sessions",
+        "subscriptions",
+        "will_bytes",
+    )
 
     def __init__(self) -> None:
         self.sessions = 0
@@ -53,8 +65,18 @@ class AddressUse:
         """Of the topic filters of those."""
         self.bytes = 0
         """Of what waits for all of them, and of what they were sent and have not acknowledged."""
+        self.messages = 0
+        """That wait for all of them."""
         self.will_bytes = 0
         """Of the wills of all of them."""
+        self.groups: Counter[str] = Counter()
+        """By shared subscription: how many of all of them have it."""
+
+    def count_share(self, text: str, change: int) -> None:
+        """Count that one of them has a shared subscription more, or has it no more."""
+        self.groups[text] += change
+        if not self.groups[text]:
+            del self.groups[text]
 
 
 class AddressUses:
@@ -92,7 +114,10 @@ class AddressUses:
             use = session.address_use = self.by_address.setdefault(session.address, AddressUse())
             use.sessions += 1
             use.bytes += session.queued_bytes + session.inflight_bytes
+            use.messages += len(session.queue)
             use.will_bytes += session.will_bytes
+            for text in session.shares():
+                use.count_share(text, 1)
 
     def ended(self, session: Session) -> None:
         """Count a session no longer, before anything of it is forgotten."""
@@ -102,10 +127,15 @@ class AddressUses:
         session.address_use = None
         use.sessions -= 1
         use.bytes -= session.queued_bytes + session.inflight_bytes
+        use.messages -= len(session.queue)
         use.will_bytes -= session.will_bytes
+        for text in session.shares():
+            use.count_share(text, -1)
         if not use.sessions:
             assert not use.bytes, "what clients take goes with their sessions"
+            assert not use.messages, "what clients take goes with their sessions"
             assert not use.will_bytes, "what clients take goes with their sessions"
+            assert not use.groups, "what clients take goes with their sessions"
             del self.by_address[session.address or ""]
 
     def count(self, sessions: Iterable[Session]) -> None:
@@ -117,12 +147,22 @@ class AddressUses:
                 self.came(session.connection, session)
 
 
-def change_queued(shared: State, session: Session, size: int) -> None:
-    """Count that so many bytes more wait for a client, or fewer."""
+def change_queued(shared: State, session: Session, size: int, count: int) -> None:
+    """Count that so many bytes, and messages, more wait for a client, or fewer."""
     session.queued_bytes += size
     shared.queued_bytes += size
+    shared.queued += count
     if session.address_use is not None:
         session.address_use.bytes += size
+        session.address_use.messages += count
+
+
+def replace_queue(shared: State, session: Session, kept: Sequence[Delivery]) -> None:
+    """Let just these messages wait for a client, of those that do."""
+    size = sum(one.message.size for one in kept) - session.queued_bytes
+    change_queued(shared, session, size, len(kept) - len(session.queue))
+    session.queue.clear()
+    session.queue.extend(kept)
 
 
 def change_inflight(shared: State, session: Session, size: int) -> None:
@@ -140,9 +180,13 @@ def why_full(shared: State, session: Session, size: int, count: int = 1) -> str 
         len(session.queue) + count > limits.queue_messages_max
         or session.queued_bytes + session.inflight_bytes + size > limits.queue_bytes_max
         or shared.queued_bytes + shared.inflight_bytes + size > limits.queue_bytes_max_all
+        or shared.queued + count > limits.queue_messages_max_all
     ):
         return FULL
-    if use is not None and use.bytes + size > limits.queue_bytes_address_max:
+    if use is not None and (
+        use.bytes + size > limits.queue_bytes_address_max
+        or use.messages + count > limits.queue_messages_address_max
+    ):
         return ADDRESS_FULL
     return None
 
@@ -155,25 +199,51 @@ class NoRoom(NamedTuple):
     text: str
 
 
-def no_room_for_subscription(shared: State, session: Session, use: AddressUse, text: str) -> NoRoom | None:
-    """Why a client cannot have a further subscription with a topic filter; None if it can."""
-    limits, levels = shared.limits, levels_of(text)
+def no_room_for_subscription(
+    shared: State, session: Session, use: AddressUse, count: int, levels: int
+) -> NoRoom | None:
+    """Why a client cannot have so many further subscriptions, 1 or 0, and levels; None if it can."""
+    limits = shared.limits
     if (
-        shared.subscriptions >= limits.subscriptions_max_all
+        shared.subscriptions + count > limits.subscriptions_max_all
         or shared.levels + levels > limits.subscription_levels_max_all
     ):
         return NoRoom(QUOTA, "The broker has as many subscriptions as it may; try again later.")
-    if len(session.subscriptions) >= limits.subscriptions_max:
+    if len(session.subscriptions) + count > limits.subscriptions_max:
         return NoRoom(QUOTA, f"A client has at most {limits.subscriptions_max} subscriptions.")
     if session.levels + levels > limits.subscription_levels_max:
         most = limits.subscription_levels_max
-        return NoRoom(QUOTA, f"All topic filters of a client have at most {most} levels together.")
-    if use.subscriptions >= limits.subscriptions_address_max:
+        text = f"All topic filters of a client have at most {most} levels together"
+        each = f"where {LEVEL_FILTER_CHARS} characters of a filter over attributes count for one"
+        return NoRoom(QUOTA, f"{text}, {each}.")
+    if use.subscriptions + count > limits.subscriptions_address_max:
         most = limits.subscriptions_address_max
         return NoRoom(ADDRESS_QUOTA, f"Clients of your address have {most} subscriptions already.")
     if use.levels + levels > limits.subscription_levels_address_max:
         most = limits.subscription_levels_address_max
         return NoRoom(ADDRESS_QUOTA, f"Topic filters of your address have at most {most} levels together.")
+    return None
+
+
+def no_room_for_share(shared: State, one: Subscription) -> NoRoom | None:
+    """Why a client cannot have a further shared subscription; None if it can.
+
+    What an event costs grows with the groups that want it, each of which is sent it, and brokers know those
+    of all others. So groups are few; members of a group may be many.
+    """
+    limits, session = shared.limits, one.session
+    use = session.address_use
+    if len(session.shares()) >= limits.shared_subscriptions_max:
+        return NoRoom(QUOTA, f"A client has at most {limits.shared_subscriptions_max} shared subscriptions.")
+    here, group = shared.tree.groups, (one.share, one.pattern)
+    known = shared.effects.groups if shared.effects.collects else ()
+    is_new = group not in here and group not in known
+    if is_new and max(len(here), len(known)) >= limits.groups_max_all:
+        most = limits.groups_max_all
+        return NoRoom(QUOTA, f"There are {most} groups that share subscriptions, as many as may be.")
+    if use is not None and one.text not in use.groups and len(use.groups) >= limits.groups_address_max:
+        most = limits.groups_address_max
+        return NoRoom(ADDRESS_QUOTA, f"Clients of your address are in {most} groups already.")
     return None
 
 

@@ -232,6 +232,10 @@ class Session:
         """Bytes of its will."""
         return self.will.message.size if self.will is not None else 0
 
+    def shares(self) -> list[str]:
+        """Its shared subscriptions."""
+        return [text for text, one in self.subscriptions.items() if one.share]
+
     def take_id(self) -> int:
         """Return a packet identifier that is not in use, the one that was freed the longest ago."""
         number = self.next_id

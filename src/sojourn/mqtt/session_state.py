@@ -258,6 +258,7 @@ def fill_session(session: Session, state: SessionState, subscriber: Subscriber, 
         )
         session.queued_bytes += message.size
         subscriber.shared.queued_bytes += message.size
+        subscriber.shared.queued += 1
     session.received.update(state.received)
     session.next_id = state.next_id
     session.last_number, session.last_unsure = state.last_number, state.last_unsure

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 
+from sojourn.mqtt import costs
 from sojourn.mqtt.bans import Bans
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.effects import Effects, Refused
@@ -26,6 +27,8 @@ SPARE_MOMENTS = 10_000
 
 SUBSCRIPTIONS_DUE = 4
 """Subscriptions of a session that is due which count for one more session."""
+WILL_DUE = 16
+"""What a will may cost that counts for one more session (`costs.py`)."""
 UNNOTED_NUMBERS_MAX = 1_000_000
 """How far numbers may go beyond the last that is noted: a second, as they are dates."""
 
@@ -94,6 +97,8 @@ class State:
         self.levels = 0
         """Of their topic filters."""
         self.bans = Bans()
+        self.queued = 0
+        """Messages waiting for all clients."""
         self.queued_bytes = 0
         """Bytes waiting for all clients."""
         self.inflight_bytes = 0
@@ -146,6 +151,17 @@ class State:
         if session.address_use is not None:
             session.address_use.will_bytes += size
 
+    def cost_of_will(self, session: Session | None) -> int:
+        """What it costs to publish the will of a session, if it has one (`costs.py`)."""
+        if session is None or session.will is None:
+            return 0
+        message = session.will.message
+        way = self.tree.route(message.topic).cost + self.effects.weigh(message.topic)
+        if message.policy is None:
+            return way
+        alternatives = len(message.policy.condition.conjunctions)
+        return way + costs.of_policy(message.payload_at, alternatives, way)
+
     def count_wills(self) -> None:
         """Count the bytes of all wills anew."""
         self.will_bytes = sum(session.will_bytes for session in self.sessions.values())
@@ -179,14 +195,19 @@ class State:
     def due(self, now: float, most: int) -> list[tuple[Due, int | str]]:
         """Return some of what is due, at most so much, each to be checked: nobody takes back a reminder.
 
-        A session with many subscriptions is much, since it may end.
+        A session with many subscriptions is much, since it may end; so is a will that many get.
         """
         found: list[tuple[Due, int | str]] = []
         while most > 0 and self._moments and self._moments[0][0] <= now:
             _, _, about, whom = heapq.heappop(self._moments)
             found.append((about, whom))
-            session = self.sessions.get(whom) if isinstance(whom, str) else None
-            most -= 1 if session is None else 1 + len(session.subscriptions) // SUBSCRIPTIONS_DUE
+            if isinstance(whom, str):
+                session = self.sessions.get(whom)
+                most -= 0 if session is None else len(session.subscriptions) // SUBSCRIPTIONS_DUE
+            else:
+                connection = self.connections.get(whom)
+                session = None if connection is None else connection.session
+            most -= 1 + self.cost_of_will(session) // WILL_DUE
         return found
 
     def due_again(self, now: float, sessions: Sequence[str]) -> list[tuple[Due, int | str]]:

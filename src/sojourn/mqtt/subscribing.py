@@ -32,7 +32,7 @@ from sojourn.mqtt.members import SHARE, address_of, here_at
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.rights import may_subscribe, narrowed
-from sojourn.mqtt.room import levels_of, no_room_for_subscription
+from sojourn.mqtt.room import levels_of, no_room_for_share, no_room_for_subscription
 from sojourn.mqtt.session import Session, Subscription
 from sojourn.mqtt.state import State
 
@@ -148,8 +148,9 @@ class Subscriber:
         """Enter a subscription; say whether there was none of its name."""
         session, shared = subscription.session, self.shared
         previous = session.subscriptions.get(subscription.text)
-        if previous is None:
-            self._count(subscription, 1)
+        if previous is not None:
+            self._count(previous, -1)
+        self._count(subscription, 1)
         if subscription.filter is not None:
             subscription.filter = shared.filters.add(subscription.filter)
             session.filters += 1
@@ -187,10 +188,12 @@ class Subscriber:
     def _count(self, subscription: Subscription, change: int) -> None:
         """Count a subscription more or less, of all and of the client's address if it is connected."""
         shared, session = self.shared, subscription.session
-        levels = change * levels_of(subscription.text)
+        levels = change * levels_of(subscription.text, subscription.filter_text)
         shared.subscriptions += change
         shared.levels += levels
         session.levels += levels
+        if subscription.share and session.address_use is not None:
+            session.address_use.count_share(subscription.text, change)
         if session.connection is not None:
             use = session.connection.address_use
             use.subscriptions += change
@@ -224,7 +227,6 @@ class Subscriber:
             policy = read_policy(said)
         except ContentError as error:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
-        self._check_room(connection, session, text, condition)
         previous = session.subscriptions.get(text)
         if share and previous is not None and previous.filter == condition:
             now = previous.since_s  # the same member of its group as before
@@ -243,6 +245,7 @@ class Subscriber:
             since_s=now,
             policy=policy,
         )
+        self._check_room(connection, one)
         if share and self.shared.effects.collects:
             self._check_address(one)
         return one
@@ -292,14 +295,21 @@ class Subscriber:
             raise _RefusedError(SubCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)) from None
         return text, condition
 
-    def _check_room(
-        self, connection: Connection, session: Session, text: str, condition: Filter | None
-    ) -> None:
-        limits, previous = self.shared.limits, session.subscriptions.get(text)
-        if previous is None:
-            lack = no_room_for_subscription(self.shared, session, connection.address_use, text)
-            if lack is not None:
-                raise _RefusedError(SubCode.QUOTA_EXCEEDED, lack.text, lack.why)
-        is_further = condition is not None and (previous is None or previous.filter is None)
-        if is_further and session.filters >= limits.filters_max:
-            raise _RefusedError(SubCode.QUOTA_EXCEEDED, f"A client has at most {limits.filters_max} filters.")
+    def _check_room(self, connection: Connection, one: Subscription) -> None:
+        """Refuse what there is no room for beside what its client has, and others have."""
+        shared, session = self.shared, one.session
+        previous, levels = session.subscriptions.get(one.text), levels_of(one.text, one.filter_text)
+        if previous is not None:
+            levels -= levels_of(previous.text, previous.filter_text)
+        lack = None
+        if previous is None or levels > 0:
+            use = connection.address_use
+            lack = no_room_for_subscription(shared, session, use, int(previous is None), levels)
+        if lack is None and previous is None and one.share:
+            lack = no_room_for_share(shared, one)
+        if lack is not None:
+            raise _RefusedError(SubCode.QUOTA_EXCEEDED, lack.text, lack.why)
+        is_further = one.filter is not None and (previous is None or previous.filter is None)
+        most = shared.limits.filters_max
+        if is_further and session.filters >= most:
+            raise _RefusedError(SubCode.QUOTA_EXCEEDED, f"A client has at most {most} filters.")

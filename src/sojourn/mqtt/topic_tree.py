@@ -10,7 +10,7 @@ content are looked at later, by whoever delivers: a route only keeps them apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sojourn.interest import Filter
@@ -185,6 +185,11 @@ class TopicTree:
             yield from node.ends.values()
             yield from node.rests.values()
             waiting += reversed(node.below.values())
+
+    @property
+    def groups(self) -> Collection[tuple[str, str]]:
+        """Names and topic filters of all shared subscriptions."""
+        return self._shares.keys()
 
     def shares(self) -> Iterator[Share]:
         """Yield all shared subscriptions, in their order."""

@@ -7,7 +7,7 @@ from mqtt5 import Will as WillPacket
 from sojourn.interest import TopicError
 from sojourn.interest.topics import check_topic
 from sojourn.mqtt.content import parse_policy, property_values
-from sojourn.mqtt.conventions import ADVERTISE_TOPIC, POLICY
+from sojourn.mqtt.conventions import ADVERTISE_TOPIC, POLICY, without_numbers_of_others
 from sojourn.mqtt.message import Properties, new_message
 from sojourn.mqtt.packets import is_reserved
 from sojourn.mqtt.session import Will
@@ -41,7 +41,7 @@ def read_will(will: WillPacket, client_id: str, now: float, *, reads_policy: boo
             will.content_type,
             will.response_topic,
             will.correlation_data,
-            tuple(will.user_properties),
+            without_numbers_of_others(will.user_properties, client_id),
         ),
         policy=parse_policy(policies[0]) if policies else None,
     )
