@@ -20,8 +20,8 @@ from types import MappingProxyType
 from missing_events import LostStore
 from plain_clients import Place
 
-from sojourn.broker.links import overlay_of
 from sojourn.broker.settings import Settings
+from sojourn.broker.tree import overlay_of
 from sojourn.live.addresses import FolderBook, Listening
 from sojourn.live.config import read_config
 

@@ -15,6 +15,8 @@ from sojourn.cli.main import main
 NO_REPORTS = {
     "check replay": "tells of each store in sentences",
     "init": "writes a configuration",
+    "join": "writes a configuration, and says what to do next",
+    "leave": "says what it waits for, and changes a configuration",
     "password": "prints what belongs into a configuration",
     "pub": "publishes",
     "secret": "writes a secret",

@@ -190,6 +190,21 @@ class FakeFleet:
         """Where that is."""
         return Path(name)
 
+    def has_left(self, _name: str) -> bool:
+        """Whether it left the network in order."""
+        return self.returncode == 0
+
+
+def test_a_broker_that_has_left_is_not_started_again() -> None:
+    """Its end is said once, and that is all."""
+    fleet = FakeFleet(0)
+    said: list[str] = []
+    keeper = Keeper(fleet, said.append)  # type: ignore[arg-type]  # a stand-in
+    for second in range(100):
+        keeper.look(1_000.0 + second)
+    assert said == ["B1 has left the network"]
+    assert not fleet.restarted
+
 
 def test_a_broker_that_ends_again_and_again_is_given_up() -> None:
     """One that never serves is started a few times, with pauses that grow, and its last words are told."""

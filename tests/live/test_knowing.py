@@ -14,7 +14,8 @@ from sojourn.broker.channel import Channel
 from sojourn.cli.main import app
 from sojourn.live.brokers.server import Server
 from sojourn.live.config import BrokerConfig, Config, NetworkConfig, is_loopback, load_config
-from sojourn.live.links.peers import PeerError, PeerLinks, Proof
+from sojourn.live.links.peers import PeerError, PeerLinks
+from sojourn.live.links.proofs import Proof
 from sojourn.live.links.secret import SecretError, read_secret, write_secret
 from tests.live.building import ANY_PORT, a_secret, address, an_address_folder
 from tests.live.test_addresses import linked

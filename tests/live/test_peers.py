@@ -13,7 +13,8 @@ import pytest
 from sojourn.broker import facts
 from sojourn.broker.channel import Channel
 from sojourn.broker.proof import NONCE_BYTES, Proving
-from sojourn.live.links.peers import UNANSWERED, UNANSWERED_SAID, PeerAddress, PeerError, PeerLinks, Proof
+from sojourn.live.links.peers import UNANSWERED, UNANSWERED_SAID, PeerAddress, PeerError, PeerLinks
+from sojourn.live.links.proofs import Proof
 
 PROOF = Proof("the network", b"a secret of at least thirty-two bytes")
 
@@ -240,7 +241,7 @@ def test_links_stop_although_a_caller_was_woken_just_now(turns: int, monkeypatch
         await asyncio.sleep(0)
         before = calls
         await asyncio.wait([stopping], timeout=20)
-        assert all(caller.cancelled() for caller in links._callers)
+        assert all(caller.cancelled() for caller in links._callers.values())
         assert calls == before
         await stopping
 
@@ -269,7 +270,7 @@ def test_links_stop_although_a_call_does_not_end(
         async with asyncio.timeout(20):
             await links.stop()
         release.set()
-        await asyncio.wait(links._callers, timeout=20)
+        await asyncio.wait(links._callers.values(), timeout=20)
         assert "1 of its calls to neighbours do not end" in caplog.text
 
     asyncio.run(run())

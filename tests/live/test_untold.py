@@ -7,7 +7,7 @@ import pytest
 
 from sojourn.broker import links
 from sojourn.broker.clients import UNTOLD
-from sojourn.broker.requeueing import REMOVED
+from sojourn.broker.regrouping import REMOVED
 from sojourn.broker.settings import Settings
 from tests.live.hall import Hall, line
 from tests.live.test_reconciling import assert_all_links_are_up, restart_empty, subscribed, visitor

@@ -70,6 +70,8 @@ class Arrivals:
         marks = read_marks(property_values(packet.user_properties, conventions.MARKS))
         named = property_values(packet.user_properties, conventions.PREVIOUS)
         previous = self.links.numbers.get(named[0]) if named else None
+        if previous in self.links.left:
+            previous = None
         session = self.core.state.sessions.get(client_id)
         if session is not None and not is_over(session, now) and not is_owner(admission, session):
             self.core.refuse(number, ConnectCode.NOT_AUTHORIZED, FOREIGN)
@@ -89,7 +91,7 @@ class Arrivals:
             is_clean=packet.clean_start,
             owned_s=None if session is None else session.owned_s,
         )
-        self.finder.out_of_reach = self._missing(now)
+        self.finder.out_of_reach = self.missing(now)
         ends_now = session is not None and (packet.clean_start or not session.expiry)
         if not ends_now and self.clients.follows and self._is_in_doubt(client, now):
             self.waiting[client] = waiting
@@ -153,7 +155,7 @@ class Arrivals:
         This broker has forgotten something, perhaps that it had given a session away: it would serve the
         client again with what it had then. The later one stays.
         """
-        self.finder.out_of_reach = self._missing(now)
+        self.finder.out_of_reach = self.missing(now)
         for client, roamer in list(self.clients.roamers.items()):
             if self._held(client)[0] is not None and roamer.roams:
                 self.finder.claim(client, roamer.epoch, now)
@@ -282,7 +284,7 @@ class Arrivals:
 
     def received(self, message: Find | Found, sender: int, now: float) -> None:
         """Take a question or an answer of another broker."""
-        self.finder.out_of_reach = self._missing(now)
+        self.finder.out_of_reach = self.missing(now)
         if isinstance(message, Find):
             self._on_find(message, sender, now)
         elif message.destination == self.links.number:
@@ -482,7 +484,7 @@ class Arrivals:
             # Another broker has a later session of the client, begun while this one was out of reach.
             self.endings.superseded(result.client, now, is_copy=result.client in self.doubts.silent)
 
-    def _missing(self, now: float) -> dict[int, float]:
+    def missing(self, now: float) -> dict[int, float]:
         """The brokers that have been out of reach for a while, and since when."""
         since = self.links.out_of_reach()
         return {broker: since_s for broker, since_s in since.items() if now - since_s >= DOWN_S}
@@ -491,7 +493,7 @@ class Arrivals:
 
     def time_passed(self, now: float) -> None:
         """Give up on brokers that do not answer, or are out of reach."""
-        self.finder.out_of_reach = self._missing(now)
+        self.finder.out_of_reach = self.missing(now)
         self.finder.time_passed(now)
         self.follow_finder(now)
         self._settle_doubts(now)

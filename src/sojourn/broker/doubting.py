@@ -16,7 +16,7 @@ not wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
 from sojourn.mobility.finding_messages import Find, Found
@@ -49,6 +49,14 @@ class Doubts:
         """Clients that have come for a session in doubt, and wait."""
         self.deferred: dict[int, list[Find]] = {}
         """By client: questions for a session in doubt, which wait."""
+
+    def regroup(self, brokers: int, neighbours: Iterable[int], left: Collection[int]) -> None:
+        """Go by other brokers from now on; what those think that have left does not matter."""
+        self._others = frozenset(range(brokers)) - {self._number} - frozenset(left)
+        self._neighbours = frozenset(neighbours)
+        self.unmet.difference_update(left)
+        for silent in self.silent.values():
+            silent.difference_update(left)
 
     def restarted(self, now: float) -> None:
         """A life begins: no client waits any more, and no neighbour has been met."""

@@ -8,6 +8,7 @@ A driver tells a broker these, each with the time:
 | admission | `ClientAdmitted`, `ClientRefused`: the answers to `LiveBroker.knocks` |
 | rulings | `RightsChanged`, `OrderGiven` |
 | settings | `PathsLearnt`: where clients go was learnt anew |
+| the network | `RollTold`, `SessionsOffered`, `FarewellSaid`: brokers join and leave |
 | neighbours | `PeerConnected`, `PeerSent`, `PeerLost` |
 | itself | `Started`, `TimePassed`, `StoreFilled`, `StoreMended`, `Stopping`, `StatusMade`, `ReadyForMore` |
 
@@ -308,6 +309,24 @@ class ReadyForMore(NamedTuple):
     """There is time for a slice of what waits its turn."""
 
 
+class RollTold(Remembered, frozen=True, array_like=True, tag=34):
+    """An operator says who has joined the network since it was founded, and who has left it (`roll.py`)."""
+
+    joined: tuple[tuple[str, ...], ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class SessionsOffered(Remembered, frozen=True, array_like=True, tag=35):
+    """The broker is to leave: it has offered so many of its sessions to a neighbour."""
+
+    to: str
+    most: int
+
+
+class FarewellSaid(Remembered, frozen=True, array_like=True, tag=36):
+    """The broker leaves the network: its neighbour is told."""
+
+
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One line of a journal."""
 
@@ -327,6 +346,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         | RightsChanged
         | OrderGiven
         | PathsLearnt
+        | RollTold
+        | SessionsOffered
+        | FarewellSaid
         | PeerGreeted
         | LinkReset
         | LinkChanged

@@ -17,7 +17,7 @@ BIRTHS_MAX = 64
 NAME_MAX = 128
 """Characters of the name of a life or a stream."""
 NUMBERS_END = 1 << 63
-PROTOCOL = 6
+PROTOCOL = 7
 
 
 class ChannelError(SojournError):

@@ -14,10 +14,11 @@ from sojourn.broker.messages import Part, Reach, Run
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.passing_on import destination_of
 from sojourn.broker.settings import Settings
+from sojourn.broker.tree import overlay_of
 from sojourn.broker.wire import Carried, Wire
 from sojourn.mqtt.message import Message
 from sojourn.routing.neighbours import Neighbours
-from sojourn.routing.overlay import Overlay
+from sojourn.routing.overlay import NOWHERE
 
 VOLATILE_QUEUE_BYTES = 1 << 20
 """A link with more than that waiting is spared what is of no use later."""
@@ -31,16 +32,6 @@ PARTS_MAX = 4_096
 """Pieces of one message; the session of a client with all that is on its way to it may be large."""
 
 
-def overlay_of(settings: Settings) -> Overlay:
-    """Return the tree of links that brokers use, each by its place among the brokers."""
-    numbers = {broker: number for number, broker in enumerate(settings.brokers)}
-    graph: list[list[int]] = [[] for _ in numbers]
-    for one, other in settings.links:
-        graph[numbers[one]].append(numbers[other])
-        graph[numbers[other]].append(numbers[one])
-    return Overlay(graph)
-
-
 class Links:
     """The brokers around one, seen from it."""
 
@@ -50,15 +41,19 @@ class Links:
         self.numbers = {broker: number for number, broker in enumerate(self.names_of)}
         self.number = self.numbers[self.name]
         self.overlay = overlay_of(settings)
+        self.left = {self.numbers[name] for name in settings.left}
+        """Brokers that are there no more."""
+        self.life, self.network = life, settings.network
         near = self.overlay.neighbours[self.number]
         self.interests = LiveInterests(covering=settings.routing.covering)
         self.names = Names(self.interests)
         self.wire = Wire(self.names, len(self.names_of))
-        self.channels = {
-            self.names_of[peer]: Channel(self.name, self.names_of[peer], life, network=settings.network)
-            for peer in near
-        }
-        self.neighbours = Neighbours(near)
+        self.channels = {self.names_of[peer]: self._channel_to(peer) for peer in near}
+        ever = overlay_of(settings, with_left=True).neighbours[self.number] if self.left else near
+        self.neighbours = Neighbours(ever)
+        for peer in ever:
+            if peer not in near:  # who was a neighbour keeps its bit, so that the others keep theirs
+                self.neighbours.remove(peer, for_good=True)
         self.bits = {self.names_of[peer]: self.neighbours.bit(peer) for peer in near}
         """By neighbour: the bit that stands for it."""
         self._towards: dict[int, tuple[Channel, ...]] = {}
@@ -71,6 +66,37 @@ class Links:
         """By neighbour: what came of a message that takes several frames."""
         self.congested: list[Message] = []
         """Events that were put into the queue of a link that is full, for whoever asks publishers to wait."""
+
+    def _channel_to(self, peer: int) -> Channel:
+        return Channel(self.name, self.names_of[peer], self.life, network=self.network)
+
+    def regroup(self, settings: Settings) -> tuple[list[int], list[int]]:
+        """Go by brokers that joined or left; return which neighbours that adds and which it takes away."""
+        before = {self.numbers[peer] for peer in self.channels}
+        self.names_of[:] = settings.brokers
+        self.numbers.update((broker, number) for number, broker in enumerate(self.names_of))
+        self.left.update(self.numbers[name] for name in settings.left)
+        self.overlay.become(overlay_of(settings))
+        self.wire.grow(len(self.names_of))
+        self.far_down = {link: s for link, s in self.far_down.items() if not self.left.intersection(link)}
+        near = set(self.overlay.neighbours[self.number])
+        return sorted(near - before), sorted(before - near)
+
+    def link_to(self, peer: int) -> None:
+        """Be linked to a broker that has become a neighbour, and has its bit."""
+        name = self.names_of[peer]
+        self.channels[name] = self._channel_to(peer)
+        self.bits[name] = self.neighbours.bit(peer)
+        self._towards.clear()
+
+    def unlink(self, peer: int) -> Channel:
+        """Be linked to a broker no more; return the channel that led to it."""
+        name = self.names_of[peer]
+        del self.bits[name]
+        self.down_since.pop(name, None)
+        self.forget_pieces(name)
+        self._towards.clear()
+        return self.channels.pop(name)
 
     def changed(self, peer: str, now: float, *, up: bool) -> None:
         """A link is in use, or no longer."""
@@ -182,6 +208,8 @@ class Links:
     def forward(self, message: Any, now: float) -> None:
         """Send a message one hop towards its destination."""
         hop = self.overlay.next_hop(self.number, message.destination)
+        if hop == NOWHERE:
+            return  # that broker has left
         self.put(self.channels[self.names_of[hop]], self.wire.encode(message, now), now)
 
     def pass_on(self, body: bytes) -> bool:
@@ -244,6 +272,12 @@ class Links:
                 channel.put(body, volatile=True)
                 told.append(peer)
         return told
+
+    def forward_volatile(self, message: Any, now: float) -> None:
+        """Send what is of no use later one hop towards its destination, if that can be told now."""
+        hop = self.overlay.next_hop(self.number, message.destination)
+        if hop != NOWHERE:
+            self.send_volatile(hop, message, now)
 
     def send_volatile(self, peer: int, message: Any, now: float) -> bool:
         """Send what is of no use later to one neighbour, if it can be told now."""

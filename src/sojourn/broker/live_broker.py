@@ -21,12 +21,13 @@ waited.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
-import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
+from msgspec.structs import replace
 
-from sojourn.broker import facts, session_facts
+from sojourn.broker import facts, regrouping, session_facts
 from sojourn.broker.channel import Position
 from sojourn.broker.confirming import Answer
 from sojourn.broker.effects import Turn
@@ -228,23 +229,31 @@ class LiveBroker:
         if fact.settings != self.settings:
             self._reconfigure(fact.settings, now)
         if self.network is not None:
-            for peer in self.network.links.channels:
+            for peer in list(self.network.links.channels):
                 self.network.link_changed(peer, now, up=False)
             self.network.reconciling.begin(fact.life, now)
 
     def _reconfigure(self, settings: Settings, now: float) -> None:
         """Take in settings that have changed since the last life."""
-        before, self.settings = self.settings, settings
+        before = self.settings
+        settings = self.settings = regrouping.as_told(settings, before)
         self.core.reconfigure(settings.limits, settings.session_expiry_max_s)
         self.core.state.quenches = settings.quenches
         if is_another_network(before, settings):
             self.network = transplant(self.core, self.network, settings, self.life, now)
             self._meetings = self._arrange_meetings()
         elif self.network is not None:
+            self.network.settings = settings
             self.network.clients.foresee(settings)
 
     def _arrange_meetings(self) -> Meetings | None:
+        if self.network is not None:
+            self.network.on_settings = partial(setattr, self, "settings")
         return None if self.network is None else Meetings(self.network, self._note)
+
+    def _on_network(self, fact: Any, now: float) -> None:
+        regrouping.told_by_operator(self.network, fact, now)
+        self._note(fact, now)
 
     # Clients -------------------------------------------------------------------------------------------
 
@@ -308,7 +317,7 @@ class LiveBroker:
             self.core.admit(fact.connection, fact.admission(), now)
 
     def _on_learnt(self, fact: facts.PathsLearnt, now: float) -> None:
-        self._reconfigure(msgspec.structs.replace(self.settings, learnt=fact.rows), now)
+        self._reconfigure(replace(self.settings, learnt=fact.rows), now)
         self._note(fact, now)
 
     def _on_ruling(self, fact: Any, now: float) -> None:
@@ -478,6 +487,7 @@ class LiveBroker:
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
         **dict.fromkeys(session_facts.FACTS, _on_session_fact),
         **dict.fromkeys(Meetings.FACTS, _on_meeting),
+        **dict.fromkeys(regrouping.FACTS, _on_network),
         facts.ClientSent: _on_sent,
         facts.PacketsTaken: _on_packets,
         facts.ClientLost: _on_lost,

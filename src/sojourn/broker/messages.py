@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from sojourn.broker.wire import Carried
 
 RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER, SETTLED = range(34, 45)
-SPREAD, RUN = 47, 48
+SPREAD, RUN, ROLL, OFFER = 47, 48, 49, 50
 """The kinds of the messages below, beyond those of the cores and of `mobility/finding_messages.py`."""
 
 
@@ -124,6 +124,28 @@ class Settled:
     """The numbers of those that are done with."""
     declined: tuple[int, ...]
     """The numbers of those that somebody else should get."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Who has joined the network and who has left it (`roll.py`); news is to be passed on."""
+
+    kind: ClassVar[int] = ROLL
+    joined: list[list[str]]
+    """In order: each broker with those that it is linked to."""
+    left: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """To `destination`: the sender is about to leave, and has the session of this client; take it."""
+
+    kind: ClassVar[int] = OFFER
+    destination: int
+    sender: int
+    client: int
+    owner: str | None
+    """Whose session it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sojourn.broker import ruling
+from sojourn.broker import offering, regrouping, ruling
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.channel import Position
 from sojourn.broker.clients import Clients
@@ -26,11 +26,13 @@ from sojourn.broker.forgetting import Forgetting
 from sojourn.broker.links import Links
 from sojourn.broker.messages import (
     ECHO,
+    OFFER,
     ORDER,
     PART,
     REACH,
     RETAIN,
     RETAIN_ASK,
+    ROLL,
     SETTLED,
     SLOW,
     SPREAD,
@@ -69,12 +71,16 @@ class Network:
     """One broker's place among its neighbours."""
 
     def __init__(self, settings: Settings, core: Core, life: str) -> None:
-        self.core = core
+        self.core, self.settings = core, settings
+        self.on_settings: Callable[[Settings], None] = lambda _settings: None
+        """Is told of other settings when brokers have joined or left."""
+        self.farewells: set[str] = set()
+        """Neighbours that have said that they leave, and this broker itself, if it has."""
         self.links = Links(settings, life)
         self.clients = Clients(settings, core, self.links)
         self.arrivals = Arrivals(settings, core, self.links, self.clients)
         self.confirming = Confirming(self.links)
-        self.reconciling = Reconciling(core, self.links, self.clients)
+        self.reconciling = Reconciling(core, self.links, self.clients, lambda: regrouping.told(self))
         self.pressure = Pressure(core, self.links)
         self.forgetting = Forgetting(settings.mobility.timeout_s)
         self.confirms = settings.routing.mode == "content"
@@ -138,6 +144,8 @@ class Network:
             ruling.heard(self.core, self.links, message, sender, now)
         elif kind == SYNC_END:
             self.reconciling.on_end(sender, now)
+        elif kind == ROLL:
+            regrouping.heard(self, message, sender, now)
         elif kind in VOLATILE:
             self._receive_volatile(message, sender, now)
         else:
@@ -148,6 +156,8 @@ class Network:
         kind = message.kind
         if kind == SETTLED:
             self.clients.members.received(message, now)
+        elif kind == OFFER:
+            offering.offered(self.arrivals, message, now)
         elif kind == CLEARED:
             self.arrivals.endings.on_cleared(message, now)
         elif kind == FORGOT:
@@ -264,6 +274,7 @@ class Network:
         if not up:
             self.pressure.forget(peer)
             self.confirming.lost(self.links.numbers[peer], now)
+            regrouping.parted(self, peer, now)
 
     # Time ----------------------------------------------------------------------------------------------
 
@@ -312,6 +323,7 @@ class Network:
 
     def restarted(self, life: str, now: float) -> None:
         """The broker was killed and is back from its journal: no connection is left."""
+        self.links.life = life
         self.links.restarted(now)
         for channel in self.links.channels.values():
             channel.reborn(life)

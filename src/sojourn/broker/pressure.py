@@ -119,8 +119,7 @@ class Pressure:
     def on_slow(self, slow: Slow, client_id: str, now: float) -> None:
         """Another broker asks to read no more of a publisher for now."""
         if slow.destination != self._links.number:
-            hop = self._links.overlay.next_hop(self._links.number, slow.destination)
-            self._links.send_volatile(hop, slow, now)
+            self._links.forward_volatile(slow, now)
             return
         self._hold(client_id, now + SLOW_S)
 
@@ -144,9 +143,7 @@ class Pressure:
             self._spoken_of[broker, publisher] = now
             if len(self._spoken_of) > SPOKEN_OF_MAX:
                 del self._spoken_of[next(iter(self._spoken_of))]
-            hop = self._links.overlay.next_hop(self._links.number, broker)
-            slow = Slow(broker, self._links.names.client_number(publisher))
-            self._links.send_volatile(hop, slow, now)
+            self._links.forward_volatile(Slow(broker, self._links.names.client_number(publisher)), now)
 
     def _hold(self, client_id: str, until_s: float) -> None:
         session = self._core.state.sessions.get(client_id)

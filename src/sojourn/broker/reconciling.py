@@ -16,11 +16,12 @@ subscriptions follow. In a tree nobody waits for one who waits for it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.effects import Note
 from sojourn.broker.links import Links
-from sojourn.broker.messages import RETAIN, SETTLED, SYNC_END, Reach, Retain, SyncEnd
+from sojourn.broker.messages import RETAIN, ROLL, SETTLED, SYNC_END, Reach, Retain, Roll, SyncEnd
 from sojourn.broker.ruling import tell_bans
 from sojourn.broker.wire import Carried, kind_of
 from sojourn.mobility import facts
@@ -31,14 +32,18 @@ from sojourn.routing.messages import Advertise, Kind, Subscribe, Unadvertise, Un
 
 RETAIN_BATCH_BYTES = 1 << 18
 """Retained values in one frame."""
-_TOLD_ANEW = (Kind.ADVERTISE, Kind.UNADVERTISE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, RETAIN, SYNC_END)
+_TOLD_ANEW = (Kind.ADVERTISE, Kind.UNADVERTISE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, RETAIN, ROLL, SYNC_END)
 
 
 class Reconciling:
     """What one broker has to hear again from neighbours."""
 
-    def __init__(self, core: Core, links: Links, clients: Clients) -> None:
+    def __init__(
+        self, core: Core, links: Links, clients: Clients, roll: Callable[[], Roll | None] = lambda: None
+    ) -> None:
         self._core, self._links, self._clients = core, links, clients
+        self._roll = roll
+        """Says who has joined and left the network, if anybody has."""
         self._routes = not isinstance(clients.broker.router, FloodingRouter)
         """Whether neighbours tell each other what they want."""
         self.stale_ads: dict[int, set[int]] = {}
@@ -76,8 +81,24 @@ class Reconciling:
         for peer, channel in self._links.channels.items():
             if channel.births == [(life, 0)]:
                 number = self._links.numbers[peer]
+                self._tell_roll(self._links.neighbours.bit(number), now)
                 self._tell_holdings(self._links.neighbours.bit(number), now)
                 self._expect(number)
+        self._end_stories(now)
+        self._clients.members.told(now)
+
+    def welcome(self, number: int, now: float) -> None:
+        """A broker that joined the network is a neighbour now: tell it all, and expect to be told."""
+        self._tell_roll(self._links.neighbours.bit(number), now)
+        self._tell_holdings(self._links.neighbours.bit(number), now)
+        self._expect(number)
+        self._end_stories(now)
+
+    def part_with(self, number: int, now: float) -> None:
+        """A neighbour has left the network: nobody owes it anything, nor waits for its story."""
+        self.owed.discard(number)
+        for stale in (self.stale_ads, self.stale_subs, self.stale_links):
+            stale.pop(number, None)
         self._end_stories(now)
         self._clients.members.told(now)
 
@@ -113,6 +134,7 @@ class Reconciling:
         self.stale_links[number] = {link for link in links.far_down if links.is_behind(number, link[0])}
         left = links.channels[peer].reset(taken)
         links.forget_pieces(peer)
+        self._tell_roll(bit, now)
         for body in left:
             if kind_of(body) == SETTLED:  # what became of events, before it is known who is gone
                 links.channels[peer].put(body)
@@ -147,6 +169,12 @@ class Reconciling:
             while bit in router.leaving:
                 router.go_on_withdrawing()
             self._clients.carry_out(self._clients.broker.effects, now)
+
+    def _tell_roll(self, bit: int, now: float) -> None:
+        """Tell a neighbour first of all who has joined and left: what follows may be about them."""
+        roll = self._roll()
+        if roll is not None:
+            self._links.send(bit, roll, now)
 
     def _tell_holdings(self, bit: int, now: float) -> None:
         """Tell a neighbour what every broker is to have: retained values, and who is banned."""

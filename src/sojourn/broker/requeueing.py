@@ -14,12 +14,11 @@ from typing import Any
 from sojourn.broker.frame_events import events_in
 from sojourn.broker.messages import PART, RUN, SETTLED, SPREAD
 from sojourn.broker.network import Network
+from sojourn.broker.regrouping import REMOVED
 from sojourn.broker.wire import kind_of
 from sojourn.mobility.finding_messages import FOUND
 from sojourn.routing.messages import Kind
 
-REMOVED = "the link was removed"
-"""Why what was queued for a neighbour is lost."""
 CUT = "a piece was sent already"
 """Why the rest of a large message is lost."""
 SESSIONS = "session for a broker that was removed"

@@ -55,9 +55,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     brokers: tuple[str, ...]
-    """The names of all brokers of the network, in the same order for each of them: a broker's number is its
-    place there, and brokers name one another by numbers."""
+    """The names of all brokers that ever were in the network, in the same order for each of them: a broker's
+    number is its place there, and brokers name one another by numbers."""
     links: tuple[tuple[str, str], ...] = ()
+    """Between these, those of brokers that have left included."""
     mobility: MobilityConfig = MobilityConfig()
     routing: RoutingConfig = RoutingConfig()
     limits: Limits = Limits()
@@ -66,25 +67,47 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     learnt: tuple[Foreseen, ...] = ()
     """Where clients of this broker go next, as far as it was learnt; copies wait there and nowhere else."""
 
+    joined: tuple[tuple[str, ...], ...] = ()
+    """Of the brokers those that joined later, which are named last, in that order, each with those among the
+    earlier ones that it is linked to (`roll.py`)."""
+    left: tuple[str, ...] = ()
+    """Of the brokers those that are there no more."""
+
     @property
     def neighbours(self) -> tuple[str, ...]:
         """The brokers that this one is linked to."""
         return tuple(
-            other for link in self.links if self.name in link for other in link if other != self.name
+            other
+            for link in self.links
+            if self.name in link
+            for other in link
+            if other != self.name and other not in self.left
         )
 
     @property
+    def founders(self) -> tuple[str, ...]:
+        """The brokers that the network began with."""
+        return self.brokers[: len(self.brokers) - len(self.joined)]
+
+    @property
+    def founding_links(self) -> tuple[tuple[str, str], ...]:
+        """The links that the network began with."""
+        founders = {*self.founders}
+        return tuple(link for link in self.links if founders.issuperset(link))
+
+    @property
     def network(self) -> str:
-        """What the network is called: the same name only for the same brokers, linked and routing alike."""
-        links = sorted(sorted(link) for link in self.links)
-        whole = msgspec.json.encode((self.brokers, links, self.routing.mode))
+        """What the network is called: the same name only for the same founders, linked and routing alike."""
+        links = sorted(sorted(link) for link in self.founding_links)
+        whole = msgspec.json.encode((self.founders, links, self.routing.mode))
         return hashlib.sha256(whole).hexdigest()[:32]
 
     @property
     def drawn(self) -> str:
         """The brokers of the network and their links, in a few words."""
-        links = sorted("-".join(sorted(link)) for link in self.links)
-        words = f"{', '.join(self.brokers)}; links {', '.join(links)}" if links else ", ".join(self.brokers)
+        links = sorted("-".join(sorted(link)) for link in self.links if not {*self.left}.intersection(link))
+        brokers = ", ".join(one for one in self.brokers if one not in self.left)
+        words = f"{brokers}; links {', '.join(links)}" if links else brokers
         return words if len(words) <= DRAWN_MAX else f"{words[:DRAWN_MAX]}…"
 
     @property
@@ -114,4 +137,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def routes(self) -> bool:
         """Whether subscribers are known one by one: to route to them, or to account for what each got."""
-        return bool(self.neighbours) or self.traces
+        return any(self.name in link for link in self.links) or self.traces

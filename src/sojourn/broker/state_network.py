@@ -242,15 +242,15 @@ def _router(cls: type) -> Part:
 NETWORK = (
     Part(
         Network,
-        fields("seen retained_look_s"),
+        fields("seen retained_look_s", farewells=SET),
         parts="links clients arrivals confirming reconciling pressure forgetting",
-        wired="core confirms",
+        wired="core confirms settings on_settings",
     ),
     Part(
         Links,
-        fields("down_since _pieces", far_down=PairKeys()),
+        fields("down_since _pieces life", far_down=PairKeys()),
         parts="interests names channels",
-        wired="name names_of numbers number overlay wire neighbours congested bits _towards",
+        wired="name names_of numbers number overlay wire neighbours congested bits _towards left network",
     ),
     Part(
         Clients,
@@ -303,7 +303,7 @@ NETWORK = (
         fields(
             "resets memories forgot", owed=SET, stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()
         ),
-        wired="_core _links _clients _routes",
+        wired="_core _links _clients _routes _roll",
     ),
     Part(
         LiveInterests,

@@ -15,6 +15,7 @@ from sojourn.broker.effects import NOT_MISSED
 from sojourn.broker.network import Network
 from sojourn.broker.requeueing import requeue
 from sojourn.broker.roamers import Roamer
+from sojourn.broker.roll import merged, roll_of
 from sojourn.broker.scheme import scheme_of
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import NETWORK_LEFT
@@ -53,9 +54,10 @@ class _Departed(NamedTuple):
 def is_another_network(old: Settings, new: Settings) -> bool:
     """Whether two settings differ in what a network is made of, and not only in limits and times."""
     parts = (
-        (one.brokers, one.links, one.routing, one.routes, one.mobility, scheme_of(one)) for one in (old, new)
+        (one.founders, one.founding_links, one.routing, one.routes, one.mobility, scheme_of(one))
+        for one in (old, new)
     )
-    return next(parts) != next(parts)
+    return next(parts) != next(parts) or merged(roll_of(old), roll_of(new)) is None
 
 
 def transplant(core: Core, old: Network | None, settings: Settings, life: str, now: float) -> Network | None:

@@ -23,11 +23,13 @@ import msgspec
 
 from sojourn.broker.messages import (
     Echo,
+    Offer,
     Order,
     Part,
     Reach,
     Retain,
     RetainAsk,
+    Roll,
     Run,
     Settled,
     Slow,
@@ -173,6 +175,8 @@ MESSAGES: tuple[type, ...] = (
     Settled,
     Cleared,
     Forgot,
+    Roll,
+    Offer,
 )
 _TYPES: dict[str, Any] = {
     "interest": str,
@@ -189,6 +193,8 @@ _TYPES: dict[str, Any] = {
     "publications": list[EventFrame],
     "state": bytes | None,
     "report": bytes,
+    "joined": list[list[str]],
+    "left": list[str],
     "piece": bytes,
     **dict.fromkeys(("is_last", "up", "found", "for_good", "wants", "keep"), bool),
     **dict.fromkeys(("everywhere", "present", "holds"), bool),
@@ -202,6 +208,7 @@ _MAY_BE_MISSING = (
     ("subscriptions", int(Kind.ACTIVATE)),
     ("state", Found.kind),
     ("owner", Find.kind),
+    ("owner", Offer.kind),
     ("since_s", Find.kind),
     ("refused", Found.kind),
     ("party", int(Kind.ACTIVATE)),
@@ -242,6 +249,10 @@ class Wire:
         for frame in self._FRAMES.values():
             union = union | frame
         self._decode = msgspec.msgpack.Decoder(union).decode
+
+    def grow(self, brokers: int) -> None:
+        """Take numbers of so many brokers from now on."""
+        self._brokers = brokers
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Wire, (self._names, self._brokers)

@@ -69,6 +69,14 @@ COMMANDS = {
         "sojourn.cli.operate:reload",
         "Let running brokers read users, permissions, tokens, certificates and what was learnt anew.",
     ),
+    "join": Command(
+        "sojourn.cli.join:join",
+        "Add a broker to a network that runs; the others, and their clients, go on.",
+    ),
+    "leave": Command(
+        "sojourn.cli.join:leave",
+        "Take a broker out of a network that runs: its sessions go to its neighbour, then it stops.",
+    ),
     "kick": Command(
         "sojourn.cli.operate:kick",
         "End the connection of a client, at whichever broker of the network it is; it may come back.",

@@ -124,6 +124,10 @@ class Keeper:
 
     def _ended(self, name: str, one: Watched, now: float) -> None:
         code = self._fleet.processes[name].returncode
+        if code == 0 and self._fleet.has_left(name):
+            one.given_up, one.report = True, None
+            self._say(f"{name} has left the network")
+            return
         how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         one.said = last_line(self._fleet.log(name)) if code > 0 else ""
         one.failures = one.failures + 1 if code > 0 and one.report is None else 0

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from sojourn.broker.roll import check_roll, enrolled
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.errors import SojournError
 from sojourn.live.choices import with_choices
@@ -201,6 +202,10 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     secret: str | None = None
     """The file with the secret by which neighbours prove who they are; see `links/secret.py`."""
 
+    joined: list[str] = []
+    """The brokers that joined since all were first started, in that order; `sojourn join` writes it."""
+    left: dict[str, list[str]] = {}
+    """By broker that has left: those it was linked to; `sojourn leave` writes it."""
     control: str | None = None
     """The folder where operators speak to brokers on this machine (`sojourn reload`, `kick`, `ban`); a file
     that names none has one beside it, a configuration that is not a file has none."""
@@ -269,10 +274,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         The order in which brokers and links stand in the file means nothing: files may be written anew.
         """
+        names, gone = [broker.name for broker in self.brokers], self.network.left
         return Settings(
             name=self.broker(name).name,
-            brokers=tuple(sorted(broker.name for broker in self.brokers)),
-            links=tuple(sorted({(min(link), max(link)) for link in self.links})),
+            **enrolled(names, self.links, self.network.joined, gone),
             mobility=self.mobility,
             routing=self.routing,
             limits=self.limits,
@@ -391,6 +396,7 @@ def check_config(config: Config) -> None:
         parse_address(broker.listen, f"listen of {broker.name}")
         _check_addresses(config, broker)
     _check_links(config.links, names)
+    check_roll(names, config.network.joined, config.network.left, config.settings)
     _check_copies(config)
     if config.trace is not None and not 0 < config.trace.sample <= 1:
         raise ConfigError(f"sample of [trace] is a share above 0 and up to 1, not {config.trace.sample}.")

@@ -31,6 +31,7 @@ from sojourn.routing.flooding import FloodingRouter
 from sojourn.routing.interests import Interests
 from sojourn.routing.messages import NO_CAUSE, Kind, Prepare, Release, undoing
 from sojourn.routing.neighbours import LOCAL, Neighbours
+from sojourn.routing.overlay import NOWHERE
 from sojourn.routing.router import Router
 
 IDLE = -1
@@ -293,7 +294,8 @@ class Broker:
 
     def _send_towards(self, message: Prepare | Release) -> None:
         hop = self._next_hop(self.number, message.destination)
-        self.effects.sends.append((self.router.neighbours.bit(hop), message))
+        if hop != NOWHERE:  # else that broker has left
+            self.effects.sends.append((self.router.neighbours.bit(hop), message))
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
         facts.ClientArrived: _on_arrived,

@@ -31,6 +31,10 @@ class EpochClock:
         self.last = 0
         """The latest epoch that was given or believed."""
 
+    def grow(self, brokers: int) -> None:
+        """Be one among so many from now on."""
+        self._brokers = brokers
+
     def next(self, now: float, after: int = 0) -> int:
         """Return an epoch that is later than all given or believed before, and than `after`."""
         epoch = self._own(max(int(now * EPOCHS_A_SECOND), self.last + 1))

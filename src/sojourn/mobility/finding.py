@@ -46,7 +46,7 @@ This is a core: no clock, no sockets, plain state. Messages go hop by hop like a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sojourn.mobility.epochs import EPOCH_END, EpochClock
 from sojourn.mobility.finding_letters import Letters
@@ -188,6 +188,25 @@ class Finder:
     def _forget(self, client: int) -> None:
         del self._trails[client]
         self._heirs.pop(client, None)
+
+    def regroup(self, brokers: int, left: Collection[int], now: float) -> None:
+        """Go by so many brokers from now on, but for those that have left: nobody waits for these."""
+        self._others = frozenset(range(brokers)) - {self.number} - frozenset(left)
+        self.clock.grow(brokers)
+        for trail in self._trails.values():
+            trail.leave_out(left, self.number)
+        for client in [client for client, heir in self._heirs.items() if heir.pair[1] in left]:
+            del self._heirs[client]
+        for search in self._searches.values():
+            search.leave_out(left)
+        self.time_passed(now)
+
+    @property
+    def expects(self) -> int:
+        """For how many clients something is being looked for, or may still come."""
+        return len(self._searches) + sum(
+            bool(trail.debts) for client, trail in self._trails.items() if client not in self._searches
+        )
 
     # Questions -------------------------------------------------------------------------------------------
 

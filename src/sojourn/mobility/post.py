@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from sojourn.routing.messages import Handoff
+from sojourn.routing.overlay import NOWHERE
 from sojourn.routing.router import Router
 
 
@@ -27,6 +28,8 @@ class Post:
             self._local.append(message)
             return
         hop = self._next_hop(self.number, message.destination)
+        if hop == NOWHERE:
+            return  # that broker has left
         self._effects.sends.append((self._neighbours.bit(hop), message))
 
     def local(self) -> Iterator[Handoff]:

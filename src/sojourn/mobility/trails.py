@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sojourn.mobility.finding_messages import Ending, Found
@@ -55,6 +56,15 @@ class Search:
         self.overtakes = 0
         self.deadline_s = 0.0
 
+    def leave_out(self, left: Collection[int]) -> None:
+        """Wait for no broker that has left."""
+        for brokers in (self.silent, self.asked, self.confronted):
+            brokers.difference_update(left)
+        for broker in left:
+            self.rumours.pop(broker, None)
+        if self.named in left:
+            self.deadline_s = 0.0  # all others are asked next
+
 
 class Trail:
     """What is remembered of a client."""
@@ -81,6 +91,16 @@ class Trail:
     def learn(self, pair: Pair) -> None:
         """The client connected there."""
         self.latest = max(self.latest, pair)
+
+    def leave_out(self, left: Collection[int], here: int) -> None:
+        """Expect nothing of brokers that have left; what comes late for one of them stays here."""
+        for broker in left:
+            self.debts.pop(broker, None)
+            self.excuses.pop(broker, None)
+        for broker, waits_for in list(self.excuses.items()):
+            self.excuses[broker] = waits_for.difference(left)
+        if self.latest[1] in left:
+            self.latest = (self.latest[0], here)
 
     def settle(self, epoch: int) -> None:
         """There is a session here."""

@@ -38,10 +38,12 @@ def bits(mask: int) -> list[int]:
 class Neighbours:
     """The numbered brokers next to one broker, and the bits that stand for them."""
 
-    __slots__ = ("_bit", "_named", "brokers", "everyone")
+    __slots__ = ("_bit", "_gone", "_named", "brokers", "everyone")
 
     def __init__(self, brokers: tuple[int, ...]) -> None:
         self.brokers = brokers
+        self._gone: set[int] = set()
+        """Bits of neighbours that left for good; nobody else gets them."""
         self._bit = {broker: 2 << place for place, broker in enumerate(brokers)}
         if len(self._bit) != len(brokers):
             raise UnknownNeighbourError(f"neighbours must be named once each, not {brokers}.")
@@ -51,7 +53,7 @@ class Neighbours:
 
     def add(self, broker: int) -> int:
         """Take in a new neighbour, in the lowest free place, and return its bit."""
-        taken = set(self._bit.values())
+        taken = {*self._bit.values(), *self._gone}
         bit = 2
         while bit in taken:
             bit <<= 1
@@ -61,9 +63,11 @@ class Neighbours:
         self._changed()
         return bit
 
-    def remove(self, broker: int) -> None:
-        """Let a neighbour go; its bit may be given to another one later."""
-        self.bit(broker)
+    def remove(self, broker: int, *, for_good: bool = False) -> None:
+        """Let a neighbour go; its bit may be given to another one later, unless it left for good."""
+        bit = self.bit(broker)
+        if for_good:
+            self._gone.add(bit)
         del self._bit[broker]
         self._changed()
 

@@ -14,16 +14,23 @@ the graph computes the same one. When the graph changes, take down the links tha
 ends before any new one comes up (`Router.neighbour_lost`, `neighbour_gained`), so that no cycle exists even
 for a moment.
 
+A network may also grow and shrink at its edges (`grown`): a broker that joins hangs on one of its links, and
+one that leaves was at the end of a branch, so that the tree between all others is what it was.
+
 What it costs: links outside the tree carry nothing, and a path is at most twice the tree's height.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from sojourn.errors import SojournError
 
 EXACT_CENTRE_MAX = 2_000
 """Up to this many brokers the centre is found by a search from every broker, beyond it by two sweeps."""
+
+
+NOWHERE = -1
+"""The next hop on the way to a broker that has left."""
 
 
 class OverlayError(SojournError):
@@ -36,23 +43,55 @@ class Overlay:
     __slots__ = ("_depth", "_hops", "neighbours", "parent", "root")
 
     def __init__(self, graph: Sequence[Sequence[int]]) -> None:
+        self._hops: dict[tuple[int, int], int] = {}
         self.root = _centre(graph)
-        self._depth, parent = _breadth_first(graph, self.root)
-        self.parent = parent
-        near: list[list[int]] = [[] for _ in graph]
+        self._take(*_breadth_first(graph, self.root))
+        if min(self._depth) < 0:
+            raise OverlayError(
+                f"links must join all brokers; broker {self._depth.index(-1)} cannot be reached."
+            )
+
+    def _take(self, depth: list[int], parent: list[int]) -> None:
+        self._depth, self.parent = depth, parent
+        near: list[list[int]] = [[] for _ in depth]
         for broker, up in enumerate(parent):
             if up >= 0:
                 near[broker].append(up)
                 near[up].append(broker)
         self.neighbours: list[tuple[int, ...]] = [tuple(sorted(brokers)) for brokers in near]
         """Each broker's neighbours in the tree."""
-        self._hops: dict[tuple[int, int], int] = {}
+        self._hops.clear()
+
+    def grown(self, joined: Iterable[tuple[int, int]], left: Collection[int]) -> "Overlay":
+        """Return this tree with brokers that joined, each with whom it hangs on, without those that left."""
+        joins = list(joined)
+        near = [list(brokers) for brokers in self.neighbours]
+        for broker, other in joins:
+            assert broker == len(near), "brokers join one after the other"
+            near.append([other])
+            near[other].append(broker)
+        live = [broker for broker in range(len(near)) if broker not in left]
+        found = Overlay(((),))
+        found.root = self.root if self.root in live else min(live)
+        graph = [[other for other in brokers if other not in left] for brokers in near]
+        found._take(*_breadth_first(graph, found.root))
+        lost = [broker for broker in live if found._depth[broker] < 0]
+        if lost:
+            raise OverlayError(f"others are reached only by a broker that leaves: {lost}.")
+        return found
+
+    def become(self, other: "Overlay") -> None:
+        """Be another tree from now on, for all who hold this one."""
+        self.root = other.root
+        self._take(other._depth, other.parent)  # noqa: SLF001 - of its own kind
 
     def next_hop(self, broker: int, destination: int) -> int:
-        """The neighbour of `broker` on the way to another broker."""
+        """The neighbour of `broker` on the way to another broker; `NOWHERE` if that one has left."""
         known = self._hops.get((broker, destination))
         if known is not None:
             return known
+        if self._depth[destination] < 0:
+            return NOWHERE
         # The destination's ancestor just below the broker, if the broker is an ancestor; else the parent.
         at = destination
         while self._depth[at] > self._depth[broker] + 1:
@@ -82,14 +121,14 @@ def _breadth_first(graph: Sequence[Sequence[int]], root: int) -> tuple[list[int]
             if depth[near] < 0:
                 depth[near], parent[near] = depth[broker] + 1, broker
                 waiting.append(near)
-    if min(depth) < 0:
-        raise OverlayError(f"links must join all brokers; broker {depth.index(-1)} cannot be reached.")
     return depth, parent
 
 
 def _centre(graph: Sequence[Sequence[int]]) -> int:
     if not graph:
         raise OverlayError("brokers must be 1 or more, not 0.")
+    if min(_breadth_first(graph, 0)[0]) < 0:
+        return 0  # it is refused
     if len(graph) <= EXACT_CENTRE_MAX and sum(map(len, graph)) != 2 * (len(graph) - 1):
         return min(range(len(graph)), key=lambda broker: (max(_breadth_first(graph, broker)[0]), broker))
     # Exact on trees: the middle of a longest path.

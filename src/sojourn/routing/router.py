@@ -273,7 +273,7 @@ class Router:
 
     # What the network does -------------------------------------------------------------------------
 
-    def neighbour_lost(self, broker: int, cause: int = NO_CAUSE) -> None:
+    def neighbour_lost(self, broker: int, cause: int = NO_CAUSE, *, for_good: bool = False) -> None:
         """Forget a neighbour and all it had sent; nothing is sent to it any more."""
         bit = self.neighbours.bit(broker)
         start = len(self._sends)
@@ -281,7 +281,8 @@ class Router:
             self.unsubscribe(Unsubscribe(sub, cause), bit)
         for ad in [ad for ad, sources in self.ads.items() if sources & bit]:
             self.unadvertise(Unadvertise(ad, cause), bit)
-        self.neighbours.remove(broker)
+        self.neighbours.remove(broker, for_good=for_good)
+        self.untold &= ~bit
         self._everyone = self.neighbours.everyone
         self._ad_covering.forget(bit)
         self._sub_covering.forget(bit)

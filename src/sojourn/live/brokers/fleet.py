@@ -25,6 +25,7 @@ import msgspec
 
 from sojourn.errors import SojournError
 from sojourn.live.addresses import FolderBook, Listening
+from sojourn.live.config import load_config
 from sojourn.live.page.status import Report
 
 START_S = 60.0
@@ -138,6 +139,13 @@ class Fleet:
     def ended(self) -> list[str]:
         """The brokers that no longer run."""
         return [name for name, process in self.processes.items() if process.poll() is not None]
+
+    def has_left(self, name: str) -> bool:
+        """Whether the configuration says by now that a broker has left the network."""
+        try:
+            return name in load_config(self._path).network.left
+        except SojournError:
+            return False
 
     def reload(self) -> None:
         """Have all read their configuration anew."""

@@ -30,6 +30,7 @@ from sojourn.broker.addresses import Addresses, Refused
 from sojourn.broker.effects import Turn
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.logins import Verdict
+from sojourn.broker.roll import roll_of
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, book_of, true_address
 from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal, Welcome
@@ -38,13 +39,15 @@ from sojourn.live.brokers.login_desk import LoginDesk
 from sojourn.live.brokers.outbox import Copying, Outbox
 from sojourn.live.brokers.reading import ReadingLine
 from sojourn.live.brokers.recording import Recording
+from sojourn.live.brokers.regrouped import Regrouping, following
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
 from sojourn.live.brokers.witnesses import Witnesses
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.learning import paths_at_start
 from sojourn.live.links.knowing import proof_for
-from sojourn.live.links.peers import PeerLinks, Proof
+from sojourn.live.links.peers import PeerLinks
+from sojourn.live.links.proofs import Proof
 from sojourn.live.page.status import Tally
 from sojourn.live.store.keeper import Keeper, NoRoomError
 from sojourn.mqtt.core import Core
@@ -130,7 +133,12 @@ class Node:
             self.broker.handle(facts.Started(life, settings), self.now())
         self._epoch_s += max(0.0, self.broker.now_s - self.now())
         self.witnesses = Witnesses(config, name, self.core)
+        self.regrouping = Regrouping(self)
+        if self.network is not None and roll_of(self.network.settings) != roll_of(settings):
+            self.config = following(config, self.network.settings)
+        self.witnesses.on_regrouped = self.regrouping.regrouped
         self.links = self._make_links(self.network, proof) if self.network is not None else None
+        self.regrouping.expect(config)
         if self.links is not None:
             self.links.on_refusal = lambda peer, why: self.witnesses.note_stranger(self.now(), peer, why)
         self.handled = 0
@@ -358,15 +366,17 @@ class Node:
 
     def _make_links(self, network: Network, proof: Proof) -> PeerLinks:
         """Take the broker's place among its neighbours."""
-        numbers = network.links.numbers
+        numbers, joined = network.links.numbers, {row[0] for row in network.settings.joined}
         calls = {}
         for peer in network.links.channels:
             address = self.config.broker(peer).peers
-            # Of two neighbours the one whose name comes first calls the other.
-            if address is not None and numbers[peer] > network.links.number:
+            # Of two neighbours the one that comes first calls the other, but one that joined calls itself.
+            first, last = sorted((peer, self.place.name), key=numbers.__getitem__)
+            if address is not None and self.place.name == (last if last in joined else first):
                 calls[peer] = parse_address(address, f"peers of {peer}")
         peers = tuple(network.links.channels)
         links = PeerLinks(self.place.name, peers, self.tell, proof, calls=calls, find=self._find)
+        links.may_connect = self.regrouping.may_connect
         if self.outbox is not None:
             links.process_of = self.outbox.copying.process_of
         return links

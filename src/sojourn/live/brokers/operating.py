@@ -7,19 +7,26 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from sojourn.broker import facts
+from sojourn.broker.regrouping import check_may_leave
 from sojourn.broker.ruling import BAN, KICK, UNBAN
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import Answer, ControlError, Handler
+from sojourn.live.brokers.leaving import NOT_WITH_COPIES, Leaving, in_words
 from sojourn.live.brokers.node import Node
 from sojourn.mqtt.bans import BANS_MAX, SCOPES, WHOM_MAX, network_of
 
 NAMED_MAX = 8
 """Brokers that an answer names; the rest is counted."""
 
+STOP_AFTER_S = 0.1
+"""How long a broker goes on that is told to stop, so that it can answer."""
+
 _log = logging.getLogger("sojourn.operators")
 
 
-def handlers_of(node: Node, reload: Callable[[], Awaitable[str]]) -> dict[str, Handler]:
+def handlers_of(
+    node: Node, reload: Callable[[], Awaitable[str]], leaving: Leaving, stop: Callable[[], None]
+) -> dict[str, Handler]:
     """Return what a broker does by command."""
 
     async def on_reload(_asked: Mapping[str, Any]) -> Answer:
@@ -34,7 +41,44 @@ def handlers_of(node: Node, reload: Callable[[], Awaitable[str]]) -> dict[str, H
         said = "\n".join(f"{one.scope}:{one.whom}" for one in banned)
         return Answer(said, {"bans": [{"scope": one.scope, "whom": one.whom} for one in banned]})
 
-    return {"reload": on_reload, KICK: on_order, BAN: on_order, UNBAN: on_order, "bans": on_bans}
+    async def on_roll(asked: Mapping[str, Any]) -> Answer:
+        return roll(node, asked)
+
+    async def on_leave(_asked: Mapping[str, Any]) -> Answer:
+        left = leaving.go_on()
+        said = (
+            f"{node.place.name} still has {in_words(left)}" if left else f"{node.place.name} has nothing left"
+        )
+        return Answer(said, {"left": left})
+
+    async def on_farewell(_asked: Mapping[str, Any]) -> Answer:
+        await leaving.farewell()
+        return Answer(f"{node.place.name} has left the network", {"has_left": True})
+
+    async def on_stop(_asked: Mapping[str, Any]) -> Answer:
+        node.loop.call_later(STOP_AFTER_S, stop)
+        return Answer(f"{node.place.name} stops", {"stops": True})
+
+    orders = dict.fromkeys((KICK, BAN, UNBAN), on_order)
+    leaves = {"roll": on_roll, "leave": on_leave, "farewell": on_farewell, "stop": on_stop}
+    return {"reload": on_reload, **orders, "bans": on_bans, **leaves}
+
+
+def roll(node: Node, asked: Mapping[str, Any]) -> Answer:
+    """Say who has joined and left; leave a broker out that is gone for good, if that is asked."""
+    gone, settings = str(asked.get("dead", "")), node.broker.settings
+    if gone:
+        if settings.mobility.copies:
+            raise ControlError(NOT_WITH_COPIES)
+        if gone == settings.name:
+            raise ControlError(f"{gone} answers, and so is not dead; leave out --dead.")
+        if gone not in settings.left:
+            check_may_leave(settings, gone)
+            node.tell(facts.RollTold(settings.joined, tuple(sorted({*settings.left, gone}))))
+            node.flush()
+    settings = node.broker.settings
+    found = {"joined": [row[0] for row in settings.joined], "left": list(settings.left)}
+    return Answer(f"{settings.name} is in a network of {settings.drawn}", found)
 
 
 def order(node: Node, verb: str, asked: Mapping[str, Any]) -> Answer:

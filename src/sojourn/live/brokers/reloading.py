@@ -8,18 +8,20 @@ let in any more are sent away, and sessions keep to the rights of today, whether
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from sojourn.broker import facts
+from sojourn.broker.settings import Settings
 from sojourn.live.brokers.admission import Doorkeeper, permissions_of
 from sojourn.live.brokers.node import Node
+from sojourn.live.brokers.regrouped import following, may_follow
 from sojourn.live.config import BrokerConfig, Config, UserConfig
 from sojourn.live.learning import paths_for
 from sojourn.live.links.knowing import proof_for
-from sojourn.live.links.peers import Proof
+from sojourn.live.links.proofs import Proof
 from sojourn.mobility.prediction import Foreseen
 from sojourn.mqtt.rights import ANONYMOUS, NOTHING
 
@@ -41,9 +43,12 @@ class Reload(NamedTuple):
     """What has changed and waits for a restart."""
 
 
-def prepared(old: Config, new: Config, name: str) -> Reload:
+def prepared(old: Config, new: Config, settings: Settings) -> Reload:
     """Return what is to hold, or refuse the new configuration."""
+    name = settings.name
     new.broker(name)
+    if may_follow(settings, new):  # who joins or leaves is no reason for a restart
+        new = following(new, settings, old)
     brokers = [_merged(one, new) for one in old.brokers]
     network = replace(old.network, secret=new.network.secret)
     config = replace(
@@ -58,11 +63,18 @@ def prepared(old: Config, new: Config, name: str) -> Reload:
     waits = [
         key
         for key in Config.__struct_fields__
-        if key not in RELOADED and getattr(config, key) != getattr(new, key)
+        if key not in RELOADED and _in_order(getattr(config, key)) != _in_order(getattr(new, key))
     ]
     if old.security.origins != new.security.origins:
         waits.append("origins")
     return Reload(config, Doorkeeper(config, name), proof_for(config, name), paths_for(config, name), waits)
+
+
+def _in_order(value: Any) -> Any:
+    """Return brokers and links in an order that says nothing; anything else as it is."""
+    if not isinstance(value, list):
+        return value
+    return sorted(sorted(one) if isinstance(one, tuple) else msgspec.json.encode(one) for one in value)
 
 
 def _merged(one: BrokerConfig, new: Config) -> BrokerConfig:

@@ -21,6 +21,7 @@ from sojourn.live.addresses import AddressBook, ComeFrom, Listening, bind, book_
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.control import Control
 from sojourn.live.brokers.entrance import TlsDoor
+from sojourn.live.brokers.leaving import Leaving
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.operating import handlers_of, reloaded
 from sojourn.live.brokers.reloading import apply, prepared
@@ -59,6 +60,8 @@ class Server:
         self.node: Node | None = None
         self.on_failure: Callable[[], None] = lambda: None
         """What is to happen when the broker cannot go on."""
+        self.on_stop: Callable[[], None] = lambda: None
+        """What is to happen when an operator wants it to stop."""
         self._listeners: list[asyncio.Server] = []
         """The addresses for clients."""
         self.tls_doors: dict[str, TlsDoor] = {}
@@ -85,6 +88,11 @@ class Server:
         node.on_failure = self.on_failure  # at once: it may fail in its first turn, while others are awaited
         if node.failure is not None:
             raise node.failure
+        if node.network is not None and self.name in node.network.farewells:
+            raise ListenError(
+                f"{self.name} has left the network: `sojourn leave` takes it out of its file. To let it join "
+                "again, give it a new name and a new store."
+            )
         if node.warmer.is_due:
             await node.warmer.warm()
         tls = None if self.config.tls is None else for_clients(self.config.tls, self.name)
@@ -112,7 +120,11 @@ class Server:
         )
         await self._show(node, before)
         if self.config.network.control is not None:
-            self._control = Control(self.config.network.control, self.name, handlers_of(node, self.reload))
+            leaving = Leaving(
+                node, self._close_doors, lambda: reference_for(node.config, self.name, self.book)
+            )
+            handlers = handlers_of(node, self.reload, leaving, self._stop_wanted)
+            self._control = Control(self.config.network.control, self.name, handlers)
             await self._control.start()
         node.files_room = files_room()
         self.book.write(self.listening)
@@ -206,7 +218,8 @@ class Server:
         assert self.node is not None
         if self.reread is None:
             raise ListenError(f"{self.name} was started without a file, so there is nothing to read anew.")
-        found = prepared(self.config, self.reread(), self.name)
+        read = self.reread()
+        found = prepared(self.node.config, read, self.node.broker.settings)
         self._renew_certificates(found.config)
         if self.node.links is not None:
             await self.node.links.renew(found.proof)
@@ -216,6 +229,9 @@ class Server:
         before = self.node.broker.settings.learnt
         gone = apply(self.node, found)
         said = f"{self.name} has read its configuration anew; {gone} clients were sent away"
+        expected = self.node.regrouping.expect(read) if not read.mobility.copies else []
+        if expected:
+            said += f"; {', '.join(expected)} may join here"
         if found.learnt != before:
             said += "; it goes by what was learnt anew of where clients go"
         waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
@@ -233,14 +249,21 @@ class Server:
         for name in fresh.keys() & self.tls_doors.keys():
             self.tls_doors[name].tls = fresh[name]
 
-    async def stop(self, reference: str | None = None) -> None:
-        """Accept nobody any more, tell clients where to go, and neighbours what is here in the end."""
-        if self._control is not None:
-            await self._control.stop()
+    def _stop_wanted(self) -> None:
+        self.on_stop()
+
+    def _close_doors(self) -> None:
+        """Let nobody in any more."""
         for door in self.tls_doors.values():
             door.close()
         for listener in self._listeners:
             listener.close()
+
+    async def stop(self, reference: str | None = None) -> None:
+        """Accept nobody any more, tell clients where to go, and neighbours what is here in the end."""
+        if self._control is not None:
+            await self._control.stop()
+        self._close_doors()
         for page_server in self._page_servers:
             await page_server.stop()
         if self.node is not None:
@@ -338,7 +361,7 @@ async def _serve(
     server = Server(config, name)
     server.reread = reread
     stopped = asyncio.Event()
-    server.on_failure = stopped.set
+    server.on_failure = server.on_stop = stopped.set
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(server.mishaps.heard)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -12,6 +12,9 @@ from sojourn.live.seldom import Seldom
 from sojourn.mqtt.core import Core
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sojourn.broker.settings import Settings
     from sojourn.broker.witnesses import Watcher
     from sojourn.live.brokers.recording import Recording
 
@@ -26,6 +29,8 @@ class Witnesses:
         """Who is told what happens between brokers."""
         self.link_changes: dict[tuple[str, bool], float] = {}
         """When the link to a neighbour last came up (True), and when it last went down."""
+        self.on_regrouped: Callable[[Settings], None] = lambda _settings: None
+        """Is told when brokers have joined or left."""
         self.audit: AuditLog | None = None
         self.recording: Recording | None = None
         """The trace, if there is to be one."""
@@ -73,6 +78,8 @@ class Witnesses:
         if kind in ("heard", "handed_off", "forgot", "forgot_events", "gave_up"):
             if self.watcher is not None:
                 getattr(self.watcher, kind)(*what)
+        elif kind == "regrouped":
+            self.on_regrouped(*what)
         elif kind == "skipped":
             text = "%s sent a frame that cannot be read; it was skipped, and counted: %s"
             self._seldom.warning(("skipped", what[0]), text, *what)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sojourn.live.config import Config
-from sojourn.live.links.peers import PeerError, Proof
+from sojourn.live.links.peers import PeerError
+from sojourn.live.links.proofs import Proof
 from sojourn.live.links.secret import read_secret
 from sojourn.live.links.tls import for_callers, for_calling
 

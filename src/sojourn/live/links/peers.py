@@ -20,10 +20,9 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import ssl
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import ClassVar
 
 from sojourn.broker import facts
 from sojourn.broker.channel import peek_hello
@@ -32,6 +31,7 @@ from sojourn.broker.proof import NONCE_BYTES, ProofError, Proving
 from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
+from sojourn.live.links.proofs import Proof
 from sojourn.live.links.tls import common_name
 from sojourn.live.listening import Listener, keep_alive
 from sojourn.live.seldom import Seldom
@@ -66,24 +66,10 @@ class PeerError(SojournError):
     """A link between brokers cannot be set up."""
 
 
-class Proof(NamedTuple):
-    """By what neighbours know each other; at least one of the secret and the certificates."""
-
-    network: str
-    secret: bytes | None = None
-    server_tls: ssl.SSLContext | None = None
-    client_tls: ssl.SSLContext | None = None
-
-
 PeerAddress = Address
 """Where a broker listens for other brokers."""
 Find = Callable[[str, Address], Address | None]
 """Tells where a neighbour really listens, given its name and what the configuration says; None if unknown."""
-
-
-def as_configured(_peer: str, address: Address) -> Address:
-    """Return the address of a neighbour that listens where its configuration says."""
-    return address
 
 
 class PeerLinks:
@@ -100,7 +86,7 @@ class PeerLinks:
         proof: Proof,
         *,
         calls: Mapping[str, Address],
-        find: Find = as_configured,
+        find: Find = lambda _peer, configured: configured,
     ) -> None:
         knows = proof.secret is not None or (proof.server_tls is not None and proof.client_tls is not None)
         assert knows or not peers, "who has neighbours has a way to know them (`knowing.py`)"
@@ -117,6 +103,8 @@ class PeerLinks:
         """Connections that were ended because nobody proved who was at the other end."""
         self.on_refusal: Callable[[str, str], None] = lambda _peer, _why: None
         """Is told who was refused, and why."""
+        self.may_connect: Callable[[str], bool] = lambda _peer: True
+        """Is asked before somebody who has proved its name is taken for a neighbour."""
         self.process_of: Callable[[str], str] = str
         """Says whose certificate the process shows that plays a broker."""
         self.connections: dict[str, Connection] = {}
@@ -125,7 +113,7 @@ class PeerLinks:
         """What was written to neighbours in all."""
         self._strangers: dict[Connection, None] = {}
         """Connections that have not proved yet who they are, the oldest first."""
-        self._callers: list[asyncio.Task[None]] = []
+        self._callers: dict[str, asyncio.Task[None]] = {}
         self._listener: Listener | None = None
         self._unanswered: Counter[str] = Counter()
         """By neighbour: calls in a row that ended without a word."""
@@ -148,9 +136,9 @@ class PeerLinks:
                 raise PeerError(
                     f"{self.broker} cannot listen for other brokers on {listen}: {why_not(error)}."
                 ) from None
-        self._callers = [
-            loop.create_task(self._keep_calling(peer, address)) for peer, address in self._calls.items()
-        ]
+        self._callers = {
+            peer: loop.create_task(self._keep_calling(peer, address)) for peer, address in self._calls.items()
+        }
         return found
 
     async def _create_server(self, host: str, port: int) -> asyncio.Server:
@@ -164,14 +152,14 @@ class PeerLinks:
 
     async def stop(self) -> None:
         """End all connections; the broker keeps what was not acknowledged."""
-        for caller in self._callers:
+        for caller in self._callers.values():
             caller.cancel()
         if self._listener is not None:
             self._listener.close()
         for connection in [*self.connections.values(), *self._strangers]:
             connection.finish()
         if self._callers:
-            _, left = await asyncio.wait(self._callers, timeout=STOP_S)
+            _, left = await asyncio.wait(self._callers.values(), timeout=STOP_S)
             if left:
                 _log.warning(
                     "%s stops although %d of its calls to neighbours do not end", self.broker, len(left)
@@ -179,7 +167,7 @@ class PeerLinks:
 
     def abort(self) -> None:
         """End all connections at once, and make no more."""
-        for caller in self._callers:
+        for caller in self._callers.values():
             caller.cancel()
         if self._listener is not None:
             self._listener.close()
@@ -191,6 +179,15 @@ class PeerLinks:
         self.proof = proof
         if self._listener is not None:
             await self._listener.renew(proof.server_tls)
+
+    def rearrange(self, peers: Collection[str]) -> None:
+        """Have these neighbours from now on; those that are new call, others are parted with."""
+        for peer in self.peers.difference(peers):
+            if peer in self._callers:
+                self._callers.pop(peer).cancel()
+            if peer in self.connections:
+                self.connections.pop(peer).finish()
+        self.peers = frozenset(peers)
 
     def write(self, peer: str, data: bytes) -> None:
         """Write to a neighbour, if it is there.
@@ -270,6 +267,9 @@ class PeerLinks:
         """A connection is to this neighbour; an older one, half dead perhaps, makes way."""
         before = self.connections.get(peer)
         self._strangers.pop(connection, None)
+        if not self.may_connect(peer):
+            connection.abort()
+            return
         if before is not None and before is not connection:
             self.connections.pop(peer)
             before.abort()

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from sojourn import __version__
+from sojourn.broker.tree import overlay_of
 from sojourn.live.config import Config
 from sojourn.live.page.history import History, Moment
 from sojourn.live.page.ledger import Loss, in_words
 from sojourn.live.page.risks import Kept, risk_of
 from sojourn.live.page.status import Move, Report
 from sojourn.live.page.whereabouts import Whereabouts
-from sojourn.routing.overlay import Overlay
 
 FRESH_S = 4.0
 DOTS_MAX = 600
@@ -61,6 +61,13 @@ class Board:
         self.history = History()
         """Of all brokers together."""
         self.histories = {broker.name: History() for broker in config.brokers}
+
+    def regrouped(self, config: Config) -> None:
+        """Brokers have joined the network, or left it."""
+        self._config, self._used = config, _used_links(config)
+        self._names = {broker.name for broker in config.brokers}
+        self._heard = {name: heard for name, heard in self._heard.items() if name in self._names}
+        self.histories = {name: self.histories.get(name) or History() for name in sorted(self._names)}
 
     def take(self, broker: str, report: Report, now: float) -> None:
         """Keep a report; hand-offs in it that were told before are known by their count."""
@@ -199,13 +206,9 @@ def _percentile(ordered: list[float], share: float) -> float:
 
 def _used_links(config: Config) -> set[tuple[str, str]]:
     """The links of the configuration that the tree is made of, on which events travel."""
-    names = sorted(broker.name for broker in config.brokers)  # as in `Config.settings`
-    numbers = {name: number for number, name in enumerate(names)}
-    graph: list[list[int]] = [[] for _ in names]
-    for one, other in config.links:
-        graph[numbers[one]].append(numbers[other])
-        graph[numbers[other]].append(numbers[one])
     if not config.links:
         return set()
-    tree = Overlay(graph).neighbours
-    return {(one, other) for one, other in config.links if numbers[other] in tree[numbers[one]]}
+    settings = config.settings(config.brokers[0].name)
+    tree = overlay_of(settings).neighbours
+    number = settings.brokers.index
+    return {(one, other) for one, other in config.links if number(other) in tree[number(one)]}

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from sojourn.broker.facts import StatusMade, SystemDue
 from sojourn.broker.roamers import Handoff
 from sojourn.live.brokers.node import Node
+from sojourn.live.config import Config
 from sojourn.live.mishaps import Mishaps
 from sojourn.live.page import risks
 from sojourn.live.page.asking import Enquirer, is_talk
@@ -96,6 +97,7 @@ class Observer:
         self._timer: asyncio.TimerHandle | None = None
         self._encode = msgspec.msgpack.Encoder().encode
         node.witnesses.watcher = self
+        node.regrouping.listeners.append(self.regrouped)
         self.last = self._report()
         self._know(node.place.name, self.last, self.started_s)
 
@@ -154,6 +156,12 @@ class Observer:
             self.ledger.told(broker, told.losses, now)
         if self.board is not None:
             self.board.take(broker, told, now)
+
+    def regrouped(self, config: Config) -> None:
+        """Brokers have joined the network, or left it."""
+        self._names = frozenset(broker.name for broker in config.brokers)
+        if self.board is not None:
+            self.board.regrouped(config)
 
     def _know(self, broker: str, told: Report, now: float) -> None:
         """Keep what a broker tells of itself; say so if its store is another one than before."""

@@ -25,7 +25,7 @@ from sojourn.live.addresses import AddressBook, Listening
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.outbox import CopyState
 from sojourn.live.config import Address, Config, parse_address
-from sojourn.live.links.peers import Proof
+from sojourn.live.links.proofs import Proof
 from sojourn.live.page.observer import Observer
 from sojourn.live.seats.folders import Folders
 from sojourn.live.seats.mesh import book_name, for_seats, make_mesh

@@ -14,7 +14,8 @@ from sojourn.broker.proof import ProofError
 from sojourn.live.addresses import AddressBook, true_address
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.knowing import proof_of
-from sojourn.live.links.peers import Connection, PeerLinks, Proof
+from sojourn.live.links.peers import Connection, PeerLinks
+from sojourn.live.links.proofs import Proof
 
 PURPOSE = " (seats)"
 """What the name of the network has behind it in these proofs."""

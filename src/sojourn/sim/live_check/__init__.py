@@ -2,7 +2,7 @@
 
 | module | its business |
 | --- | --- |
-| `script.py` | what a seed decides: brokers, links, clients, and the steps that happen to them |
+| `script.py`, `joining.py` | what a seed decides: brokers, links, clients, and what happens to them |
 | `world.py`, `pipes.py`, `wires.py` | the clock; streams of bytes that break, stall and part |
 | `process.py`, `disk.py` | one broker's process and its store, which die at any point |
 | `clients.py`, `walkers.py`, `events.py` | MQTT clients that keep to the rules, and where they go |

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sojourn.broker import facts
-from sojourn.broker.links import overlay_of
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.network import Network
 from sojourn.broker.reviving import remembered
 from sojourn.broker.settings import Settings
 from sojourn.broker.snapshot import Snapshot
+from sojourn.broker.tree import overlay_of
 from sojourn.mqtt.shares import Shares
 from sojourn.mqtt.state import State
 from sojourn.sim.live_check.comparing import differences

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from sojourn.sim.live_check.joining import joining
 from sojourn.sim.live_check.machine_faults import machine_faults
 from sojourn.sim.live_check.returns import with_returns
 from sojourn.sim.live_check.steps import TOPICS, VALUES, Place, Step
@@ -172,6 +173,8 @@ class Script:
     offsets_s: tuple[float, ...]
     """How far the clock of each broker is ahead at first."""
     steps: list[Step] = field(repr=False)
+    joins_s: float | None = None
+    """When the last broker, at the end of a branch, joins the others; None: it is there from the start."""
 
 
 def write_script(spec: Spec) -> Script:
@@ -229,6 +232,7 @@ def write_script(spec: Spec) -> Script:
         personas=personas,
         offsets_s=tuple(faulty.uniform(-5.0, 5.0) if jumps else 0.0 for _ in range(brokers)),
         steps=sorted(steps, key=lambda step: step.time_s),
+        joins_s=None if spec.copies else joining(spec.seed, brokers, FIRST_CLIENT_S, spec.seconds),
     )
 
 

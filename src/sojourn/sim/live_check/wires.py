@@ -225,6 +225,7 @@ class Link:
         if self._known.pop(end, None) is not None:
             end.tell(facts.PeerLost(self.far(end).name))
         self._known[end] = call
+        self.world.introduce(end, self.far(end))
         end.tell(facts.PeerConnected(self.far(end).name))
         if self.is_up:
             self.world.log.link_up(self)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
+from sojourn.broker import facts
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.mqtt.limits import Limits
 from sojourn.sim.clock import Clock
@@ -78,9 +79,21 @@ class World:
         return Link(self, number, one, other)
 
     def begin(self) -> None:
-        """Let all brokers begin."""
-        for process in self.processes:
+        """Let all brokers begin, but for one that joins later."""
+        joins_s = self.script.joins_s
+        for process in self.processes if joins_s is None else self.processes[:-1]:
             process.start()
+        if joins_s is not None:
+            self.clock.plan(joins_s, self.processes[-1].start)
+
+    def introduce(self, end: Process, far: Process) -> None:
+        """Let a broker know of one that joins and calls it, as its operator would have."""
+        if self.script.joins_s is None or far is not self.processes[-1]:
+            return
+        network = end.broker.network if end.broker is not None else None
+        if network is not None and far.name not in network.links.channels:
+            self.counts["brokers joined"] += 1
+            end.tell(facts.RollTold(far.settings.joined))
 
     def heal(self) -> None:
         """Let what stands between machines end; here there is nothing."""
@@ -93,10 +106,16 @@ class World:
         script = self.script
         names = tuple(f"B{number}" for number in range(script.brokers))
         links = tuple((names[one], names[other]) for one, other in script.links)
+        joined: tuple[tuple[str, ...], ...] = ()
+        if script.joins_s is not None and number == script.brokers - 1:
+            joined = ((names[-1], links[-1][0]),)
+        elif script.joins_s is not None:
+            names, links = names[:-1], links[:-1]
         return Settings(
             name=names[number],
             brokers=names,
             links=links,
+            joined=joined,
             mobility=MobilityConfig(
                 subscribers=script.scheme,  # type: ignore[arg-type]  # drawn from the names there are
                 timeout_s=TIMEOUT_S,

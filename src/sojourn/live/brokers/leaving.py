@@ -1,0 +1,94 @@
+"""A broker leaves the network: its doors close, its sessions go to a neighbour, and then it says farewell.
+
+    leaving = Leaving(node, close_doors)
+    leaving.go_on()         # as often as somebody asks: what is still here, nothing in the end
+    await leaving.farewell()
+
+Each step may be taken again, after whatever happened in between. A broker that was killed on the way opens
+its doors again when it is started, unless it has said farewell: then it does not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from sojourn.broker import facts
+from sojourn.broker.offering import left_behind
+from sojourn.broker.regrouping import check_may_leave
+from sojourn.live.brokers.control import ControlError
+from sojourn.live.brokers.node import Node
+
+OFFERS = 200
+"""Sessions that are offered at once."""
+HEARD_S = 20.0
+"""How long a neighbour may take to acknowledge a farewell."""
+LOOK_S = 0.05
+
+
+class Leaving:
+    """How one broker leaves."""
+
+    def __init__(
+        self, node: Node, close_doors: Callable[[], None], reference: Callable[[], str | None]
+    ) -> None:
+        self._node, self._close_doors, self._reference = node, close_doors, reference
+        self._has_begun = False
+
+    def check(self) -> str:
+        """Return the neighbour that takes over; refuse where this broker cannot leave."""
+        node, network = self._node, self._node.network
+        name = node.place.name
+        if node.config.mobility.copies:
+            raise ControlError(NOT_WITH_COPIES)
+        if network is None or not network.links.channels:
+            raise ControlError(f"{name} has no neighbour that could take over what it has.")
+        check_may_leave(network.settings, name)
+        if not network.clients.follows:
+            raise ControlError(
+                f"{name} cannot give its sessions away: with durable subscribers every broker keeps its own."
+            )
+        return next(iter(network.links.channels))
+
+    def go_on(self) -> dict[str, int]:
+        """Let nobody in any more, and give away what is here; return what is left."""
+        to, node = self.check(), self._node
+        if not self._has_begun:
+            self._has_begun = True
+            self._close_doors()
+            node.dismiss(self._reference())
+        assert node.network is not None, "it has a neighbour"
+        left = left_behind(node.network)
+        if left.get("sessions") and node.network.links.channels[to].waiting < OFFERS:
+            node.tell(facts.SessionsOffered(to, OFFERS))
+            node.flush()
+        return left_behind(node.network)
+
+    async def farewell(self) -> None:
+        """Tell the neighbour, and wait until it has noted that."""
+        left = self.go_on()
+        if left:
+            raise ControlError(f"{self._node.place.name} still has something: {in_words(left)}.")
+        node = self._node
+        node.tell(facts.FarewellSaid())
+        node.flush()
+        try:
+            async with asyncio.timeout(HEARD_S):
+                while node.network is not None and left_behind(node.network):  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            raise ControlError(
+                f"The neighbour of {node.place.name} does not answer; try again when it is back."
+            ) from None
+
+
+NOT_WITH_COPIES = (
+    "Brokers with copies (copies in [mobility]) do not join and leave while others run, for it is all their "
+    "processes that vote: stop all brokers, change the file, remove the folders stores/*.copies, and start "
+    "them again."
+)
+
+
+def in_words(left: dict[str, int]) -> str:
+    """What is left, in a few words."""
+    return ", ".join(f"{count} {what}" for what, count in left.items())
