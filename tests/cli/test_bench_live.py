@@ -12,7 +12,7 @@ needs_mosquitto = pytest.mark.skipif(find_mosquitto() is None, reason="scripts/m
 
 def test_a_paced_publisher_is_heard_by_all() -> None:
     """At a modest pace everything that is sent arrives, also where a filter lets a fifth through."""
-    with sojourn_broker() as (_, port):
+    with sojourn_broker() as (_, port, _):
         found = traffic(port, Case("qos0", 0, 3), "sojourn", 1.0, pace_per_s=500)
         assert 350 * 3 <= found["useful"] <= 520 * 3
         assert 0 < found["p50_us"] <= found["p99_us"]

@@ -17,6 +17,8 @@ def test_sessions_that_move_are_given_what_was_stored_for_them(monkeypatch: pyte
     rows = bench_roam.run(said.append, sessions=6, seconds=1.0)
     assert {row["system"] for row in rows} == set(systems)
     assert {row["walkers"] for row in rows} == {1, 2}
+    rest_ms = 1e3 * bench_roam.AWAY * bench_roam.PAUSE_S
+    assert any(row["away_ms"] > rest_ms for row in rows if row["walkers"] == 1)
     assert all(row["moves"] > 0 and row["p99_ms"] >= row["p50_ms"] > 0 for row in rows)
     assert all(row["sessions_lost"] == 0 for row in rows)
     assert said

@@ -38,7 +38,8 @@ def line(
     covering: bool = True,
     **mobility: Any,
 ) -> Config:
-    """Brokers in a line, B1 to B2 to B3 and so on."""
+    """Brokers in a line, B1 to B2 to B3 and so on; copies store at once, whether time passes or not."""
+    mobility = {"grace_s": 0.0} | mobility
     names = [f"B{number + 1}" for number in range(count)]
     return Config(
         brokers=[BrokerConfig(name=name, listen="127.0.0.1:0") for name in names],

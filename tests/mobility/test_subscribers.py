@@ -198,6 +198,57 @@ def test_a_copy_that_was_never_made_may_be_given_along() -> None:
     assert net.states() == ["AWAY", "ACTIVE"]
 
 
+def test_who_is_elsewhere_within_the_grace_bothers_no_copies() -> None:
+    """Copies are told to store only if the subscriber is still away then, and so not to stop it either."""
+    net = Roaming(chain(3), Scheme.named("proactive", timeout_s=60, grace_s=0.5))
+    for number in (0, 2):
+        net.brokers[1].subscribers.table.cross(number, 0.0)
+    net.arrive(1, 1)
+    net.hops.clear()
+    net.lose(1, 1)
+    net.say()
+    assert kinds(net) == []
+    assert net.states() == ["PASSIVE", "AWAY", "PASSIVE"]
+    net.arrive(0, 2, previous=1, marks={})
+    assert "Deactivate" not in kinds(net)
+    assert net.delivered == [(0, S, 1)]
+    assert net.ready[-1] == Ready(S, 2, How.FETCHED, complete=True)
+
+
+def test_who_is_still_away_after_the_grace_has_copies_that_store() -> None:
+    """They are given what came meanwhile; and from then on the time of the stay itself runs."""
+    net = Roaming(chain(2), Scheme.named("proactive", timeout_s=60, grace_s=0.5))
+    net.brokers[0].subscribers.table.cross(1, 0.0)
+    net.arrive(0, 1)
+    net.lose(0, 1)
+    net.say()
+    (timer,) = [key for key in net.timers if key[0] == 0]
+    assert net.timers[timer] == 0.5
+    net.expire(timer)
+    net.settle()
+    assert net.states() == ["AWAY", "ACTIVE"]
+    (timer,) = [key for key in net.timers if key[0] == 0]
+    assert net.timers[timer] == 60
+    net.arrive(1, 2, previous=0, marks={})
+    assert net.ready[-1] == Ready(S, 2, How.COPY, complete=True)
+    assert net.delivered == [(1, S, 1)]
+
+
+def test_who_comes_back_within_the_grace_is_served_and_bothers_nobody() -> None:
+    """Nor does the timer that was set for it."""
+    net = Roaming(chain(2), Scheme.named("proactive", timeout_s=60, grace_s=0.5))
+    net.brokers[0].subscribers.table.cross(1, 0.0)
+    net.arrive(0, 1)
+    net.lose(0, 1)
+    net.hops.clear()
+    net.say()
+    net.arrive(0, 2, previous=0, marks={})
+    assert kinds(net) == []
+    assert net.delivered == [(0, S, 1)]
+    assert net.states() == ["PRESENT", "PASSIVE"]
+    assert not [key for key in net.timers if key[0] == 0]
+
+
 def test_timeout_ends_everything() -> None:
     """Case 8: the stay, its events and the copies go, and a late return is told that it is not complete."""
     net = Roaming(chain(2), Scheme.named("proactive", timeout_s=5))

@@ -29,6 +29,9 @@ class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     give_up_s: float = 300.0
     """How long a client is told to try again while its session may be at a broker that is out of reach; after
     that it begins anew. As long a client that is in waits for events that its last broker has for it."""
+    grace_s: float = 0.05
+    """How long after a client has left copies begin to store for it; whoever is elsewhere sooner is served as
+    fast without them."""
     publishers: str = "standard"
     """A publisher protocol, or several joined by +."""
     copies: int = 0

@@ -116,7 +116,7 @@ ROAMING = (
         lambda: Holding(0, 0, ()),
         fields(
             "client epoch began version cause token key bytes behind checks ready is_open complete heard "
-            "is_asking asked controller origin",
+            "is_asking asked controller origin lingers",
             late=REF,
             account=REF,
             state=Choice(CopyState),

@@ -41,7 +41,16 @@ BENCHMARKS = {
         "sojourn.cli.bench_network:run",
         "events that cross one, three and five links, beside bridged Mosquittos",
     ),
+    "filters": (
+        "sojourn.cli.bench_filters:run",
+        "many content filters at work, beside Mosquitto with filtering in clients",
+    ),
     "roam": ("sojourn.cli.bench_roam:run", "how long clients that move wait for what was stored for them"),
+    "crowd": (
+        "sojourn.cli.bench_crowd:run",
+        "ten thousand connected sessions a broker, a thousand of them moving each minute",
+    ),
+    "start": ("sojourn.cli.bench_start:run", "how long brokers take to listen, and what they take at rest"),
     "live": ("sojourn.cli.bench_live:run", "a live broker beside Mosquitto: deliveries, latency, memory"),
 }
 """Each benchmark: the function that measures it, and what it measures."""
@@ -71,7 +80,7 @@ def bench(
         typer.Option(min=1, metavar="COUNT", help="Deliveries that audit is measured with; may be repeated."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Measure interests with 100,000 subscriptions of each kind.")
+        bool, typer.Option("--full", help="Measure interests, or filters, with 100,000 of each kind.")
     ] = False,
     against: Annotated[
         Path | None, typer.Option(help="A checkout of Sojourn whose brokers floods measures too.")
@@ -91,8 +100,8 @@ def bench(
         )
     if size and name != "audit":
         raise UnknownBenchmarkError(f"--size is for audit alone, not {name!r}; leave it out.")
-    if full and name != "interests":
-        raise UnknownBenchmarkError(f"--full is for interests alone, not {name!r}; leave it out.")
+    if full and name not in ("interests", "filters"):
+        raise UnknownBenchmarkError(f"--full is for interests and filters, not {name!r}; leave it out.")
     if against is not None and name != "floods":
         raise UnknownBenchmarkError(f"--against is for floods alone, not {name!r}; leave it out.")
     if only and name not in ("floods", "network"):

@@ -1,4 +1,4 @@
-"""A broker of `sojourn bench floods`, run as a file: `python -P bench_floods_broker.py FILE BROKER NOTES`.
+"""A broker of `sojourn bench floods`, run as a file: `python -P bench_floods_broker.py FILE BROKER NOTES …`.
 
 Beside the broker, in the same loop, a timer is due every two milliseconds. How late it comes is how long the
 loop was held, whatever held it. The longest delay is written to the file NOTES five times a second, and what
@@ -61,7 +61,7 @@ def main() -> None:
     uvloop.run = lambda work, **_: _watched(work, Path(notes))
     from sojourn.cli.main import main as command  # noqa: PLC0415 - after the loop is replaced
 
-    sys.argv = ["sojourn", "serve", config, "--broker", broker]
+    sys.argv = ["sojourn", "serve", config, "--broker", broker, *sys.argv[4:]]
     command()
 
 

@@ -83,6 +83,8 @@ class Running(NamedTuple):
 
     process: subprocess.Popen[bytes]
     port: int
+    notes: Path | None = None
+    """Where it says how long its loop was held, if it is watched (`bench_floods_broker.py`)."""
 
 
 @contextmanager
@@ -252,7 +254,7 @@ def resident_mib(process: subprocess.Popen[bytes]) -> float:
 
 
 def _measure_memory(name: str, connections: int) -> dict[str, Any]:
-    with BROKERS[name]() as (process, port):
+    with BROKERS[name]() as (process, port, _):
         before = resident_mib(process)
         start = time.monotonic()
         client = _client(Task(role="idle", port=port, count=connections))
@@ -295,7 +297,7 @@ def _throughput_row(case: Case, rounds: int, seconds: float, progress: Progress)
     for number in range(rounds):
         for name, broker in BROKERS.items():
             progress(f"{case.name}, round {number + 1} of {rounds}, {name}")
-            with broker() as (process, port):
+            with broker() as (process, port, _):
                 before = cpu_seconds(process)
                 found = traffic(port, case, name, seconds)
                 rates[name].append(found["useful"] / seconds)
@@ -312,7 +314,7 @@ def _latency_row(pace_per_s: float, rounds: int, seconds: float, progress: Progr
     for number in range(rounds):
         for name, broker in BROKERS.items():
             progress(f"latency at {pace_per_s:,.0f}/s, round {number + 1} of {rounds}, {name}")
-            with broker() as (_, port):
+            with broker() as (_, port, _):
                 found[name].append(traffic(port, CASES[0], name, seconds, pace_per_s))
     row = _row("latency at half load", {"offered_per_s": pace_per_s})
     for name in BROKERS:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from mqtt5 import DisconnectPacket, PublishPacket, SubscribePacket, TopicFilter
 
-from sojourn.cli import bench_live
+from sojourn.cli import bench_floods_broker, bench_live
 from sojourn.cli.bench_live import BenchError, Progress, Running
 from sojourn.cli.bench_live_client import TOPIC, Link
 from sojourn.live.addresses import FolderBook
@@ -33,6 +33,7 @@ from sojourn.live.config import parse_address
 from sojourn.live.links.secret import write_secret
 
 ROUNDS = 3
+"""Of the rows of one link, of which the median is taken; the others have one."""
 SECONDS = 3.0
 WAY_LOOK_S = 0.2
 TRIES = 5
@@ -66,7 +67,15 @@ CASES = (
     Case(1, 0, 10, chooses=True),
     Case(1, 1, 10, chooses=True),
     *(Case(1, qos, 1, stores=False) for qos in (0, 1)),
-    *(Case(links, qos, 1) for links in (3, 5) for qos in (0, 1)),
+    Case(1, 0, 10, stores=False, chooses=True),
+    *(
+        Case(links, qos, subscribers, stores=stores, chooses=subscribers > 1)
+        for links in (3, 5)
+        for stores in (True, False)
+        for subscribers in (1, 10)
+        for qos in (0, 1)
+        if stores or not (qos and subscribers > 1)
+    ),
 )
 
 
@@ -87,9 +96,14 @@ class Line(NamedTuple):
 
 @contextmanager
 def sojourn_network(
-    names: Sequence[str], links: Iterable[tuple[str, str]], *, stores: bool = True, scheme: str = "proactive"
+    names: Sequence[str],
+    links: Iterable[tuple[str, str]],
+    *,
+    stores: bool = True,
+    scheme: str = "proactive",
+    is_watched: bool = False,
 ) -> Iterator[list[Running]]:
-    """Run brokers of ours on any ports; each says itself which it has."""
+    """Run brokers of ours on any ports; each says itself which it has, and how long its loop was held."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         book = FolderBook(folder)
         text = "".join(
@@ -107,6 +121,9 @@ def sojourn_network(
         started = []
         for name in names:
             command = [sys.executable, "-m", "sojourn.cli.main", "serve", str(config), "--broker", name]
+            if is_watched:
+                watched = [sys.executable, "-P", bench_floods_broker.__file__, str(config), name]
+                command = [*watched, f"{folder}/{name}.json"]
             started.append(stack.enter_context(bench_live.process([*command, "--addresses", folder])))
         brokers = []
         for name, process in zip(names, started, strict=True):
@@ -114,7 +131,9 @@ def sojourn_network(
                 raise BenchError(f"Our broker {name} does not listen:")
             found = book.find(name)
             assert found is not None
-            brokers.append(Running(process, parse_address(found.clients, "an address").port))
+            port = parse_address(found.clients, "an address").port
+            notes = Path(folder) / f"{name}.json" if is_watched else None
+            brokers.append(Running(process, port, notes))
         yield brokers
 
 
@@ -207,7 +226,8 @@ def run(
     only: str = "",
 ) -> list[dict[str, Any]]:
     """Measure every case with both kinds of brokers; a row each, with ratios of ours to the bridges'."""
-    return [_measure(case, rounds, seconds, progress) for case in CASES if only in case.name]
+    cases = [case for case in CASES if only in case.name]
+    return [_measure(case, rounds if case.links == 1 else 1, seconds, progress) for case in cases]
 
 
 def _measure(case: Case, rounds: int, seconds: float, progress: Progress) -> dict[str, Any]:

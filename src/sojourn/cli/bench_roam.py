@@ -2,9 +2,12 @@
 
 The six brokers of the template `building`, with stores, hold a thousand sessions; so does one Mosquitto with
 persistence, to which its clients merely connect again. Walkers move sessions, one after the other each, and
-measure the time from CONNECT to the event that was published meanwhile: one walker alone, with a rest after
-each move, for the times on brokers with nothing else to do, and several at once without a rest, for the
-hand-offs a second that are held.
+measure the time from CONNECT to the event that was published meanwhile:
+
+- one walker with a rest after each move, whose sessions are away for some moves of others, as those of people
+  on their way are: the times on brokers with nothing else to do;
+- the same with sessions that come back at once, while brokers still deal with their leaving;
+- several at once without a rest, for the hand-offs a second that are held.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ SECONDS = 20.0
 WALKERS = 4
 PAUSE_S = 0.02
 """How long a walker that is alone rests after a move: what it measures is not what it left to be done."""
+AWAY = 4
+"""For how many moves of others a session is away; each of them takes the rest, and a little more."""
 PATIENCE_S = 120.0
 """How long after the time a walker may take to say how it was."""
 PERCENTILES = {"p50_ms": 50.0, "p99_ms": 99.0, "p99_9_ms": 99.9}
@@ -94,16 +99,17 @@ def run(
     for name, (start, scheme) in SYSTEMS.items():
         progress(f"{name}: starting brokers")
         with start(scheme) as brokers:
-            for walkers in (1, WALKERS):
+            for walkers, away in ((1, AWAY), (1, 0), (WALKERS, 0)):
                 progress(f"{name}: {sessions:,} sessions, {walkers} on the move for {seconds:.0f} s")
-                rows += _measure(name, brokers, walkers, sessions, seconds)
+                rows += _measure(name, brokers, walkers, away, sessions, seconds)
     return rows
 
 
 def _measure(
-    name: str, brokers: list[Running], walkers: int, sessions: int, seconds: float
+    name: str, brokers: list[Running], walkers: int, away: int, sessions: int, seconds: float
 ) -> list[dict[str, Any]]:
-    found, spent_s = _walk(f"{name}-{walkers}", brokers, walkers, sessions // walkers, seconds)
+    found, spent_s = _walk(f"{name}-{walkers}-{away}", brokers, walkers, away, sessions // walkers, seconds)
+    away_ms = 1e3 * float(np.mean([value for one in found for value in one["away_s"]]))
     lost = sum(one["sessions_lost"] for one in found)
     moves = sum(len(one["near"]) + len(one["far"]) for one in found)
     rows = []
@@ -111,7 +117,8 @@ def _measure(
         took = np.array([value for one in found for value in one[kind]])
         if not took.size:
             continue
-        row: dict[str, Any] = {"system": name, "walkers": walkers, "to": kind, "moves": int(took.size)}
+        row: dict[str, Any] = {"system": name, "walkers": walkers, "away_ms": away_ms, "to": kind}
+        row["moves"] = int(took.size)
         row |= {key: float(np.percentile(took, at)) * 1e3 for key, at in PERCENTILES.items()}
         row |= {"handoffs_per_s": moves / seconds, "cpu_ms_each": 1e3 * spent_s / max(1, moves)}
         row["sessions_lost"] = lost
@@ -123,7 +130,7 @@ def _measure(
 
 
 def _walk(
-    name: str, brokers: list[Running], walkers: int, sessions: int, seconds: float
+    name: str, brokers: list[Running], walkers: int, away: int, sessions: int, seconds: float
 ) -> tuple[list[dict[str, Any]], float]:
     """Let walkers move; return what each says, and the processor time of all brokers meanwhile."""
     ports = [one.port for one in brokers]
@@ -135,6 +142,7 @@ def _walk(
             near=near,
             sessions=sessions,
             pause_s=PAUSE_S if walkers == 1 else 0.0,
+            away=away,
         )
         for number in range(walkers)
     ]

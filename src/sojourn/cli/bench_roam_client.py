@@ -8,11 +8,15 @@ elsewhere: the time from CONNECT to that event is what its user waits for. The e
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import socket
 import sys
 import time
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import mqtt5
 import msgspec
@@ -33,6 +37,8 @@ class Walk(msgspec.Struct, kw_only=True):
     sessions: int
     pause_s: float = 0.0
     """How long it rests after a move, so that brokers are done with it."""
+    away: int = 0
+    """For how many moves of others a session is away; with 0 it comes back at once."""
     far_share: float = 0.3
     """How many of the moves lead to a broker that is not next to the last one."""
 
@@ -77,6 +83,15 @@ class Line:
         self.socket.close()
 
 
+class Move(NamedTuple):
+    """One move of a session."""
+
+    is_far: bool
+    took_s: float
+    away_s: float
+    had_session: bool
+
+
 class Walker:
     """Some sessions, and who publishes for them."""
 
@@ -86,6 +101,8 @@ class Walker:
         self.publisher = Line(walk.ports[0], f"{walk.name}-publisher", lasts_s=0)
         self.places: list[int] = []
         self.lines: list[Line] = []
+        self.left_s: dict[int, float] = {}
+        """By session that is away: since when."""
         self.packets = 0
         for number in range(walk.sessions):
             place = self.draw.randrange(len(walk.ports))
@@ -101,19 +118,23 @@ class Walker:
     def _topic(self, number: int) -> str:
         return f"roam/{self._client(number)}"
 
-    def move(self, number: int) -> tuple[bool, float, bool]:
-        """Move a session; return whether it was far, how long it took, and whether the session was there."""
+    def leave(self, number: int) -> None:
+        """Break a session's connection off, and have an event published for it."""
+        self.lines[number].close()
+        self.left_s[number] = time.perf_counter()
+        self.packets = self.packets % 65_535 + 1
+        event = PublishPacket(self._topic(number), b"x" * 256, qos=QoS.AT_LEAST_ONCE, packet_id=self.packets)
+        self.publisher.send(event)
+        self.publisher.wait(PubAckPacket)
+
+    def arrive(self, number: int) -> Move:
+        """Connect a session elsewhere, and wait for its event."""
         walk, place = self.walk, self.places[number]
         others = [one for one in range(len(walk.ports)) if one != place]
         near = [one for one in others if one in walk.near[place]]
         far = [one for one in others if one not in walk.near[place]]
         is_far = bool(far) and (not near or self.draw.random() < walk.far_share)
         goal = self.draw.choice(far if is_far else near) if others else place
-        self.lines[number].close()
-        self.packets = self.packets % 65_535 + 1
-        event = PublishPacket(self._topic(number), b"x" * 256, qos=QoS.AT_LEAST_ONCE, packet_id=self.packets)
-        self.publisher.send(event)
-        self.publisher.wait(PubAckPacket)
         line = Line(walk.ports[goal], self._client(number))
         came = line.wait(PublishPacket)
         took_s = time.perf_counter() - line.began_s
@@ -121,7 +142,22 @@ class Walker:
         assert came.packet_id is not None
         line.send(PubAckPacket(came.packet_id))
         self.places[number], self.lines[number] = goal, line
-        return is_far, took_s, line.has_session
+        return Move(is_far, took_s, line.began_s - self.left_s.pop(number), line.has_session)
+
+    def moves(self, until_s: float) -> Iterator[Move]:
+        """Move one session after the other."""
+        walk, away = self.walk, deque[int]()
+        for number in itertools.cycle(range(walk.sessions)):
+            if time.monotonic() >= until_s:
+                return
+            if walk.away and len(away) == walk.away:
+                yield self.arrive(away.popleft())
+            self.leave(number)
+            if walk.away:
+                away.append(number)
+            else:
+                yield self.arrive(number)
+            time.sleep(walk.pause_s)
 
 
 def main() -> None:
@@ -130,16 +166,14 @@ def main() -> None:
     walker = Walker(walk)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    until_s = float(sys.stdin.readline())
-    took: dict[bool, list[float]] = {False: [], True: []}
-    sessions_lost = moves = 0
-    while time.monotonic() < until_s:
-        is_far, seconds, had_session = walker.move(moves % walk.sessions)
-        took[is_far].append(seconds)
-        sessions_lost += not had_session
-        moves += 1
-        time.sleep(walk.pause_s)
-    print(json.dumps({"near": took[False], "far": took[True], "sessions_lost": sessions_lost}))
+    moves = list(walker.moves(float(sys.stdin.readline())))
+    found: dict[str, object] = {
+        kind: [one.took_s for one in moves if one.is_far == is_far]
+        for kind, is_far in (("near", False), ("far", True))
+    }
+    found["away_s"] = [one.away_s for one in moves]
+    found["sessions_lost"] = sum(not one.had_session for one in moves)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

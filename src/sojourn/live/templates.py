@@ -57,6 +57,8 @@ timeout_s = 3600
 # For how many seconds a client is told to try again while its session may be at a broker out of reach; after
 # that it begins anew:
 give_up_s = 300
+# For how many seconds a client is away before copies begin to store for it:
+grace_s = 0.05
 # For publishers: standard, prefetching, proxy, delayed, or several joined by +.
 publishers = "standard"
 # Between which brokers clients move: brokers learn it as clients do, or begin with their links.

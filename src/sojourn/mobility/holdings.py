@@ -91,6 +91,8 @@ class Holding:
     """The broker that the subscriber came from."""
     holders: set[int] = field(default_factory=set)
     """The brokers whose copies are this stay's to tidy up."""
+    lingers: bool = False
+    """Whether the subscriber has only just left, so that its copies are not active yet (`Scheme.grace_s`)."""
     pending: set[int] = field(default_factory=set)
     """Those that were told to activate and have not answered."""
     acked: set[int] = field(default_factory=set)

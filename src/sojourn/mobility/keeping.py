@@ -110,6 +110,7 @@ class Shelf:
         following = follow(holding.state, turn)
         self.present += (following.state is State.PRESENT) - (holding.state is State.PRESENT)
         holding.state = following.state
+        holding.lingers = False
         if following.wait is not Wait.AS_IS:
             self.rewind(holding, following.wait)
         if following.feed is Feed.START:
@@ -162,6 +163,12 @@ class Shelf:
             holding.token = self._token
             self.timers[self._token] = holding
             self._effects.timers.append(SetTimer(holding.client, self._token, delay_s))
+
+    def linger(self, stay: Holding, grace_s: float) -> None:
+        """The subscriber has left; see after a while whether it is still away."""
+        stay.lingers = True
+        self.rewind(stay, Wait.STOP)
+        self._set_timer(stay, grace_s)
 
     def doubt(self, copy: Holding) -> None:
         """Let an active copy serve nobody, and end soon, unless it is activated anew."""

@@ -37,6 +37,9 @@ class Scheme:
     gives_along: bool = False
     """Whether a copy that was never made is activated with its subscriptions at once; if not, as in paper
     001, its broker is asked first and says that it has none. Only the number of messages depends on it."""
+    grace_s: float = 0.0
+    """How long after a subscriber has left its copies are activated; paper 001 does so at once. One that is
+    elsewhere by then is served as fast without them, and nobody was bothered."""
     acknowledged: bool = True
     """Whether an event counts as consumed only once the client says so (`Consumed`, or its marks). If not,
     handing it to the link is enough, and what a breaking link swallows is lost."""
@@ -93,6 +96,8 @@ class Scheme:
         ):
             if getattr(self, name) < 1:
                 raise SchemeError(f"{name} must be 1 or more, not {getattr(self, name)}.")
+        if not 0 <= self.grace_s < math.inf:
+            raise SchemeError(f"grace_s must be 0 or more, not {self.grace_s:g}.")
         if self.ahead and not self.follows:
             raise SchemeError("ahead needs follows: copies that wait ahead are of no use to durable brokers.")
 

@@ -139,7 +139,7 @@ class Transfers:
         for broker in sorted(stay.holders - {moved.sender}):
             if broker not in moved.holders:
                 self._requests.delete(stay, broker, cause)
-            elif stay.state is State.AWAY:
+            elif stay.state is State.AWAY and not stay.lingers:
                 self._requests.deactivate(stay, broker, cause)
         stay.holders.clear()
         stay.pending.clear()

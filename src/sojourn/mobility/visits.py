@@ -100,7 +100,8 @@ class Visits:
     def _welcome_back(self, stay: Holding, fact: facts.SubscriberArrived) -> None:
         """Case 3, and a durable subscription: what is stored is here."""
         is_new, was_asking = stay.state is State.ABSENT, stay.is_asking
-        for broker in sorted(stay.holders if stay.state is State.AWAY else ()):
+        is_stored = stay.state is State.AWAY and not stay.lingers
+        for broker in sorted(stay.holders if is_stored else ()):
             self._requests.deactivate(stay, broker, undoing(fact.cause))
         stay.pending.clear()
         stay.acked.clear()
@@ -174,19 +175,29 @@ class Visits:
             self._requests.spread(stay, ())
 
     def on_lost(self, fact: facts.SubscriberLost) -> None:
-        """Case 2: a connection is gone; store from now on, and have the copies store."""
+        """Case 2: a connection is gone; store from now on, and have the copies store, perhaps a little later.
+
+        Nothing depends on when they begin: all that comes meanwhile is stored here, and given to them.
+        """
         stay = self._shelf.stay_of(fact.client, fact.epoch)
         if stay is None or stay.state is not State.PRESENT:
             return  # it is known to be elsewhere already
         stay.cause = fact.cause
         self._shelf.stop_serving(stay, fact.cause)
         if self._scheme.ahead and self._shelf.main.get(fact.client) is stay and stay.subscriptions:
-            has_copy = stay.holders.copy()
-            stay.pending = self._requests.targets(stay)
-            stay.holders |= stay.pending
-            for broker in sorted(stay.pending):
-                is_new = self._scheme.gives_along and broker not in has_copy
-                self._requests.activate(stay, broker, stay.subscriptions if is_new else None)
+            if self._scheme.grace_s:
+                self._shelf.linger(stay, self._scheme.grace_s)
+            else:
+                self._activate(stay)
+
+    def _activate(self, stay: Holding) -> None:
+        """Have events stored by copies wherever the subscriber may come next."""
+        has_copy = stay.holders.copy()
+        stay.pending = self._requests.targets(stay)
+        stay.holders |= stay.pending
+        for broker in sorted(stay.pending):
+            is_new = self._scheme.gives_along and broker not in has_copy
+            self._requests.activate(stay, broker, stay.subscriptions if is_new else None)
 
     def on_gone(self, fact: facts.SubscriberGone) -> None:
         """Case 6: a client left for good; everything that is kept for it anywhere goes."""
@@ -211,7 +222,12 @@ class Visits:
     def expire(self, holding: Holding) -> None:
         """Case 8, and the limits of waiting: the time of a holding is up."""
         state = holding.state
-        if state in (State.PRESENT, State.LEAVING) and holding.heard:
+        if holding.lingers:
+            holding.lingers = False
+            self._shelf.rewind(holding, Wait.TIMEOUT)
+            if self._shelf.main.get(holding.client) is holding:
+                self._activate(holding)
+        elif state in (State.PRESENT, State.LEAVING) and holding.heard:
             # What it waits for is under way: it gives up when nothing more comes.
             holding.heard = False
             self._shelf.rewind(holding, Wait.PATIENCE)

@@ -30,6 +30,8 @@ from sojourn.sim.streams import Streams
 
 TIMEOUT_S = 600.0
 PATIENCE_S = 300.0
+GRACE_S = 0.2
+"""After which copies are activated in half of the worlds; in the others at once."""
 REST_S = 120.0
 """After the last step of the script everybody connects and stays; after so long everything is at rest."""
 REPEATED = 0.05
@@ -117,7 +119,11 @@ class CheckWorld:
         self.oracle = Oracle(filters, is_flooded=spec.routing == FLOODING)
         overlay = Overlay(script.graph)
         scheme = Scheme.named(
-            spec.scheme, gives_along=bool(spec.seed % 2), timeout_s=TIMEOUT_S, patience_s=PATIENCE_S
+            spec.scheme,
+            gives_along=bool(spec.seed % 2),
+            grace_s=GRACE_S if spec.seed % 4 > 1 else 0.0,
+            timeout_s=TIMEOUT_S,
+            patience_s=PATIENCE_S,
         )
         self.brokers = [
             make_broker(
