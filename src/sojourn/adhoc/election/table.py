@@ -10,7 +10,7 @@ refresh); at most `events_max` events and `displayers_max` entries are kept, the
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from sojourn.adhoc.election.messages import Entry, EventId, Kept, Refresh
+from sojourn.adhoc.election.messages import Custody, Entry, EventId, Kept, Refresh
 
 EVENTS_MAX = 10_000
 DISPLAYERS_MAX = 10_000
@@ -67,14 +67,44 @@ class BrokerTable:
         self._saw(served, refresh.seen)
         return True
 
+    def lacks(self, kept: Kept) -> bool:
+        """Whether an event is not kept here, or only as a copy of what this one answers for."""
+        known = self._events.get(kept.id)
+        return known is None or (known.is_copy and kept.custody is not None)
+
+    def unseen_to(self) -> list[Kept]:
+        """What the fixed network is still to be offered: streams in their order, as published."""
+        streams: dict[tuple[int, ...], list[tuple[Custody, Kept]]] = {}
+        for kept in self._events.values():
+            if kept.custody is not None and not kept.is_seen_to:
+                streams.setdefault(kept.custody[:2], []).append((kept.custody, kept))
+        found = []
+        for stream in streams.values():
+            latest = 0.0
+            for custody, kept in sorted(stream, key=lambda pair: pair[0]):
+                latest = max(latest, kept.published_s)
+                found.append((latest, custody, kept))
+        return [kept for *_, kept in sorted(found, key=lambda each: each[:2])]
+
+    def see_to(self, event: EventId) -> bool:
+        """Note that the fixed network has an event; whether that is news."""
+        kept = self._events.get(event)
+        if kept is None or kept.is_seen_to:
+            return False
+        self._events[event] = kept._replace(is_seen_to=True)
+        return True
+
     def store(self, events: Iterable[Kept]) -> list[Kept]:
         """Keep events; says which are new."""
         new = []
         for kept in events:
-            if kept.id in self._events:
+            if not self.lacks(kept):
                 continue
+            is_known = kept.id in self._events
             self._events[kept.id] = kept
             new.append(kept)
+            if is_known:
+                continue
             for served in self._served.values():
                 self._owe(served, kept)
             if len(self._events) > self._events_max:
@@ -114,8 +144,8 @@ class BrokerTable:
         )
         return entries, tuple(self._events.values())
 
-    def take_over(self, entries: Iterable[Entry], events: Iterable[Kept]) -> list[int]:
-        """Join what another broker kept; says which displayers may now be owed something."""
+    def take_over(self, entries: Iterable[Entry], events: Iterable[Kept]) -> tuple[list[Kept], list[int]]:
+        """Join what another broker kept; says what is new, and which displayers may now be owed something."""
         for entry in entries:
             served = self._served.get(entry.displayer)
             if served is None or served.since_s < entry.since_s:
@@ -123,8 +153,8 @@ class BrokerTable:
             elif served.since_s == entry.since_s:  # else what we know is newer
                 served.refreshed_s = max(served.refreshed_s, entry.refreshed_s)
                 self._saw(served, entry.seen)
-        self.store(events)
-        return [displayer for displayer, served in self._served.items() if served.owed]
+        new = self.store(events)
+        return new, [displayer for displayer, served in self._served.items() if served.owed]
 
     def _enter(self, entry: Entry) -> None:
         served = self._served[entry.displayer] = _Served(entry)
