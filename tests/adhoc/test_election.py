@@ -24,9 +24,11 @@ from sojourn.adhoc.election.messages import (
 )
 from sojourn.adhoc.election.node import Node
 from sojourn.adhoc.election.office import Office
+from sojourn.adhoc.election.portions import MESSAGE_BYTES_MAX, portion
 from sojourn.adhoc.election.states import TRANSITIONS, IllegalTurnError, State, Turn, follow
 from sojourn.adhoc.election.table import BrokerTable
 from sojourn.adhoc.election.timing import Timing
+from sojourn.adhoc.election.user import SHOWING_MAX
 from sojourn.adhoc.errors import AdhocError
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
@@ -238,3 +240,39 @@ def test_notes_lead_to_what_a_node_knew() -> None:
         assert again.life == 2
     again.handle(Shown(1), 4.0)
     assert not [e for e in Node(5, notes=list(again.memory())).handle(Started(), 5.0) if isinstance(e, Show)]
+
+
+def test_a_user_who_sees_nothing_is_shown_so_much_and_the_rest_later() -> None:
+    """A broker that is its own displayer goes on owing what its user had no room for."""
+    node = Node(5)
+    for fact, now in ((Started(), 0.0), (Subscribed(EVERYTHING), 0.0), (TimerFired("search"), 0.5)):
+        node.handle(fact, now)
+    node.handle(TimerFired("election"), 1.0)
+    shown: list[int] = []
+
+    def tell(fact: Fact, now: float) -> None:
+        shown.extend(effect.number for effect in node.handle(fact, now) if isinstance(effect, Show))
+
+    for number in range(SHOWING_MAX + 5):
+        tell(Published(Event({"value": number}, source="s", sequence=number)), 2.0)
+    assert len(shown) == SHOWING_MAX
+    tell(TimerFired("refresh"), 4.0)
+    assert len(shown) == SHOWING_MAX
+    for number in range(1, 4):
+        tell(Shown(number), 5.0)
+    tell(TimerFired("refresh"), 6.0)
+    assert len(shown) == SHOWING_MAX + 3
+
+
+def test_messages_and_tables_have_a_size() -> None:
+    """What has no room in a message goes with the next; of too many bytes the oldest events go."""
+    large = [_kept(number)._replace(body=bytes(3 << 20)) for number in range(20)]
+    assert len(list(portion(large))) == 2
+    alone = _kept(0)._replace(body=bytes(MESSAGE_BYTES_MAX))
+    assert list(portion([alone, *large])) == [alone]
+    table = BrokerTable(10.0)
+    table.refresh(1, _refresh(whole=True), 0.0)
+    table.store(large)
+    assert [kept.id[1] for kept in table.contents()[1]] == list(range(10, 20))
+    assert [kept.id[1] for kept in table.due(1, 1.0, 1.0)] == [10, 11]
+    assert [kept.id[1] for kept in table.due(1, 1.5, 1.0)] == [12, 13]

@@ -358,7 +358,7 @@ class Node:
             return
         self._effects += self.user.show(events)
         if self.table is not None:
-            self.table.saw(self.number, [kept.id for kept in events])
+            self.table.saw(self.number, [kept.id for kept in events if not self.user.lacks(kept)])
 
     # Being a broker ---------------------------------------------------------------------------------
 

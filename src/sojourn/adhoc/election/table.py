@@ -4,15 +4,19 @@ A broker keeps every event, wanted or not: a displayer that another part of the 
 nobody here knows. When two brokers merge, each side's events meet the other side's displayers.
 
 Rules: an entry that was not refreshed for `lifetime_s` is dropped (its displayer comes back with a whole
-refresh); at most `events_max` events and `displayers_max` entries are kept, the oldest go first.
+refresh); at most `events_max` events, `BYTES_MAX` of them and `displayers_max` entries are kept: the oldest
+go first.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable
 
 from sojourn.adhoc.election.messages import Custody, Entry, EventId, Kept, Refresh
+from sojourn.adhoc.election.portions import portion, size_of
 
 EVENTS_MAX = 10_000
+BYTES_MAX = 32 << 20
+"""Of what all events count for: so much can be handed over in one message."""
 DISPLAYERS_MAX = 10_000
 
 
@@ -38,6 +42,7 @@ class BrokerTable:
         self._events_max = events_max
         self._served: dict[int, _Served] = {}
         self._events: OrderedDict[EventId, Kept] = OrderedDict()
+        self._bytes = 0
 
     @property
     def displayers(self) -> frozenset[int]:
@@ -107,11 +112,18 @@ class BrokerTable:
                 continue
             for served in self._served.values():
                 self._owe(served, kept)
-            if len(self._events) > self._events_max:
-                oldest, _ = self._events.popitem(last=False)
-                for served in self._served.values():
-                    served.owed.pop(oldest, None)
+            self._bytes += size_of(kept)
+            while len(self._events) > self._events_max or (self._bytes > BYTES_MAX and len(self._events) > 1):
+                self._forget_oldest()
         return new
+
+    def _forget_oldest(self) -> None:
+        oldest, kept = self._events.popitem(last=False)
+        self._bytes -= size_of(kept)
+        for served in self._served.values():
+            served.owed.pop(oldest, None)
+            served.seen.discard(oldest)
+            served.sent_s.pop(oldest, None)
 
     def due(self, displayer: int, now: float, again_s: float) -> tuple[Kept, ...]:
         """What a displayer is owed and was not sent within the last `again_s`; it counts as sent now."""
@@ -119,7 +131,11 @@ class BrokerTable:
         if served is None:
             return ()
         due = tuple(
-            kept for event, kept in served.owed.items() if now - served.sent_s.get(event, -again_s) >= again_s
+            portion(
+                kept
+                for event, kept in served.owed.items()
+                if now - served.sent_s.get(event, -again_s) >= again_s
+            )
         )
         served.sent_s.update((kept.id, now) for kept in due)
         return due

@@ -4,14 +4,15 @@ A broker that hears a senior one stays the broker of its nodes and is to the sen
 source of all events that it keeps, and a displayer that wants everything. So brokers form a tree towards the
 most senior one, over which every event comes to every part.
 
-Two rules keep the names of events in the fixed network sound (`Custody`): a broker always sends all that was
-not acknowledged, in order, so that what the senior one has of a term has no holes; and what comes down is a
-copy, which the one above sees to.
+Two rules keep the names of events in the fixed network sound (`Custody`): a broker always sends what was not
+acknowledged from the first on, so that what the senior one has of a term has no holes; and what comes down is
+a copy, which the one above sees to.
 """
 
 from collections.abc import Iterable, Iterator
 
 from sojourn.adhoc.election.messages import EventId, Kept, Publish, Refresh, Seniority
+from sojourn.adhoc.election.portions import portion
 from sojourn.adhoc.election.user import SEEN_MAX
 from sojourn.interest.filters import Filter
 
@@ -50,7 +51,7 @@ class Upstream:
             if kept.id not in (self._seen if kept.custody is None else self._stored)
         )
         if lacks:
-            words.append(Publish(lacks))
+            words.append(Publish(tuple(portion(lacks))))
         number = next(self._numbers)
         told = frozenset(self._seen if self._is_whole else self._untold)
         self._told = {number: told}

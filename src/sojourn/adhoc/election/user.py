@@ -2,7 +2,7 @@
 
 Rules: what the user published is kept until a broker has stored it; what is to be shown is noted before it is
 shown, and shown again under the same number after a death in between. At most `pending_max` events wait for a
-broker, and of events that were seen the newest `SEEN_MAX` are remembered.
+broker, `SHOWING_MAX` are shown at once, and of events that were seen the newest `SEEN_MAX` are remembered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,9 +23,12 @@ from sojourn.adhoc.election.messages import (
     Showing,
     Wants,
 )
+from sojourn.adhoc.election.portions import portion
 from sojourn.interest.filters import Filter
 
 SEEN_MAX = 100_000
+SHOWING_MAX = 1_000
+"""Events that are being shown at once; the broker keeps the rest."""
 
 
 class User:
@@ -92,7 +95,9 @@ class User:
         """A broker delivers events: those that are new are for the user."""
         effects: list[Effect] = []
         for kept in events:
-            if kept.id not in self._seen and self._wants(kept):
+            if self.lacks(kept):
+                if len(self._showing) >= SHOWING_MAX:
+                    continue  # the broker sends it again
                 self._see(kept.id)
                 self._shows += 1
                 self._showing[self._shows] = kept
@@ -100,10 +105,11 @@ class User:
             self._untold.add(kept.id)
         return effects
 
-    def _wants(self, kept: Kept) -> bool:
-        return (
-            self.wanted is not None and kept.published_s >= self.since_s and self.wanted.matches(kept.event)
-        )
+    def lacks(self, kept: Kept) -> bool:
+        """Whether an event is for the user, who was not shown it yet."""
+        if kept.id in self._seen or self.wanted is None or kept.published_s < self.since_s:
+            return False
+        return self.wanted.matches(kept.event)
 
     def shown(self, number: int) -> list[Effect]:
         """The user has seen it."""
@@ -117,7 +123,7 @@ class User:
         """What the broker is to be told."""
         words: list[Publish | Refresh] = []
         if self.pending:
-            words.append(Publish(tuple(self.pending.values())))
+            words.append(Publish(tuple(portion(self.pending.values()))))
         if self.wanted is not None:
             self._refreshes += 1
             told = frozenset(self._seen if self.is_whole else self._untold)

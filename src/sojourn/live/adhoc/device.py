@@ -16,6 +16,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,7 @@ from sojourn.adhoc.election.upstream import EVERYTHING
 from sojourn.live.adhoc.air import Air
 from sojourn.live.adhoc.door import Door
 from sojourn.live.adhoc.fixed import FixedNetwork
-from sojourn.live.adhoc.notebook import Notebook
+from sojourn.live.adhoc.notebook import Notebook, NotebookError
 from sojourn.live.adhoc.segment import Segment
 from sojourn.live.config import Address
 
@@ -86,6 +87,8 @@ class Device:
         )
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._was: tuple[State, int | None] = (State.SEARCHING, None)
+        self.failure: Exception | None = None
+        """Why it cannot go on, if so."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when the device stands to the broker otherwise than before."""
 
@@ -120,13 +123,19 @@ class Device:
         self._notebook.close()
 
     def tell(self, fact: Fact) -> None:
-        """Tell the core a fact, make its notes safe, and do what it wants."""
+        """Tell the core a fact, make its notes safe, and do what it wants; raise what keeps it from that."""
+        if self.failure is not None:
+            raise self.failure  # it has forgotten something: what it would do now it could not stand by
         effects = self.node.handle(fact, time.time())
         notes = [effect.note for effect in effects if isinstance(effect, Keep)]
-        if notes:
+        try:
             self._notebook.write(notes)
             if self._notebook.is_long:
                 self._notebook.replace(self.node.memory())
+        except (NotebookError, OSError) as error:
+            self.failure = error
+            self.on_change()
+            raise
         for effect in effects:
             match effect:
                 case Say(message):
@@ -142,7 +151,12 @@ class Device:
         self._look_for_change()
 
     def _on_heard(self, message: Message) -> None:
-        self.tell(Heard(message))
+        self._try(Heard(message))
+
+    def _try(self, fact: Fact) -> None:
+        """Tell the core what nobody waits for; if that fails, whoever runs the device sees it."""
+        with suppress(NotebookError, OSError):
+            self.tell(fact)
 
     def _set(self, timer: SetTimer) -> None:
         delay_s = timer.delay_s
@@ -152,7 +166,7 @@ class Device:
         if before is not None:
             before.cancel()
         loop = asyncio.get_running_loop()
-        self._timers[timer.name] = loop.call_later(delay_s, self.tell, TimerFired(timer.name))
+        self._timers[timer.name] = loop.call_later(delay_s, self._try, TimerFired(timer.name))
 
     def _look_for_change(self) -> None:
         now = self.node.state, self.node.broker

@@ -85,10 +85,15 @@ class Notebook:
     def write(self, notes: Iterable[Note]) -> None:
         """Make notes safe."""
         assert self._file is not None
-        self._file.write(b"".join(_line(note) for note in notes))
-        self._file.flush()
-        if self._power_safe:
-            os.fdatasync(self._file.fileno())
+        try:
+            self._file.write(b"".join(_line(note) for note in notes))
+            self._file.flush()
+            if self._power_safe:
+                os.fdatasync(self._file.fileno())
+        except OSError as error:
+            raise NotebookError(
+                f"{self._path} cannot be written ({error.strerror}); make room and start the device again."
+            ) from None
 
     @property
     def is_long(self) -> bool:

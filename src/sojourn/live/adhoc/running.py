@@ -95,7 +95,7 @@ async def _run(settings: Settings, announce: Callable[[Status], None]) -> None:
         while not ended.is_set():
             changed.clear()
             _write(settings.folder, status_of(device))
-            failure = device.door.failure
+            failure = device.failure or device.door.failure
             if failure is not None:
                 raise failure
             await _first_of(ended, changed, STATUS_S)
