@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree import programme
 from sojourn.adhoc.tree.bound import lower_bound
 from sojourn.adhoc.tree.cells import Subscriptions
-from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, require_tree
+from sojourn.adhoc.tree.connectivity import neighbours, require_tree
 from sojourn.adhoc.tree.cooling import Cooling
 from sojourn.adhoc.tree.enumeration import best_of_all
 from sojourn.adhoc.tree.optimum import optimum

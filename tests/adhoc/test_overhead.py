@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.cells import interval, subscriptions, topic
-from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, require_connected, require_tree
+from sojourn.adhoc.tree.connectivity import neighbours, require_connected, require_tree
 from sojourn.adhoc.tree.enumeration import best_of_all
 from sojourn.adhoc.tree.metrics import Candidate, Station, combo, metric_named, nhop, ovhd
 from sojourn.adhoc.tree.node import Timing

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sojourn.adhoc.tree.connectivity import AdhocError, neighbours
+from sojourn.adhoc.errors import AdhocError
+from sojourn.adhoc.tree.connectivity import neighbours
 from sojourn.adhoc.tree.cooling import COLD, Cooling
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.overhead import Costs, tree_work

@@ -57,6 +57,20 @@ def test_studies_on_different_code_are_told_apart(tmp_path: Path) -> None:
     assert "different states of the code" in page(read_all(tmp_path))
 
 
+def test_the_page_says_at_which_scale_what_was_run(tmp_path: Path) -> None:
+    """Two seeds of short runs are not what the papers ran, and the page does not let anybody think so."""
+    for study in ("manet", "handoff"):
+        _write(tmp_path / study, study)
+    assert "All studies ran at the scale `quick`" in page(read_all(tmp_path))
+    for study, beginning in (
+        ("handoff", "manet ran at the scale `quick`"),
+        ("manet", "the papers' durations"),
+    ):
+        about = msgspec.structs.replace(ABOUT, study=study, scale="paper")
+        (tmp_path / study / "study.json").write_bytes(msgspec.json.encode(about))
+        assert beginning in page(read_all(tmp_path))
+
+
 def test_a_directory_without_results_is_told_so(tmp_path: Path) -> None:
     """Nothing was run: the page says so for each paper; a broken file is one sentence."""
     assert page(read_all(tmp_path)).count("has not been run") == 5

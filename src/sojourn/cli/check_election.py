@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sojourn.adhoc.election.timing import Meeting
 from sojourn.cli.heartbeat import heartbeat
 from sojourn.sim.election.history import Healed, History
 
@@ -25,7 +26,7 @@ _DEFAULT = History()
 _BLOCK = 20
 
 
-def election(
+def election(  # noqa: PLR0913 - each is an option of the command
     seeds: Annotated[int, typer.Option(min=1, help="How many histories, each from its own seed.")] = 1000,
     first_seed: Annotated[int, typer.Option(min=1, help="The first seed; the others follow.")] = 1,
     nodes: Annotated[int, typer.Option(min=2, help="Nodes of the network.")] = _DEFAULT.nodes,
@@ -35,10 +36,17 @@ def election(
     loss: Annotated[
         float, typer.Option(min=0.0, max=0.5, help="Share of receptions that the radio loses.")
     ] = _DEFAULT.loss,
+    *,
+    meeting: Annotated[Meeting, typer.Option(help="What two brokers do that meet.")] = Meeting.MERGE,
+    fixed: Annotated[
+        bool, typer.Option("--fixed", help="Let nodes come into reach of a fixed network now and then.")
+    ] = _DEFAULT.fixed,
+    kills: Annotated[
+        int, typer.Option(min=0, help="How many nodes die, and come back, in each phase.")
+    ] = _DEFAULT.kills,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as there are cores if left out.")
     ] = None,
-    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")] = False,
 ) -> None:
     """Heal an ad-hoc network from random partitions and see that one broker has everything."""
@@ -50,6 +58,9 @@ def election(
             sources=max(1, nodes * 3 // 10),
             refresh_s=refresh_s,
             loss=loss,
+            meeting=meeting.value,
+            fixed=fixed,
+            kills=kills,
         )
         for seed in range(first_seed, first_seed + seeds)
     ]
@@ -69,34 +80,37 @@ def election(
     faults = [
         (history, healed)
         for history, healed in zip(histories, found, strict=True)
-        if fault_of(healed) is not None
+        if fault_of(healed, meeting) is not None
     ]
     if as_json:
-        broken = [{"seed": history.seed, "fault": fault_of(healed)} for history, healed in faults]
+        broken = [{"seed": history.seed, "fault": fault_of(healed, meeting)} for history, healed in faults]
         typer.echo(
             json.dumps({"histories": len(found), "healed": len(found) - len(faults), "faults": broken})
         )
         faults_shown = []
     else:
-        typer.echo(_summary(found))
+        typer.echo(_summary(found, meeting))
         faults_shown = faults[:10]
     for history, healed in faults_shown:
         again = f"sojourn check election --seeds 1 --first-seed {history.seed} --nodes {nodes}"
-        again += f" --refresh-s {refresh_s:g} --loss {loss:g}"
-        typer.echo(f"seed {history.seed}: {fault_of(healed)}; to repeat: {again}")
+        again += f" --refresh-s {refresh_s:g} --loss {loss:g} --meeting {meeting.value} --kills {kills}"
+        again += " --fixed" if fixed else ""
+        typer.echo(f"seed {history.seed}: {fault_of(healed, meeting)}; to repeat: {again}")
     if faults:
         sys.exit(1)
 
 
-def fault_of(healed: Healed) -> str | None:
+def fault_of(healed: Healed, meeting: Meeting = Meeting.MERGE) -> str | None:
     """What is wrong with how a network healed, if anything."""
-    if healed.brokers != 1:
+    if healed.brokers != 1 and meeting is Meeting.MERGE:
         return f"{healed.brokers} brokers"
     if healed.missing:
         return f"{healed.missing} live subscriptions are on no broker"
     for name in ("lost", "duplicated", "unwanted"):
         if getattr(healed, name):
             return f"{getattr(healed, name)} events {name}"
+    if healed.fixed_lost:
+        return f"{healed.fixed_lost} events did not cross to or from the fixed network"
     return "did not stay healed" if healed.healed_s is None else None
 
 
@@ -115,11 +129,10 @@ def _heal_block(histories: list[History]) -> list[Healed]:
     return [heal(history) for history in histories]
 
 
-def _summary(found: list[Healed]) -> str:
-    good = [healed for healed in found if fault_of(healed) is None]
-    parts = [
-        f"{len(good)} of {len(found)} histories healed: one broker, every live subscription, nothing lost"
-    ]
+def _summary(found: list[Healed], meeting: Meeting) -> str:
+    good = [healed for healed in found if fault_of(healed, meeting) is None]
+    who = "one broker" if meeting is Meeting.MERGE else "brokers that coordinate"
+    parts = [f"{len(good)} of {len(found)} histories healed: {who}, every live subscription, nothing lost"]
     times = [h.healed_s for h in good if h.brokers_before > 1 and h.healed_s is not None]
     if times:
         parts.append(
@@ -130,4 +143,14 @@ def _summary(found: list[Healed]) -> str:
     if shown:
         owed = sum(healed.owed for healed in good)
         parts.append(f"the last of {owed} events owed was shown within {max(shown):.2f} s")
+    deaths = sum(healed.deaths for healed in found)
+    if deaths:
+        parts.append(f"{deaths} nodes died and came back")
+    offered = sum(healed.offered for healed in found)
+    if offered:
+        doubled = sum(healed.fixed_doubled for healed in found)
+        parts.append(
+            f"the fixed network has {offered} events, {doubled} of them twice for a subscriber that does not "
+            "look at publishers' numbers"
+        )
     return "; ".join(parts) + "."

@@ -48,6 +48,10 @@ COMMANDS = {
         "sojourn.cli.serve:serve",
         "Run a broker that any MQTT client can use, of version 3.1.1 or 5, until it is interrupted.",
     ),
+    "adhoc": Command(
+        "sojourn.cli.adhoc:adhoc",
+        "Meet other devices where there is no broker: elect one, share events, join the fixed network.",
+    ),
     "pub": Command(
         "sojourn.cli.pub:pub",
         "Publish an event, and return when the broker has promised to keep it (QoS 1 and 2).",

@@ -1,5 +1,7 @@
 """`sojourn demo`: six brokers, two hundred phones that move between them, and what Spark finds in the trace.
 
+`sojourn demo adhoc` is another story (`demo_adhoc.py`): devices that meet where there is no broker.
+
 The brokers are processes, the phones real MQTT clients on sockets, the movement that of paper 001's building.
 The same people walk the same ways three times, once for each scheme; then one Spark job audits all runs.
 """
@@ -10,6 +12,7 @@ import asyncio
 import json
 import threading
 import time
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +55,19 @@ class DemoError(SojournError):
     """The demonstration cannot run."""
 
 
-def demo(
+class Which(Enum):
+    """The demonstrations."""
+
+    BUILDING = "building"
+    ADHOC = "adhoc"
+
+
+def demo(  # noqa: PLR0913 - each is an option of the command
+    which: Annotated[
+        Which,
+        typer.Argument(metavar="WHICH", help="building: phones that move; adhoc: devices without a broker."),
+    ] = Which.BUILDING,
+    *,
     clients: Annotated[int, typer.Option(min=1, max=2_000, help="Phones.")] = 200,
     seconds: Annotated[float, typer.Option(min=1, help="Length of the pro-active run.")] = 60.0,
     others_seconds: Annotated[float, typer.Option(min=1, help="Length of the two others.")] = 30.0,
@@ -60,7 +75,9 @@ def demo(
     rate: Annotated[float, typer.Option(min=0.1, help="Events a second.")] = 20.0,
     seed: Annotated[int, typer.Option(help="Decides who walks where.")] = 1,
     out: Annotated[Path, typer.Option(help="Where traces, logs and the report go.")] = Path("demo-out"),
-    *,
+    coordinate: Annotated[
+        bool, typer.Option("--coordinate", help="adhoc: let brokers that meet coordinate, and not merge.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what the audit found as one JSON object.")
     ] = False,
@@ -68,6 +85,9 @@ def demo(
     """Let phones move between six live brokers, and audit what each of them got."""
     console = Console(highlight=False, stderr=as_json)
     began = time.monotonic()
+    if which is Which.ADHOC:
+        _adhoc(console, out, coordinate=coordinate, as_json=as_json)
+        return
     run = f"{int(time.time()):x}"
     trace = out / f"trace-{run}"
     console.print(
@@ -106,6 +126,21 @@ def demo(
         raise DemoError(
             f"The pro-active run has {rows['proactive'][bad[0]]} events {bad[0]}; see {out / run}."
         )
+
+
+def _adhoc(console: Console, out: Path, *, coordinate: bool, as_json: bool) -> None:
+    from sojourn.cli.demo_adhoc import DemoAdhocError, meet, show  # noqa: PLC0415 - another story
+
+    folder = out / f"adhoc-{int(time.time()):x}"
+    console.print("Six devices in two groups, with no broker; everybody publishes, and wants everything.")
+    with heartbeat(console) as beat:
+        found = asyncio.run(meet(console, beat, folder, seconds=5.0, rate=5.0, coordinate=coordinate))
+    if as_json:
+        typer.echo(json.dumps(found))
+    show(console, found)
+    if found.wrong:
+        raise DemoAdhocError(f"{found.wrong} events were lost or doubled; logs are in {folder}.")
+    console.print("Nothing was lost, and nothing came twice.")
 
 
 def _run(

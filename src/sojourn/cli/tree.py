@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.cells import Subscriptions, interval, subscriptions, topic
-from sojourn.adhoc.tree.connectivity import ROOT, AdhocError, neighbours, require_connected
+from sojourn.adhoc.tree.connectivity import ROOT, neighbours, require_connected
 from sojourn.adhoc.tree.cooling import COLD, Cooling
 from sojourn.adhoc.tree.metrics import METRICS, metric_named
 from sojourn.adhoc.tree.node import Choosing

@@ -23,6 +23,7 @@ later subscribers and are sent all the same.
 On PUBLISH a client may number its events itself with `sojourn-number` = `CLIENT:NUMBER`, growing: one that it
 has to send again, perhaps to another broker, is then known as the same. It is passed on like any property,
 unless it is the number of another client: subscribers would take that one's own events for old.
+Who passes on what somebody else published says by `sojourn-origin` = `PUBLISHER:NUMBER` what it is known by.
 
 An event of a shared subscription that another member may have had already, and ended without acknowledging
 it, comes with `sojourn-again` = `1`.
@@ -56,6 +57,7 @@ DROPPED: Final = "sojourn-dropped"
 SOURCE: Final = "sojourn-source"
 SEQUENCE: Final = "sojourn-sequence"
 NUMBER: Final = "sojourn-number"
+ORIGIN: Final = "sojourn-origin"
 AGAIN: Final = "sojourn-again"
 KEEP: Final = "sojourn-keep"
 EXPIRY: Final = "sojourn-expiry"

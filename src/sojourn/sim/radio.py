@@ -8,7 +8,8 @@ messages in order. `loss` drops each reception on its own. There is no contentio
 import numpy as np
 from numpy.typing import NDArray
 
-from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, reached
+from sojourn.adhoc.errors import AdhocError
+from sojourn.adhoc.tree.connectivity import neighbours, reached
 
 DELAY_S = 0.002
 """From saying to hearing: a kilobyte at 4 Mb/s."""

@@ -155,7 +155,8 @@ def _cause(known: str, readings: Sequence[Reading]) -> str:
     if flips:
         said = f"It holds if the paper is read so: {'; '.join(flips)}."
     elif readings:
-        said = f"None of the {len(readings)} other readings that were run changes it."
+        others = "The other reading that was run does not change it."
+        said = others if len(readings) == 1 else f"None of the {len(readings)} other readings changes it."
     else:
         said = ""
     return " ".join(part for part in (known or ("" if flips else NO_CAUSE), said) if part)

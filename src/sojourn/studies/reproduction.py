@@ -114,7 +114,21 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
 def _summary(found: Mapping[str, Found]) -> str:
     if not found:
         return "No study has results yet.\n"
-    return _tally(verdict for one in found.values() for verdict in one.verdicts) + "\n"
+    tally = _tally(verdict for one in found.values() for verdict in one.verdicts)
+    return f"{tally}\n\n{_scales(found)}\n"
+
+
+def _scales(found: Mapping[str, Found]) -> str:
+    """At which scale what was run, and what that means for the verdicts."""
+    small = [study for study, one in found.items() if one.about.scale != "paper"]
+    if not small:
+        return "All studies ran at the scale `paper`: the papers' durations and populations."
+    who = "All studies" if len(small) == len(found) else ", ".join(small)
+    scales = " and ".join(sorted({f"`{found[study].about.scale}`" for study in small}))
+    return (
+        f"{who} ran at the scale {scales}, with few seeds and shorter runs than the papers': intervals are "
+        "wide, and a verdict that is a tie, or near its limit, may be another one at the scale `paper`."
+    )
 
 
 def _study(study: str, found: Found) -> list[str]:

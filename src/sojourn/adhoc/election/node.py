@@ -10,25 +10,39 @@ How it works (paper 003, section 3.1):
    missing. A source sends an event until a broker has stored it. So neither minds what is lost on the air.
 4. A broker that hears the beacon of a senior one hands over everything it keeps, again and again until that
    is acknowledged; from then on it is a node like others. While it hands over it passes on what it is sent.
+   Where brokers are to coordinate instead (`Meeting`), both stay and exchange events (`upstream.py`).
 5. Who has not heard its broker for `silence_s` searches again.
+6. Who reaches the fixed network becomes the broker, offers it all events that it keeps, and keeps what it is
+   told there.
+7. What must outlive the process is noted (`Keep`) before anybody is told; `recall` takes the notes back. A
+   broker that died comes back as one, and hands over or is handed over to like any other.
 
 Not here: how far a message carries, and who is in range: that is the radio's.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from itertools import count
 
 from sojourn.adhoc.election.messages import (
     Beacon,
+    Began,
     Candidacy,
     Deliver,
     Effect,
     EventId,
     Fact,
+    FixedLost,
+    FixedReached,
+    FixedTold,
+    FixedTook,
     Flood,
     HandedOver,
     Handover,
     Heard,
+    Keep,
     Kept,
+    Note,
+    Offer,
     Publish,
     Published,
     Refresh,
@@ -36,76 +50,85 @@ from sojourn.adhoc.election.messages import (
     Routed,
     Say,
     Search,
+    SeenTo,
     Seniority,
     SetTimer,
-    Show,
+    Shown,
     Started,
     Stored,
     Subscribed,
     TimerFired,
+    Took,
     What,
 )
+from sojourn.adhoc.election.office import Office
 from sojourn.adhoc.election.states import SERVING, State, Turn, follow
 from sojourn.adhoc.election.table import BrokerTable
-from sojourn.adhoc.tree.connectivity import AdhocError
-from sojourn.interest.filters import Filter
+from sojourn.adhoc.election.timing import Meeting, Timing
+from sojourn.adhoc.election.upstream import Upstream
+from sojourn.adhoc.election.user import User
 
 HOPS_MAX = 64
 FLOODS_MAX = 1024
 """Floods remembered, so that none is said twice."""
 
 
-class Timing(NamedTuple):
-    """When a node does what; all in seconds."""
-
-    refresh_s: float = 2.0
-    """Between two refreshes of a displayer, two beacons of a broker, two attempts of a source."""
-    silences: float = 2.5
-    """Refresh periods without a beacon after which the broker counts as gone."""
-    lifetimes: float = 4.0
-    """Refresh periods after which an entry that was not refreshed is dropped."""
-    search_s: float = 0.5
-    """How long to wait for a broker's answer: a few times across the network."""
-    election_s: float = 0.5
-    """How long a candidate waits for others."""
-    pending_max: int = 10_000
-    """Events a source keeps until they are stored."""
+LIFE = 1 << 32
+"""A node counts from here in its next life, so that nobody takes what it says for what it said before."""
+AT_FIXED_S = -1.0
+"""Elected at this moment counts who reaches the fixed network: before everybody else."""
 
 
 class Node:
     """Facts in, effects out."""
 
-    def __init__(self, number: int, timing: Timing | None = None) -> None:
+    def __init__(self, number: int, timing: Timing | None = None, notes: Iterable[Note] = ()) -> None:
+        """`notes` are those of its earlier lives."""
         self.number = number
         self.timing = timing or Timing()
-        _check(self.timing)
+        self.timing.check()
         self.state = State.SEARCHING
         self.broker: int | None = None
         """The broker it uses: itself, another, or none."""
         self.seniority: Seniority | None = None
         """That broker's."""
-        self.table: BrokerTable | None = None
-        """What it keeps as a broker."""
-        self.wanted: Filter | None = None
-        self._since_s = 0.0
-        self._seen: set[EventId] = set()
-        self._untold: set[EventId] = set()
-        """Seen since the last refresh that the broker answered."""
-        self._told: dict[int, frozenset[EventId]] = {}
-        """By refresh under way: the part of the above that it told."""
-        self._whole = True
-        self._refreshes = 0
-        self._pending: dict[EventId, Kept] = {}
+        self._office = Office(number, self.timing.lifetimes * self.timing.refresh_s)
+        self.upstream: Upstream | None = None
+        """The senior broker that it coordinates with."""
+        self.reaches_fixed = False
+        self.life = 0
+        self.user = User(self.timing.pending_max)
         self._ways: dict[int, int] = {}
         """By node: the neighbour from which something of it last came."""
-        self._floods = 0
         self._flooded: dict[tuple[int, int], None] = {}
-        self._handovers = 0
+        self._offered: set[EventId] = set()
+        """What the fixed network was offered since it is in reach."""
         self._wanting = False
         """Whether it has searched or has reason to."""
-        self._own_seniority: Seniority = (0.0, number)
         self._now = 0.0
         self._effects: list[Effect] = []
+        for note in notes:
+            if isinstance(note, Began):
+                self.life = note.life
+            self._office.recall(note)
+            self.user.recall(note)
+        if self.table is not None:
+            self.state, self.broker, self.seniority = State.BROKER, number, self._office.elected
+        self.life += 1
+        self._floods = self._handovers = (self.life - 1) * LIFE
+        self._exchanges = count((self.life - 1) * LIFE + 1)
+        self.user.begin((self.life - 1) * LIFE)
+
+    def memory(self) -> Iterator[Note]:
+        """Notes that lead to what it knows, without those that were overtaken."""
+        yield Began(self.life)
+        yield from self._office.memory()
+        yield from self.user.memory()
+
+    @property
+    def table(self) -> BrokerTable | None:
+        """What it keeps as a broker."""
+        return self._office.table
 
     @property
     def serves(self) -> bool:
@@ -124,16 +147,27 @@ class Node:
                     self._on_routed(message)
             case TimerFired(name):
                 self._on_timer(name)
-            case Published(event):
-                self._on_published(Kept(event, now))
-            case Subscribed(wanted):
-                self.wanted, self._since_s, self._whole = wanted, now, True
-                self._seen.clear()
-                self._untold.clear()
+            case Published(event, body, is_shown):
+                self._on_published(Kept(event, now, body=body), is_shown=is_shown)
+            case Subscribed(wanted, since_s):
+                self._effects += self.user.subscribe(wanted, now if since_s is None else since_s)
                 self._need_broker()
+            case Shown(number):
+                self._effects += self.user.shown(number)
+            case FixedReached() | FixedLost() | FixedTold() | FixedTook():
+                self._on_fixed(fact)
             case Started():
-                self._set("refresh", self.timing.refresh_s, periodic=True)
+                self._on_started()
         return self._effects
+
+    def _on_started(self) -> None:
+        self._effects.append(Keep(Began(self.life)))
+        self._set("refresh", self.timing.refresh_s, periodic=True)
+        self._effects += self.user.show_again()
+        if self.state is State.BROKER:
+            self._flood(Beacon(self._own_seniority))
+        elif self.user.is_busy:
+            self._need_broker()
 
     # Finding a broker -------------------------------------------------------------------------------
 
@@ -162,6 +196,8 @@ class Node:
             self._become_broker()
         elif name == "silence" and self.state in (State.ATTACHED, State.MERGING):
             self._on_silence()
+        elif name == "upstream":
+            self.upstream = None
 
     def _on_silence(self) -> None:
         was_merging = self.state is State.MERGING
@@ -173,15 +209,19 @@ class Node:
             return
         self.broker = self.seniority = None
         self._wanting = False
-        if self.wanted is not None or self._pending:
+        if self.user.is_busy:
             self._search()
 
+    @property
+    def _own_seniority(self) -> Seniority:
+        return (AT_FIXED_S, self.number) if self.reaches_fixed else self._office.elected
+
     def _become_broker(self) -> None:
-        self._own_seniority = (self._now, self.number)
+        """Serve from now on, with what it keeps if it was a broker until now."""
+        self._effects += self._office.take_up(self._now)
         self.broker, self.seniority = self.number, self._own_seniority
-        self.table = BrokerTable(self.timing.lifetimes * self.timing.refresh_s)
         self._flood(Beacon(self._own_seniority))
-        self._whole = True
+        self.user.is_whole = True
         self._refresh()
 
     def _on_refresh_due(self) -> None:
@@ -192,8 +232,9 @@ class Node:
             self._hand_over()
         if self.broker is not None:
             self._refresh()
-        elif not self._wanting and (self.wanted is not None or self._pending):
+        elif not self._wanting and self.user.is_busy:
             self._search()
+        self._exchange()
 
     # Floods -----------------------------------------------------------------------------------------
 
@@ -233,17 +274,24 @@ class Node:
             if seniority < known or (broker == self.broker and self.state is State.MERGING):
                 self._meet_senior(broker, seniority)
             return
-        if known is not None and broker != self.broker and seniority > known:
-            return  # a junior broker, which will find its senior by itself
+        if self.reaches_fixed and seniority[0] > AT_FIXED_S:
+            self._serve_fixed()  # that one reaches it no more, or never did
+            return
+        stays = self.timing.meeting is Meeting.COORDINATE
+        if known is not None and broker != self.broker and (stays or seniority > known):
+            return  # a junior broker, which will find its senior by itself; or one that coordinates with ours
         is_new = broker != self.broker or seniority != known
         self._turn(Turn.BEACON)
         self.broker, self.seniority = broker, seniority
         self._set("silence", self.timing.silences * self.timing.refresh_s)
         if is_new:
-            self._whole = True
+            self.user.is_whole = True
             self._refresh()
 
     def _meet_senior(self, broker: int, seniority: Seniority) -> None:
+        if self.timing.meeting is Meeting.COORDINATE:
+            self._coordinate(broker, seniority)
+            return
         was_merging = self.state is State.MERGING
         self._turn(Turn.SENIOR)
         self._set("silence", self.timing.silences * self.timing.refresh_s)
@@ -251,7 +299,15 @@ class Node:
         self.broker, self.seniority = broker, seniority
         if is_new or not was_merging:
             self._hand_over()
-            self._whole = True
+            self.user.is_whole = True
+
+    def _coordinate(self, broker: int, seniority: Seniority) -> None:
+        if self.upstream is None or seniority < self.upstream.seniority:
+            self.upstream = Upstream(broker, seniority, self._exchanges)
+            self._exchange()
+        if self.upstream.broker == broker:
+            self.upstream.seniority = seniority
+            self._set("upstream", self.timing.silences * self.timing.refresh_s)
 
     # From node to node ------------------------------------------------------------------------------
 
@@ -278,17 +334,31 @@ class Node:
             case Refresh() | Publish() | Handover():
                 self._serve(origin, what)
             case Refreshed(number, ask_whole):
-                self._on_refreshed(number, ask_whole=ask_whole)
+                if self.upstream is not None and origin == self.upstream.broker:
+                    if self.upstream.refreshed(number, ask_whole=ask_whole):
+                        self._exchange()
+                elif self.user.refreshed(number, ask_whole=ask_whole):
+                    self._refresh()
             case Stored(ids):
-                for event in ids:
-                    self._pending.pop(event, None)
+                if self.upstream is not None and origin == self.upstream.broker:
+                    self.upstream.stored(ids)
+                else:
+                    self._effects += self.user.stored(ids)
             case Deliver(events):
-                self._show(events)
+                self._on_delivered(origin, events)
             case HandedOver(number):
                 if self.state is State.MERGING and number == self._handovers:
                     self._turn(Turn.HANDED_OVER)
-                    self.table = None
+                    self._effects += self._office.give_away()
                     self._refresh()
+
+    def _on_delivered(self, origin: int, events: tuple[Kept, ...]) -> None:
+        if self.upstream is not None and origin == self.upstream.broker and self.table is not None:
+            self._take(self.upstream.delivered(events))
+            return
+        self._effects += self.user.show(events)
+        if self.table is not None:
+            self.table.saw(self.number, [kept.id for kept in events if not self.user.lacks(kept)])
 
     # Being a broker ---------------------------------------------------------------------------------
 
@@ -303,15 +373,27 @@ class Node:
                 self._send(origin, Refreshed(what.number, not taken))
                 self._deliver(origin)
             case Publish(events):
-                new = table.store(events)
-                self._send(origin, Stored(tuple(kept.id for kept in events)))
-                if new:
-                    self._deliver_all()
+                self._take(events, origin)
             case Handover(number, entries, events):
-                owed = table.take_over(entries, events)
+                new, owed = table.take_over(entries, events)
+                self._effects += [Keep(Took(kept)) for kept in new]
                 self._send(origin, HandedOver(number))
                 for displayer in owed:
                     self._deliver(displayer)
+                self._offer()
+
+    def _take(self, events: Iterable[Kept], origin: int | None = None) -> None:
+        """Keep events, tell who sent them, and pass them to who wants them."""
+        came = list(events)
+        new, notes = self._office.store(came)
+        self._effects += notes
+        if origin is not None:
+            self._send(origin, Stored(tuple(kept.id for kept in came)))
+        if new:
+            self._deliver_all()
+            self._offer()
+            if self.upstream is not None and origin != self.upstream.broker:
+                self._exchange()
 
     def _pass_on(self, origin: int, what: Refresh | Publish | Handover) -> None:
         """Somebody takes this node for a broker: what can be passed on goes to the one it knows."""
@@ -338,49 +420,64 @@ class Node:
         self._handovers += 1
         self._send(self.broker, Handover(self._handovers, *self.table.contents()))
 
+    def _exchange(self) -> None:
+        """Tell the broker that this one coordinates with what is new here."""
+        if self.upstream is not None and self.table is not None and self.state is State.BROKER:
+            for word in self.upstream.words(self.table.contents()[1]):
+                self._send(self.upstream.broker, word)
+
+    # The fixed network ------------------------------------------------------------------------------
+
+    def _on_fixed(self, fact: FixedReached | FixedLost | FixedTold | FixedTook) -> None:
+        match fact:
+            case FixedReached():
+                self.reaches_fixed = True
+                self._offered.clear()
+                self._serve_fixed()
+            case FixedLost():
+                self.reaches_fixed = False
+                if self.state is State.BROKER:
+                    self.seniority = self._office.elected
+            case FixedTold(event, body):
+                kept = Kept(event, self._now, is_seen_to=True, body=body)
+                if self.state is State.BROKER:
+                    self._take([kept])
+                else:
+                    self._on_published(kept, is_shown=False)
+            case FixedTook(event):
+                self._offered.discard(event)
+                if self.table is not None and self.table.see_to(event):
+                    self._effects.append(Keep(SeenTo((event,))))
+
+    def _serve_fixed(self) -> None:
+        self._turn(Turn.FIXED)
+        self.upstream = None
+        self._become_broker()
+        self._offer()
+
+    def _offer(self) -> None:
+        if self.reaches_fixed and self.state is State.BROKER and self.table is not None:
+            new = [kept for kept in self.table.unseen_to() if kept.id not in self._offered]
+            self._offered.update(kept.id for kept in new)
+            self._effects += [Offer(kept) for kept in new]
+
     # Being a displayer or a source ------------------------------------------------------------------
 
     def _refresh(self) -> None:
         """Tell the broker what is wanted, seen and still to be stored."""
-        if self.broker is None:
-            return
-        if self._pending:
-            self._send(self.broker, Publish(tuple(self._pending.values())))
-        if self.wanted is not None:
-            self._refreshes += 1
-            told = frozenset(self._seen if self._whole else self._untold)
-            self._told = {self._refreshes: told}
-            refresh = Refresh(self._refreshes, self.wanted, self._since_s, tuple(told), self._whole)
-            self._send(self.broker, refresh)
+        if self.broker is not None:
+            for word in self.user.words():
+                self._send(self.broker, word)
 
-    def _on_refreshed(self, number: int, *, ask_whole: bool) -> None:
-        told = self._told.pop(number, None)
-        if told is None:
+    def _on_published(self, kept: Kept, *, is_shown: bool) -> None:
+        noted = self.user.publish(kept, is_shown=is_shown)
+        if noted is None:
             return
-        if ask_whole:
-            self._whole = True
-            self._refresh()
-        else:
-            self._whole = False
-            self._untold -= told
-
-    def _on_published(self, kept: Kept) -> None:
-        self._pending[kept.id] = kept
-        if len(self._pending) > self.timing.pending_max:
-            del self._pending[next(iter(self._pending))]
+        self._effects += noted
         if self.broker is not None:
             self._send(self.broker, Publish((kept,)))
         else:
             self._need_broker()
-
-    def _show(self, events: tuple[Kept, ...]) -> None:
-        for kept in events:
-            if self.wanted is not None and kept.id not in self._seen:
-                self._seen.add(kept.id)
-                self._effects.append(Show(kept))
-            self._untold.add(kept.id)
-        if self.serves and self.table is not None:
-            self.table.saw(self.number, [kept.id for kept in events])
 
     # Common -----------------------------------------------------------------------------------------
 
@@ -391,9 +488,3 @@ class Node:
 
     def _set(self, name: str, delay_s: float, *, periodic: bool = False) -> None:
         self._effects.append(SetTimer(name, delay_s, periodic))
-
-
-def _check(timing: Timing) -> None:
-    for name in ("refresh_s", "silences", "lifetimes", "search_s", "election_s"):
-        if not getattr(timing, name) > 0:
-            raise AdhocError(f"{name} must be above 0, not {getattr(timing, name):g}.")

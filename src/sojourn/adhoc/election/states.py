@@ -3,8 +3,9 @@
     SEARCHING --timed out--> CANDIDATE --timed out--> BROKER --senior--> MERGING --handed over--> ATTACHED
 
 Of two candidates the one with the lower number stays; of two brokers the senior one, which was elected
-earlier (the lower number among equals). Seniority never changes while a broker serves, so however many meet,
-all hand over towards the same one.
+earlier (the lower number among equals). However many meet, all hand over towards the same one. Who reaches
+the fixed network is a broker at once, and senior to all that do not, so that everything comes to it; when
+that is out of reach again, it is as senior as its election made it.
 """
 
 from enum import Enum
@@ -33,6 +34,7 @@ class Turn(Enum):
     TIMED_OUT = "timed out"
     SILENCE = "the broker fell silent"
     HANDED_OVER = "handed over"
+    FIXED = "the fixed network is in reach"
 
 
 TRANSITIONS: dict[tuple[State, Turn], State] = {
@@ -56,6 +58,11 @@ TRANSITIONS: dict[tuple[State, Turn], State] = {
     (State.MERGING, Turn.RIVAL): State.MERGING,
     (State.MERGING, Turn.SILENCE): State.BROKER,
     (State.MERGING, Turn.HANDED_OVER): State.ATTACHED,
+    (State.SEARCHING, Turn.FIXED): State.BROKER,
+    (State.CANDIDATE, Turn.FIXED): State.BROKER,
+    (State.ATTACHED, Turn.FIXED): State.BROKER,
+    (State.BROKER, Turn.FIXED): State.BROKER,
+    (State.MERGING, Turn.FIXED): State.BROKER,
 }
 
 SERVING = frozenset({State.BROKER, State.MERGING})

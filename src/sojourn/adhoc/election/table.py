@@ -4,15 +4,19 @@ A broker keeps every event, wanted or not: a displayer that another part of the 
 nobody here knows. When two brokers merge, each side's events meet the other side's displayers.
 
 Rules: an entry that was not refreshed for `lifetime_s` is dropped (its displayer comes back with a whole
-refresh); at most `events_max` events and `displayers_max` entries are kept, the oldest go first.
+refresh); at most `events_max` events, `BYTES_MAX` of them and `displayers_max` entries are kept: the oldest
+go first.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from sojourn.adhoc.election.messages import Entry, EventId, Kept, Refresh
+from sojourn.adhoc.election.messages import Custody, Entry, EventId, Kept, Refresh
+from sojourn.adhoc.election.portions import portion, size_of
 
 EVENTS_MAX = 10_000
+BYTES_MAX = 32 << 20
+"""Of what all events count for: so much can be handed over in one message."""
 DISPLAYERS_MAX = 10_000
 
 
@@ -38,6 +42,7 @@ class BrokerTable:
         self._events_max = events_max
         self._served: dict[int, _Served] = {}
         self._events: OrderedDict[EventId, Kept] = OrderedDict()
+        self._bytes = 0
 
     @property
     def displayers(self) -> frozenset[int]:
@@ -67,21 +72,58 @@ class BrokerTable:
         self._saw(served, refresh.seen)
         return True
 
+    def lacks(self, kept: Kept) -> bool:
+        """Whether an event is not kept here, or only as a copy of what this one answers for."""
+        known = self._events.get(kept.id)
+        return known is None or (known.is_copy and kept.custody is not None)
+
+    def unseen_to(self) -> list[Kept]:
+        """What the fixed network is still to be offered: streams in their order, as published."""
+        streams: dict[tuple[int, ...], list[tuple[Custody, Kept]]] = {}
+        for kept in self._events.values():
+            if kept.custody is not None and not kept.is_seen_to:
+                streams.setdefault(kept.custody[:2], []).append((kept.custody, kept))
+        found = []
+        for stream in streams.values():
+            latest = 0.0
+            for custody, kept in sorted(stream, key=lambda pair: pair[0]):
+                latest = max(latest, kept.published_s)
+                found.append((latest, custody, kept))
+        return [kept for *_, kept in sorted(found, key=lambda each: each[:2])]
+
+    def see_to(self, event: EventId) -> bool:
+        """Note that the fixed network has an event; whether that is news."""
+        kept = self._events.get(event)
+        if kept is None or kept.is_seen_to:
+            return False
+        self._events[event] = kept._replace(is_seen_to=True)
+        return True
+
     def store(self, events: Iterable[Kept]) -> list[Kept]:
         """Keep events; says which are new."""
         new = []
         for kept in events:
-            if kept.id in self._events:
+            if not self.lacks(kept):
                 continue
+            is_known = kept.id in self._events
             self._events[kept.id] = kept
             new.append(kept)
+            if is_known:
+                continue
             for served in self._served.values():
                 self._owe(served, kept)
-            if len(self._events) > self._events_max:
-                oldest, _ = self._events.popitem(last=False)
-                for served in self._served.values():
-                    served.owed.pop(oldest, None)
+            self._bytes += size_of(kept)
+            while len(self._events) > self._events_max or (self._bytes > BYTES_MAX and len(self._events) > 1):
+                self._forget_oldest()
         return new
+
+    def _forget_oldest(self) -> None:
+        oldest, kept = self._events.popitem(last=False)
+        self._bytes -= size_of(kept)
+        for served in self._served.values():
+            served.owed.pop(oldest, None)
+            served.seen.discard(oldest)
+            served.sent_s.pop(oldest, None)
 
     def due(self, displayer: int, now: float, again_s: float) -> tuple[Kept, ...]:
         """What a displayer is owed and was not sent within the last `again_s`; it counts as sent now."""
@@ -89,7 +131,11 @@ class BrokerTable:
         if served is None:
             return ()
         due = tuple(
-            kept for event, kept in served.owed.items() if now - served.sent_s.get(event, -again_s) >= again_s
+            portion(
+                kept
+                for event, kept in served.owed.items()
+                if now - served.sent_s.get(event, -again_s) >= again_s
+            )
         )
         served.sent_s.update((kept.id, now) for kept in due)
         return due
@@ -114,8 +160,8 @@ class BrokerTable:
         )
         return entries, tuple(self._events.values())
 
-    def take_over(self, entries: Iterable[Entry], events: Iterable[Kept]) -> list[int]:
-        """Join what another broker kept; says which displayers may now be owed something."""
+    def take_over(self, entries: Iterable[Entry], events: Iterable[Kept]) -> tuple[list[Kept], list[int]]:
+        """Join what another broker kept; says what is new, and which displayers may now be owed something."""
         for entry in entries:
             served = self._served.get(entry.displayer)
             if served is None or served.since_s < entry.since_s:
@@ -123,8 +169,8 @@ class BrokerTable:
             elif served.since_s == entry.since_s:  # else what we know is newer
                 served.refreshed_s = max(served.refreshed_s, entry.refreshed_s)
                 self._saw(served, entry.seen)
-        self.store(events)
-        return [displayer for displayer, served in self._served.items() if served.owed]
+        new = self.store(events)
+        return new, [displayer for displayer, served in self._served.items() if served.owed]
 
     def _enter(self, entry: Entry) -> None:
         served = self._served[entry.displayer] = _Served(entry)

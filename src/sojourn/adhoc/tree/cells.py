@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sojourn.adhoc.tree.connectivity import AdhocError
+from sojourn.adhoc.errors import AdhocError
 from sojourn.interest.measure import Bound, MeasuredSet, TopicTree
 
 WORD_BITS = 64

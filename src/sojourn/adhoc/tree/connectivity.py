@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sojourn.errors import SojournError
+from sojourn.adhoc.errors import AdhocError
 
 ROOT = 0
-
-
-class AdhocError(SojournError):
-    """An ad-hoc system cannot be built as described."""
 
 
 def neighbours(positions: NDArray[np.float64], range_m: float) -> NDArray[np.bool_]:

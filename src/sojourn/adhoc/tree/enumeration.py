@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sojourn.adhoc.tree.connectivity import ROOT, AdhocError
+from sojourn.adhoc.errors import AdhocError
+from sojourn.adhoc.tree.connectivity import ROOT
 from sojourn.adhoc.tree.turns import System, node_overhead_of, spread
 from sojourn.interest.index.compiling import compiled
 

@@ -8,7 +8,7 @@ work out because a PARENT-ADVERTISE carries the interests along its route.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sojourn.adhoc.tree.connectivity import AdhocError
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.overhead import Costs, node_overhead
 
 

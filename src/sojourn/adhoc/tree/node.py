@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sojourn.adhoc.tree.connectivity import AdhocError
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.messages import (
     Effect,
     Fact,

@@ -21,8 +21,9 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.cells import Subscriptions
-from sojourn.adhoc.tree.connectivity import ROOT, AdhocError, require_connected, require_tree
+from sojourn.adhoc.tree.connectivity import ROOT, require_connected, require_tree
 from sojourn.adhoc.tree.overhead import Costs
 from sojourn.adhoc.tree.programme import Floats, Problem, Programme, settle, write
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.cells import Interest
-from sojourn.adhoc.tree.connectivity import ROOT, AdhocError
+from sojourn.adhoc.tree.connectivity import ROOT
 from sojourn.interest.measure import Bound
 
 Set = TypeVar("Set", bound=Interest)

@@ -392,6 +392,10 @@ class Client(Standing):
         if self.quench is None or retain or await self.quench.passes(make(properties), send, self.connected):
             await send()
 
+    async def pass_on(self, topic: str, payload: bytes, properties: UserProperties, *, number: int) -> None:
+        """Publish what somebody else published, with its properties, under a number that must grow."""
+        await self._publish(partial(publish_packet, topic, payload, qos=1), list(properties), number)
+
     async def _publish(self, make: MakePacket, properties: UserProperties, number: int | None) -> None:
         """Number an event, send it, and wait for the answer if there will be one."""
         packet_id, answer = 0, None

@@ -243,14 +243,18 @@ def _read(packet: mqtt5.PublishPacket) -> Received:
     """The event of a packet; what anybody may have put into it and is malformed counts for nothing."""
     source, sequence, publisher, number = "", 0, "", 0
     attributes: dict[str, Any] = {}
+    is_passed_on = False
     for name, value in packet.user_properties:
         if name == conventions.SOURCE:
             source = value
         elif name == conventions.SEQUENCE:
             sequence = conventions.number_of(value) or 0
-        elif name == conventions.NUMBER:
+        elif name == conventions.ORIGIN or (name == conventions.NUMBER and not is_passed_on):
+            is_passed_on = name == conventions.ORIGIN
             publisher, _, digits = value.rpartition(":")
             number = conventions.number_of(digits) or 0
+        elif name == conventions.NUMBER:
+            pass  # of who passed it on
         else:
             attributes[name] = conventions.value_of(value)
     payload = packet.payload or b""

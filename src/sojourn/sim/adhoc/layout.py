@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.cells import Subscriptions, interval, subscriptions
-from sojourn.adhoc.tree.connectivity import AdhocError, neighbours, reached
+from sojourn.adhoc.tree.connectivity import neighbours, reached
 from sojourn.interest.measure import MeasuredSet, TopicTree
 from sojourn.sim.streams import Streams
 

@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.cells import Subscriptions
-from sojourn.adhoc.tree.connectivity import ROOT, AdhocError, neighbours, reached
+from sojourn.adhoc.tree.connectivity import ROOT, neighbours, reached
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.overhead import Costs
 from sojourn.adhoc.tree.turns import overhead_of, system

@@ -24,6 +24,12 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     """Mean time between two events of a source."""
     loss: float = 0.0
     """Share of receptions that the radio loses."""
+    meeting: str = "merge"
+    """What brokers do that meet: `merge`, or `coordinate`."""
+    fixed: bool = False
+    """Whether some nodes come into reach of a fixed network now and then, and one at the end."""
+    kills: int = 0
+    """How many nodes die in each phase, between any two effects, and come back with what they noted."""
 
 
 class Healed(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,3 +53,10 @@ class Healed(msgspec.Struct, frozen=True, kw_only=True):
     """At once, during the history."""
     merges: int
     said: int
+    offered: int = 0
+    """Events of nodes that the fixed network has."""
+    fixed_lost: int = 0
+    """Events of nodes that it never got, and events of its own that some displayer lacks."""
+    fixed_doubled: int = 0
+    """Events that its subscriber was given twice; one that looks at publishers' numbers knows those."""
+    deaths: int = 0

@@ -2,7 +2,8 @@
 
 A history of partitions is drawn from one seed: again and again the nodes are dealt to islands out of each
 other's range, some nodes are switched off, and within an island nodes stand in a chain of cliques so that
-messages take several hops. Displayers subscribe and sources publish all the while. At the end all nodes come
+messages take several hops. Displayers subscribe and sources publish all the while. A history may also let
+nodes die between two effects, and let some reach a fixed network (`fixed.py`). At the end all nodes come
 together and are switched on: the network has healed. From then on the world is watched until there is one
 broker, it has every displayer's subscription, and every displayer has been shown what it is owed.
 """
@@ -15,22 +16,33 @@ from numpy.typing import NDArray
 from sojourn.adhoc.election.messages import (
     Effect,
     Fact,
+    FixedLost,
+    FixedReached,
+    FixedTold,
+    FixedTook,
     Flood,
     Heard,
+    Keep,
+    Kept,
     Message,
+    Note,
+    Offer,
     Published,
     Routed,
     Say,
     SetTimer,
     Show,
+    Shown,
     Started,
     Subscribed,
     TimerFired,
 )
-from sojourn.adhoc.election.node import Node, Timing
+from sojourn.adhoc.election.node import Node
+from sojourn.adhoc.election.timing import Meeting, Timing
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
 from sojourn.sim.clock import Clock
+from sojourn.sim.election.fixed import FixedNetwork
 from sojourn.sim.election.history import Healed, History
 from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
@@ -39,6 +51,12 @@ JITTER = 0.1
 RANGE_M = 100.0
 ISLAND_M = 10_000.0
 """Between islands: far out of range."""
+REACH_SHARE = 0.1
+"""Of the nodes, in reach of the fixed network in each phase."""
+OFFER_S = 0.02
+LOST_ANSWERS = 0.05
+"""Of the events that the fixed network took, those whose node does not hear so."""
+DEAD_S = 0.3
 STEP_S = 0.05
 """How often the healing is looked at."""
 
@@ -55,11 +73,21 @@ class ElectionWorld:
         self.radio = Radio(
             np.zeros((history.nodes, 2)), RANGE_M, loss=history.loss, stream=streams.get("radio")
         )
-        timing = Timing(refresh_s=history.refresh_s)
-        self.nodes = [Node(number, timing) for number in range(history.nodes)]
+        self._chances = streams.get("chances")
+        self._timing = Timing(refresh_s=history.refresh_s, meeting=Meeting(history.meeting))
+        self.nodes = [Node(number, self._timing) for number in range(history.nodes)]
+        self.notes: list[list[Note]] = [[] for _ in range(history.nodes)]
+        self.fixed = FixedNetwork() if history.fixed else None
+        self.told: dict[tuple[str, int], float] = {}
+        """By event of the fixed network: when a node first learnt of it."""
+        self.deaths = 0
+        self._dying: set[int] = set()
+        self._dead: set[int] = set()
+        self.fixed_events: dict[tuple[str, int], Event] = {}
         self._timers: dict[tuple[int, str], int] = {}
         self.said: Counter[str] = Counter()
         self.shown: list[tuple[int, str, int]] = []
+        self._shown_numbers: set[tuple[int, int]] = set()
         self.published: dict[tuple[str, int], tuple[float, Event]] = {}
         self.subscribed: dict[int, tuple[float, Filter]] = {}
         self.merges = 0
@@ -81,6 +109,8 @@ class ElectionWorld:
             self.clock.plan(float(self._load.random()) * history.phase_s, self._subscribe, number)
         for number in range(history.nodes - history.sources, history.nodes):
             self.clock.plan(float(self._load.exponential(history.publish_s)), self._publish, number)
+        if self.fixed is not None:
+            self.clock.plan(history.publish_s, self._publish_fixed, 0)
 
     def deal(self, islands: int, off_share: float) -> None:
         """Put each node on some island, and switch some off."""
@@ -99,9 +129,20 @@ class ElectionWorld:
             places[order, 1] = island * ISLAND_M
         self.radio.places = places
         self.radio.settle()
+        if self.fixed is not None:
+            # At the end, when all are together, one node is in reach, and who it is was not foreseen.
+            in_reach = self._chances.random(count) < REACH_SHARE
+            in_reach[int(self._chances.integers(count))] = islands == 1
+            for node in range(count):
+                self._reach(node, is_there=bool(in_reach[node]) and node not in self.radio.silent)
         for node in back:
             if node not in self.radio.silent:
                 self._revive(node)
+
+    def kill(self, nodes: int) -> None:
+        """Let some nodes die while they do what they are told next."""
+        alive = [node for node in range(self.history.nodes) if node not in self.radio.silent]
+        self._dying.update(int(node) for node in self._chances.permutation(alive)[:nodes])
 
     def stop_publishing(self) -> None:
         """From now on no new events."""
@@ -110,7 +151,9 @@ class ElectionWorld:
     # What happens -----------------------------------------------------------------------------------
 
     def _start(self, number: int) -> None:
+        self._dead.discard(number)
         self._feed(number, Started())
+        self._reach_again(number)
 
     def _revive(self, number: int) -> None:
         """A node that was off goes on with what it knew: all its timers have run out."""
@@ -119,19 +162,93 @@ class ElectionWorld:
                 self._timers[number, name] += 1
                 self._feed(number, TimerFired(name))
 
+    def _die(self, number: int) -> None:
+        """A node that died is switched on again, and knows what it noted."""
+        self.deaths += 1
+        for name in ("refresh", "search", "election", "silence", "upstream"):
+            if (number, name) in self._timers:
+                self._timers[number, name] += 1
+        self._dead.add(number)
+        self.nodes[number] = Node(number, self._timing, self.notes[number])
+        self.clock.plan(self.clock.now + DEAD_S, self._start, number)
+
+    # The fixed network ------------------------------------------------------------------------------
+
+    def _reach(self, number: int, *, is_there: bool) -> None:
+        assert self.fixed is not None
+        if is_there and number not in self.fixed.reach:
+            self.fixed.connect(number)
+            self._reach_again(number)
+        elif not is_there and number in self.fixed.reach:
+            self.fixed.reach.discard(number)
+            self._feed(number, FixedLost())
+
+    def _reach_again(self, number: int) -> None:
+        is_there = self.fixed is not None and number in self.fixed.reach
+        if is_there and self._feed(number, FixedReached()):
+            self._listen(number)
+
+    def _listen(self, number: int) -> None:
+        """Tell a node what its session holds, one by one."""
+        if self.fixed is None or number not in self.fixed.reach or number in self.radio.silent:
+            return
+        event = self.fixed.next_for(number)
+        if event is not None and self._feed(number, FixedTold(event)):  # else it is told again
+            self.fixed.told(number)
+            if event.source == "fixed":
+                self.told.setdefault((event.source, event.sequence), self.clock.now)
+        life = self.nodes[number].life
+        self.clock.plan(
+            self.clock.now + (0.01 if event is not None else 0.2), self._listen_on, (number, life)
+        )
+
+    def _listen_on(self, thing: tuple[int, int]) -> None:
+        number, life = thing
+        if self.nodes[number].life == life and number not in self._dead:
+            self._listen(number)
+
+    def _offer(self, thing: tuple[int, int, Kept]) -> None:
+        number, life, kept = thing
+        if self.fixed is None or self.nodes[number].life != life or number not in self.fixed.reach:
+            return
+        if number not in self.radio.silent:
+            self.fixed.take(kept)
+            if self._chances.random() >= LOST_ANSWERS:
+                self._feed(number, FixedTook(kept.id))
+
+    def _publish_fixed(self, sequence: int) -> None:
+        if self.fixed is None or not self._publishing:
+            return
+        event = Event({"value": int(self._chances.integers(100))}, source="fixed", sequence=sequence)
+        self.fixed_events["fixed", sequence] = event
+        self.fixed.publish(event)
+        wait = float(self._chances.exponential(self.history.publish_s))
+        self.clock.plan(self.clock.now + wait, self._publish_fixed, sequence + 1)
+
+    # The users --------------------------------------------------------------------------------------
+
     def _subscribe(self, number: int) -> None:
         low = int(self._load.integers(60))
         wanted = Filter.parse(f"value >= {low} AND value < {low + 40}")
-        if number in self.radio.silent:  # its user waits until it is on
+        if number in self.radio.silent or number in self._dead:  # its user waits until it is on
             self.clock.plan(self.clock.now + 1.0, self._subscribe, number)
             return
-        self.subscribed[number] = self.clock.now, wanted
+        now = self.clock.now
         self._feed(number, Subscribed(wanted))
+        if self.nodes[number].user.wanted == wanted:
+            self.subscribed[number] = now, wanted
+        else:  # it died before it had noted that
+            self.clock.plan(now + 1.0, self._subscribe, number)
+
+    def _insist(self, thing: tuple[int, Fact]) -> None:
+        """An application says something again if its node died over it."""
+        if not self._feed(*thing):
+            self.clock.plan(self.clock.now + 1.0, self._insist, thing)
 
     def _publish(self, number: int) -> None:
         if not self._publishing:
             return
-        if number not in self.radio.silent:
+        if number not in self.radio.silent and number not in self._dead:
             event = Event(
                 {"value": int(self._load.integers(100))},
                 source=f"n{number}",
@@ -139,15 +256,26 @@ class ElectionWorld:
             )
             self._sequences[number] += 1
             self.published[event.source, event.sequence] = self.clock.now, event
-            self._feed(number, Published(event))
+            self._insist((number, Published(event)))
         wait = float(self._load.exponential(self.history.publish_s))
         self.clock.plan(self.clock.now + wait, self._publish, number)
 
-    def _feed(self, number: int, fact: Fact) -> None:
+    def _feed(self, number: int, fact: Fact) -> bool:
+        """Tell a node a fact; False if it is dead, or dies over it."""
+        if number in self._dead:
+            return False
         node = self.nodes[number]
         served = node.serves
-        self._carry_out(number, node.handle(fact, self.clock.now))
+        effects = node.handle(fact, self.clock.now)
+        dies = number in self._dying and len(effects) > 1
+        if dies:
+            effects = effects[: int(self._chances.integers(len(effects)))]
+        self._carry_out(number, effects)
+        if dies:
+            self._dying.discard(number)
+            self._die(number)
         self.merges += served and not node.serves
+        return not dies
 
     def _carry_out(self, number: int, effects: list[Effect]) -> None:
         for effect in effects:
@@ -156,8 +284,20 @@ class ElectionWorld:
                     self._say(number, message)
                 case SetTimer():
                     self._set(number, effect)
-                case Show(kept):
-                    self.shown.append((number, kept.event.source, kept.event.sequence))
+                case Keep(note):
+                    self.notes[number].append(note)
+                case Show(kept, number_shown):
+                    self._show(number, kept, number_shown)
+                case Offer(kept):
+                    life = self.nodes[number].life
+                    self.clock.plan(self.clock.now + OFFER_S, self._offer, (number, life, kept))
+
+    def _show(self, number: int, kept: Kept, shown: int) -> None:
+        """The user knows what is shown again by its number."""
+        if (number, shown) not in self._shown_numbers:
+            self._shown_numbers.add((number, shown))
+            self.shown.append((number, kept.event.source, kept.event.sequence))
+        self._feed(number, Shown(shown))
 
     def _set(self, number: int, timer: SetTimer) -> None:
         delay = timer.delay_s
@@ -204,7 +344,33 @@ class ElectionWorld:
 
     def is_healed(self) -> bool:
         """Whether there is one broker with every live subscription."""
-        return len(self.brokers()) == 1 and self.missing() == 0
+        alone = self.history.meeting == "coordinate" or len(self.brokers()) == 1
+        return alone and self.missing() == 0 and not self.fixed_lacks()
+
+    def fixed_lacks(self) -> int:
+        """Events of nodes that the fixed network does not have."""
+        if self.fixed is None:
+            return 0
+        return sum(event not in self.fixed.got for event in self.published)
+
+    def fixed_unshown(self) -> int:
+        """Events of the fixed network that a node learnt of, and some displayer that wants them lacks."""
+        shown = set(self.shown)
+        return sum(
+            (number, *event) not in shown
+            for number, (since_s, wanted) in self.subscribed.items()
+            for event, told_s in self.told.items()
+            if told_s > since_s and wanted.matches(self.fixed_events[event])
+        )
+
+    def is_wanted(self, shown: tuple[int, str, int]) -> bool:
+        """Whether what was shown is what a displayer asked for; the fixed network may tell of old events."""
+        number, source, sequence = shown
+        since_s, wanted = self.subscribed[number]
+        known = self.published.get((source, sequence))
+        if known is None:
+            return wanted.matches(self.fixed_events[source, sequence])
+        return wanted.matches(known[1]) and (self.fixed is not None or known[0] >= since_s)
 
     def owed(self) -> set[tuple[int, str, int]]:
         """What one broker that had never been out of reach would have had shown."""
@@ -226,6 +392,7 @@ def heal(history: History) -> Healed:
         # The last phase is a partition for sure, or there would be nothing to heal.
         least = 2 if phase == history.partitions - 1 else 1
         world.deal(int(moves.integers(least, history.islands + 1)), history.off_share)
+        world.kill(history.kills)
         until = world.clock.now + float(moves.exponential(history.phase_s)) + 0.5
         while world.clock.now < until:
             world.run_until(min(until, world.clock.now + 0.5))
@@ -250,11 +417,12 @@ def _watch(world: ElectionWorld, most: int) -> Healed:
             healed_s = since if healed_s is None else healed_s
         else:
             healed_s = delivered_s = None
-        if healed_s is not None and delivered_s is None and not world.owed().difference(world.shown):
+        is_done = not world.owed().difference(world.shown) and not world.fixed_unshown()
+        if healed_s is not None and delivered_s is None and is_done:
             delivered_s = since
         if delivered_s is not None and since > delivered_s + 3 * history.refresh_s:
             break
-    owed = world.owed()
+    owed, fixed = world.owed(), world.fixed
     return Healed(
         healed_s=healed_s,
         delivered_s=delivered_s,
@@ -263,9 +431,13 @@ def _watch(world: ElectionWorld, most: int) -> Healed:
         owed=len(owed),
         lost=len(owed.difference(world.shown)),
         duplicated=len(world.shown) - len(set(world.shown)),
-        unwanted=len(set(world.shown) - owed),
+        unwanted=sum(not world.is_wanted(shown) for shown in set(world.shown) - owed),
         brokers_before=before,
         most_brokers=most,
         merges=world.merges,
         said=sum(world.said.values()),
+        offered=0 if fixed is None else len(fixed.got),
+        fixed_lost=world.fixed_lacks() + world.fixed_unshown(),
+        fixed_doubled=0 if fixed is None else sum(times > 1 for times in fixed.got.values()),
+        deaths=world.deaths,
     )

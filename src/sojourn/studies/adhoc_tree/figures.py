@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from sojourn.studies.adhoc_tree import checks_beyond, isolating, parameters
 from sojourn.studies.adhoc_tree.table import Table
+from sojourn.studies.marks import paper_line
 
 COLOURS = {
     "random": "#c0392b",
@@ -53,7 +54,13 @@ class Figure(NamedTuple):
 
 def _plain(title: str, x_title: str, y_title: str) -> go.Figure:
     figure = go.Figure()
-    figure.update_layout(title=title, xaxis_title=x_title, yaxis_title=y_title)
+    figure.update_layout(
+        title=title,
+        xaxis_title=x_title,
+        yaxis_title=y_title,
+        template="plotly_white",
+        legend={"orientation": "h", "y": -0.25},
+    )
     return figure
 
 
@@ -105,7 +112,7 @@ def figure_9(table: Table) -> go.Figure:
         for name in ("nhop", "ovhd"):
             label = f"{NAMES[name]}, {series.replace('=', ' = ')}"
             _ratio(figure, table, ("fig9", series), name, label, colour=COLOURS[name], dash=dash)
-    figure.add_hline(y=1.30, line_dash="dot", annotation_text="paper: SP-NHOP about 1.30 at 80")
+    paper_line(figure, "paper: SP-NHOP about 1.30 at 80", y=1.30)
     return figure
 
 
@@ -118,8 +125,8 @@ def figure_10(table: Table) -> go.Figure:
     excess = {x: 100 * table.list_of("excess", "fig10", "", x) for x in xs}
     _add(figure, "mean", {x: float(excess[x].mean()) for x in xs}, colour=COLOURS["combo"])
     _add(figure, "worst system", {x: float(excess[x].max()) for x in xs}, colour=COLOURS["random"])
-    figure.add_hline(y=8, line_dash="dot", annotation_text="paper: at most 8")
-    figure.add_hline(y=15, line_dash="dot", annotation_text="paper: never above 15")
+    paper_line(figure, "paper: at most 8", y=8)
+    paper_line(figure, "paper: never above 15", y=15)
     return figure
 
 
@@ -173,7 +180,7 @@ def figure_12(table: Table) -> go.Figure:
     figure = _plain(title, "standard deviation of the relative error", "ratio to SP-COMBO")
     for name in (*isolating.READINGS, "nhop"):
         _ratio(figure, table, ("fig12", ""), name, NAMES[name], colour=COLOURS[name])
-    figure.add_vline(x=0.4, line_dash="dot", annotation_text="paper: they cross at about 0.4")
+    paper_line(figure, "paper: they cross at about 0.4", x=0.4, position="top left")
     return figure
 
 
@@ -238,7 +245,7 @@ def neighbours_figure(table: Table) -> go.Figure:
         points = {x: float(table.list_of("degrees", "spread", name, x).mean()) for x in xs}
         _add(figure, f"spread {name}", points, colour=colour)
     for y in (5.2, 21.3):
-        figure.add_hline(y=y, line_dash="dot", annotation_text=f"paper: {y:g}")
+        paper_line(figure, f"paper: {y:g}", y=y)
     return figure
 
 

@@ -88,6 +88,8 @@ def _draw(drawn: dict[str, Any], places: list[list[float]], parents: list[int], 
         title=f"Layout and tree {when} of node {node}",
         xaxis_title="x, m",
         yaxis_title="y, m",
+        template="plotly_white",
+        legend={"orientation": "h", "y": -0.2},
     )
     figure.update_yaxes(scaleanchor="x", scaleratio=1)
     return figure

@@ -27,7 +27,10 @@ class Figure(NamedTuple):
 
 def _plain(title: str, x_title: str, y_title: str, **axes: Any) -> go.Figure:
     figure = go.Figure()
-    figure.update_layout(title=title, xaxis_title=x_title, yaxis_title=y_title, **axes)
+    legend = {"orientation": "h", "y": -0.25}
+    figure.update_layout(
+        title=title, xaxis_title=x_title, yaxis_title=y_title, template="plotly_white", legend=legend, **axes
+    )
     return figure
 
 

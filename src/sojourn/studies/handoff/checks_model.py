@@ -5,7 +5,9 @@ import math
 from scipy import stats
 
 from sojourn.studies.claims import Claim, Number, Verdict, judge
+from sojourn.studies.conditions import broken, deciding
 from sojourn.studies.handoff import chains, paper
+from sojourn.studies.handoff.compare import Asked, Cell, alone, difference, explained
 from sojourn.studies.handoff.parameters import STALE_TIMEOUT_S
 from sojourn.studies.handoff.table import BROKERS
 from sojourn.studies.means import Table
@@ -138,7 +140,19 @@ def neighbour_graph(claim: Claim, table: Table) -> Verdict:
     kept = table.points("stale", "complete", "NBR", "edges_missing")[STALE_TIMEOUT_S]
     right = missing[largest] == 0 and beside[largest] == 0
     forgotten = stale == 0 and kept == 0
-    tends = end < first and end < 1.0
+    cell = Cell("proactive", "NBR", largest)
+    late, early = "unprepared_percent_at_the_end", "unprepared_percent_at_first"
+    tends = [
+        difference(
+            table, (cell, late), (cell, early), "unprepared at the end less at first", Asked(0.0, above=False)
+        ),
+        alone(
+            table,
+            (cell, late),
+            "percent of hand-offs unprepared in the last three minutes",
+            Asked(1.0, above=False),
+        ),
+    ]
     edges = f"{missing[largest]:g} edges short of the building's eight and {beside[largest]:g} over"
     if right:
         edges = "exactly the eight edges of the building"
@@ -152,11 +166,21 @@ def neighbour_graph(claim: Claim, table: Table) -> Verdict:
     }
     return judge(
         claim,
-        holds=right and forgotten and tends,
+        holds=right and forgotten and not broken(tends),
+        margin=deciding(tends),
         measured=measured,
         evidence=f"With {largest:g} subscribers the brokers' tables together are "
         f"{edges} at the end of every run. Brokers that start with all fifteen pairs keep {stale:g} of the "
         f"seven that nobody crosses and lose {kept:g} true ones with a timeout of {STALE_TIMEOUT_S:g} s. "
         f"Hand-offs that find no copy at their new broker: {first:.1f}% in the first minute, {end:.2f}% in "
         "the last three.",
+        cause=explained(tends, lambda: TOO_SHORT if right and forgotten else ""),
     )
+
+
+TOO_SHORT = (
+    "The graph is learnt and forgotten as the text has it; only the share of unprepared hand-offs is above "
+    "our limit of 1%, which the text does not give. An edge is crossed unprepared by the first subscriber "
+    "that takes it, so the share should fall with the length of a run, and short runs end before it is "
+    "small; longer runs (--scale paper) are the experiment that tells."
+)

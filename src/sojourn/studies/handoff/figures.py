@@ -14,11 +14,14 @@ from sojourn.studies.handoff import chains, paper
 from sojourn.studies.handoff.measures import SHARES
 from sojourn.studies.handoff.paper import MOBILITIES, POPULATIONS, SCHEMES
 from sojourn.studies.handoff.table import BROKERS
+from sojourn.studies.marks import MUTED, paper_line, paper_points
 from sojourn.studies.means import Table
 
 COLOURS = {"durable": "#e08e0b", "reactive": "#c0392b", "proactive": "#1e8449"}
 NAMES = {"durable": "durable", "reactive": "reactive", "proactive": "pro-active"}
-OURS, PAPER = "#2471a3", "#909497"
+OURS, PAPER = "#2471a3", MUTED
+SYMBOLS = {"durable": "x", "reactive": "diamond-open", "proactive": "square-open"}
+"""Of the paper's points, which all have one colour."""
 SUBSCRIBERS = "subscribers"
 
 
@@ -132,13 +135,7 @@ def figure_5b(table: Table) -> go.Figure:
     figure = schemes_over(table, "throughput", "Figure 5b: Subscriber throughput", "messages a second")
     for scheme in SCHEMES:
         said = [paper.THROUGHPUT[scheme, "RND", count] for count in POPULATIONS]
-        figure.add_scatter(
-            x=list(POPULATIONS),
-            y=said,
-            name=f"{NAMES[scheme]}, paper",
-            mode="markers",
-            marker={"symbol": "x", "color": COLOURS[scheme]},
-        )
+        paper_points(figure, NAMES[scheme], POPULATIONS, said, SYMBOLS[scheme])
     return figure
 
 
@@ -149,9 +146,8 @@ def figure_5c(table: Table) -> go.Figure:
         key = ("tables", scheme, "RND", "transferred_percent")
         add_line(figure, table, key, NAMES[scheme], COLOURS[scheme])
     low, high = paper.TRANSFERRED_PERCENT
-    figure.add_hline(y=low, line_dash="dot")
-    label = f"paper: reactive {low:g} to {high:g}% at 200"
-    figure.add_hline(y=high, line_dash="dot", annotation_text=label)
+    paper_line(figure, "", y=low)
+    paper_line(figure, f"paper: reactive {low:g} to {high:g}% at 200", y=high)
     return figure
 
 
@@ -174,13 +170,7 @@ def figure_6(table: Table) -> go.Figure:
             line={"color": COLOURS[scheme]},
         )
         seconds, share_said = paper.HANDOFF_POINTS[scheme]
-        figure.add_scatter(
-            x=[seconds],
-            y=[100 * share_said],
-            name=f"{NAMES[scheme]}, paper",
-            mode="markers",
-            marker={"symbol": "x", "size": 11, "color": COLOURS[scheme]},
-        )
+        paper_points(figure, NAMES[scheme], [seconds], [100 * share_said], SYMBOLS[scheme])
     return figure
 
 
