@@ -8,24 +8,27 @@ comparing. What buckets found is summed up in `audit_sums.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sojourn.pipeline.audit_chunks import dense
 from sojourn.pipeline.audit_kernel import BIN_MAX, Codes, Flags, Floats, Ints, Outcomes, latency_bins
 from sojourn.pipeline.audit_losses import OTHER, REASONS
 
 LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED = "lost", "duplicated", "out_of_order", "unauthorised"
 INCIDENTS = (LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED)
-LATENCY = "latency"
+ALLOWED, LATENCY = "allowed", "latency"
 PUBLISHED, CLOCK_JUMPS, UNREADABLE = "published", "clock_jumps", "unreadable"
 HANDOFFS = "handoffs"
 INCIDENT, BY_RUN, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "run", "client", "broker", "window"
 Counts = Ints | Codes | Flags
 STRANGER = "stranger"
 """The clients that got what they should not have, and how much: one that nobody knows is among them."""
+
+UNREADABLE_FILTER = "filter"
+"""Filters that could not be read, where they are compiled in parts."""
 
 _SCHEMA = pa.schema(
     {
@@ -107,6 +110,21 @@ def publication_findings(publications: pa.Table) -> pa.Table:
     return pa.concat_tables(parts)
 
 
+def faulty_findings(filters: pa.Table) -> pa.Table:
+    """Tell of filters that cannot be read; the rows are (filter, error)."""
+    return _table(
+        scope=[UNREADABLE_FILTER] * len(filters),
+        key=[f"{text}\x00{error}" for text, error in zip(*filters.to_pydict().values(), strict=True)],
+        measure=[UNREADABLE] * len(filters),
+        tally=[1] * len(filters),
+    )
+
+
+def faulty_filters(keys: Iterable[str]) -> dict[str, str]:
+    """Return by filter why it cannot be read, from the keys of `faulty_findings`."""
+    return {text: error for text, _, error in (key.partition("\x00") for key in keys)}
+
+
 def late_findings(run_id: str, measure: str, moments_s: Floats, window_s: float) -> pa.Table:
     """Count what came too late, by the window of its own time."""
     begins, tallies = np.unique(np.floor(moments_s / window_s), return_counts=True)
@@ -148,7 +166,7 @@ def _window_name(begin: float, window_s: float) -> str:
 
 def _windows(outcomes: Outcomes, window_s: float) -> tuple[Codes, pa.Array]:
     """Return the window of each outcome, and the windows' names: the seconds at which they begin."""
-    moment = np.where(outcomes.is_expected, outcomes.published_s, outcomes.first_s)
+    moment = np.where(outcomes.is_wanted, outcomes.published_s, outcomes.first_s)
     begins, codes = np.unique(np.floor(moment / window_s), return_inverse=True)
     names = pa.array([_window_name(begin, window_s) for begin in begins], pa.string())
     return codes.astype(np.int32), names
@@ -166,7 +184,8 @@ def _counts(outcomes: Outcomes, closed: Flags | None) -> dict[str, Counts]:
         LOST: expected & ~arrived & shown,
         DUPLICATED: np.where(shown, np.maximum(copies - 1, 0), 0),
         OUT_OF_ORDER: outcomes.is_late & shown,
-        UNAUTHORISED: ~expected & arrived & shown,
+        ALLOWED: outcomes.is_wanted & ~expected & arrived & shown,
+        UNAUTHORISED: ~outcomes.is_wanted & arrived & shown,
     }
     if len(outcomes.reason):
         named = [name if name in REASONS else OTHER for name in outcomes.reasons.to_pylist()]
@@ -186,7 +205,7 @@ def _tallies(
     bins: Codes,
 ) -> pa.Table:
     wide = max(1, len(names))
-    group, groups = _dense(outcomes.run.astype(np.int64) * wide + codes, wide * max(1, len(outcomes.runs)))
+    groups, group = dense(outcomes.run.astype(np.int64) * wide + codes, wide * max(1, len(outcomes.runs)))
     run_of, name_of = np.divmod(groups, wide)
     places, tallies, measures = [], [], []
     for measure, values in counts.items():
@@ -219,7 +238,7 @@ def _tallies(
 
 def _histograms(group: Ints, bins: Codes, groups: int) -> tuple[Ints, pa.Array]:
     """Return the groups that have latencies, and for each how many fell into which bins."""
-    places, cells = _dense(group * (BIN_MAX + 1) + bins, groups * (BIN_MAX + 1))
+    cells, places = dense(group * (BIN_MAX + 1) + bins, groups * (BIN_MAX + 1))
     of_group, of_bin = np.divmod(cells, BIN_MAX + 1)
     tallies = np.bincount(places, minlength=len(cells))
     sizes = np.bincount(of_group, minlength=groups)
@@ -265,13 +284,3 @@ def _table(**columns: object) -> pa.Table:
                 column.cast(field.type) if isinstance(column, pa.Array) else pa.array(column, field.type)
             )
     return pa.Table.from_arrays(arrays, schema=_SCHEMA)
-
-
-def _dense(codes: npt.NDArray[np.int64], space: int) -> tuple[Ints, Ints]:
-    """Return each code's place among the distinct ones, and these, in ascending order."""
-    if space > 4 * len(codes) + 65_536:
-        distinct, places = np.unique(codes, return_inverse=True)
-        return places, distinct
-    seen = np.zeros(space, np.bool_)
-    seen[codes] = True
-    return (np.cumsum(seen) - 1)[codes], np.flatnonzero(seen)
