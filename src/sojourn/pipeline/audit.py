@@ -47,6 +47,7 @@ from sojourn.pipeline.audit_findings import (
     UNREADABLE,
     faulty_findings,
     findings,
+    outcome_rows,
     publication_findings,
 )
 from sojourn.pipeline.audit_interests import (
@@ -58,10 +59,19 @@ from sojourn.pipeline.audit_interests import (
     expected_rows,
     split_by,
 )
-from sojourn.pipeline.audit_kernel import compare
+from sojourn.pipeline.audit_kernel import Outcomes, compare
 from sojourn.pipeline.audit_losses import RunEnds, with_reasons
 from sojourn.pipeline.audit_sums import PERCENTILES, summed
-from sojourn.pipeline.schemas import CHUNKS, COUNTED, FAULTY_FILTERS, FILTER_PARTS, FINDINGS, INDEX_PARTS
+from sojourn.pipeline.derived_rows import Outcome
+from sojourn.pipeline.schemas import (
+    CHUNKS,
+    COUNTED,
+    FAULTY_FILTERS,
+    FILTER_PARTS,
+    FINDINGS,
+    INDEX_PARTS,
+    rows_schema,
+)
 from sojourn.pipeline.tables import Split, split_batches, splits_of
 from sojourn.trace.rows import TABLES
 
@@ -235,15 +245,9 @@ def compared(buckets: int, window_s: float, scopes: Sequence[str], ends: RunEnds
     """Compare chunks bucket by bucket into FINDINGS of some scopes."""
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        payloads: dict[int, list[pa.Buffer]] = {}
-        for batch in batches:
-            for side, payload in zip(batch.column("side").to_pylist(), batch.column("payload"), strict=True):
-                payloads.setdefault(side, []).append(payload.as_buffer())
-        sides = {side: unpacked(mine) for side, mine in payloads.items()}
-        payloads.clear()
-        if EXPECTED in sides or DELIVERED in sides:
-            outcomes = compare(sides.get(EXPECTED), sides.get(DELIVERED))
-            outcomes = with_reasons(outcomes, sides.get(DROPPED), sides.get(STAYED), ends)
+        sides = _sides(batches)
+        outcomes = _judged(sides, ends)
+        if outcomes is not None:
             yield from findings(outcomes, window_s, scopes).to_batches()
         if FAULTY in sides:
             yield from faulty_findings(sides[FAULTY]).to_batches()
@@ -255,6 +259,38 @@ def compared(buckets: int, window_s: float, scopes: Sequence[str], ends: RunEnds
         return packed_rows.repartitionById(buckets, F.col("bucket")).mapInArrow(judge, FINDINGS)
 
     return transform
+
+
+def outcomes(buckets: int, ends: RunEnds) -> Transform:
+    """Compare chunks bucket by bucket into rows of what became of every event for every client."""
+    schema = rows_schema(Outcome)
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        judged = _judged(_sides(batches), ends)
+        if judged is not None:
+            yield from outcome_rows(judged).to_batches()
+
+    def transform(packed_rows: DataFrame) -> DataFrame:
+        return packed_rows.repartitionById(buckets, F.col("bucket")).mapInArrow(judge, schema)
+
+    return transform
+
+
+def _sides(batches: Iterator[pa.RecordBatch]) -> dict[int, pa.Table | None]:
+    """Return the rows of a bucket by what they are rows of."""
+    payloads: dict[int, list[pa.Buffer]] = {}
+    for batch in batches:
+        for side, payload in zip(batch.column("side").to_pylist(), batch.column("payload"), strict=True):
+            payloads.setdefault(side, []).append(payload.as_buffer())
+    return {side: unpacked(payloads.pop(side)) for side in list(payloads)}
+
+
+def _judged(sides: Mapping[int, pa.Table | None], ends: RunEnds) -> Outcomes | None:
+    """Compare a bucket; None where nothing was expected or delivered."""
+    if EXPECTED not in sides and DELIVERED not in sides:
+        return None
+    compared_rows = compare(sides.get(EXPECTED), sides.get(DELIVERED))
+    return with_reasons(compared_rows, sides.get(DROPPED), sides.get(STAYED), ends)
 
 
 def counted(found: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -184,7 +184,7 @@ def _buckets(table: pa.Table, by: str, buckets: int, and_by: str = "") -> npt.ND
             told.append(known[which])
         run_id, client, *source = reversed(told)
         hashed[at] = bucket_of(run_id, client, buckets, *source)
-    return cast("npt.NDArray[np.uint16]", hashed[place])
+    return hashed[place]
 
 
 def dense(codes: npt.NDArray[np.int64], space: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

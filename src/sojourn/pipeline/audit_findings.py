@@ -79,6 +79,40 @@ def findings(
     return pa.concat_tables(parts)
 
 
+def outcome_rows(outcomes: Outcomes) -> pa.Table:
+    """Return outcomes one by one (`derived_rows.Outcome`), but for what was only allowed and did not come."""
+    expected, arrived = outcomes.is_expected, outcomes.copies > 0
+    at = np.flatnonzero(expected | arrived)
+    kind = np.where(expected, np.where(arrived, 0, 1), np.where(outcomes.is_wanted, 2, 3))[at]
+    latency = np.where(expected, outcomes.first_s - outcomes.published_s, np.nan)[at]
+    broker = outcomes.broker[at]
+    lost = outcomes.reason[at] if len(outcomes.reason) else np.full(len(at), -1, np.int32)
+    kinds = pa.array(["delivered", LOST, ALLOWED, UNAUTHORISED])
+    return pa.table(
+        {
+            "run_id": _names_at(outcomes.runs, outcomes.run[at]),
+            "client": _names_at(outcomes.clients, outcomes.client[at]),
+            "source": _names_at(outcomes.sources, outcomes.source[at]),
+            "sequence": outcomes.sequence[at],
+            "outcome": kinds.take(pa.array(kind)),
+            "published_s": pa.array(outcomes.published_s[at], from_pandas=True),
+            "first_s": pa.array(outcomes.first_s[at], from_pandas=True),
+            "latency_s": pa.array(latency, from_pandas=True),
+            "copies": outcomes.copies[at].astype(np.int64),
+            "out_of_order": outcomes.is_late[at],
+            "broker": _names_at(outcomes.brokers, broker),
+            "reason": _names_at(outcomes.reasons, lost),
+        }
+    )
+
+
+def _names_at(names: pa.Array, codes: Codes) -> pa.Array:
+    """Return the names of codes, null for -1."""
+    if not len(names):
+        return pa.nulls(len(codes), pa.string())
+    return names.cast(pa.string()).take(pa.array(codes, mask=codes < 0))
+
+
 def publication_findings(publications: pa.Table) -> pa.Table:
     """Count publications by run, those older than the one before them in sequence, and those unreadable.
 

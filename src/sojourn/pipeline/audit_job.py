@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +34,7 @@ from sojourn.pipeline.audit import (
     filter_faulty,
     filter_incidents,
     handoff_times,
+    outcomes,
     told_last,
 )
 from sojourn.pipeline.audit_chunks import Hot
@@ -164,6 +165,44 @@ def build_audit(
 ) -> Audit:
     """Set up an audit of some scopes; nothing but the interests is read yet."""
     table = {name: read_table(spark, trace, name) for name in ("interests", "clients", "handoffs")}
+    packed = _packed(spark, trace, options, table["interests"], table["clients"])
+    found = packed.rows.transform(compared(packed.buckets, options.window_s, scopes, packed.ends))
+    names = [table[name].select("run_id", "client") for name in ("interests", "clients")]
+    return Audit(
+        findings=found,
+        counts=found.transform(counted),
+        incidents=found.transform(filter_incidents),
+        handoffs=table["handoffs"].transform(handoff_times),
+        unreadable=_unreadable(spark, trace, table["interests"], packed.faulty),
+        interests=table["interests"],
+        known=names[0].unionByName(names[1]).distinct(),
+        tasks=packed.tasks + packed.buckets,
+    )
+
+
+def build_outcomes(spark: SparkSession, trace: Trace, options: AuditOptions | None = None) -> DataFrame:
+    """Return what became of every event for every client, as rows (`derived_rows.Outcome`)."""
+    interests, clients = (read_table(spark, trace, name) for name in ("interests", "clients"))
+    packed = _packed(spark, trace, options or AuditOptions(), interests, clients)
+    return packed.rows.transform(outcomes(packed.buckets, packed.ends))
+
+
+class _Packed(NamedTuple):
+    """What is to be compared."""
+
+    rows: DataFrame
+    """CHUNKS."""
+    buckets: int
+    ends: RunEnds
+    faulty: dict[str, str]
+    """Filters that are known already to be unreadable, and why."""
+    tasks: int
+
+
+def _packed(
+    spark: SparkSession, trace: Trace, options: AuditOptions, told: DataFrame, clients: DataFrame
+) -> _Packed:
+    """Pack what was expected and what was delivered by bucket, in as many as that takes."""
     ends = _ends(trace, options)
     splits, task_count = read_splits(spark, trace, COSTS)
     most = min(options.broadcast_filters_max, CARRIED_FILTERS_MAX if is_remote() else AMPLE)
@@ -174,25 +213,14 @@ def build_audit(
         buckets = sizes.buckets(parallelism(spark))
         packed_rows = splits.transform(chunks(shared(spark, compiled), buckets, sizes.hot))
     else:
-        interests = table["interests"].transform(told_last)
+        interests = told.transform(told_last)
         some, scale = some_interests(small_table(trace, "interests", INTEREST))
         sizes = sizes_of(trace, some, ends.duration_s, scale)
         buckets = sizes.buckets(parallelism(spark))
-        dealt = _dealt(spark, trace, interests, table["clients"], options, buckets, sizes.hot)
+        dealt = _dealt(spark, trace, interests, clients, options, buckets, sizes.hot)
         packed_rows = splits.transform(chunks(None, buckets, sizes.hot)).unionByName(dealt)
         wrong = {}  # told by those who compile the parts
-    found = packed_rows.transform(compared(buckets, options.window_s, scopes, ends))
-    names = [table[name].select("run_id", "client") for name in ("interests", "clients")]
-    return Audit(
-        findings=found,
-        counts=found.transform(counted),
-        incidents=found.transform(filter_incidents),
-        handoffs=table["handoffs"].transform(handoff_times),
-        unreadable=_unreadable(spark, trace, table["interests"], wrong),
-        interests=table["interests"],
-        known=names[0].unionByName(names[1]).distinct(),
-        tasks=task_count + buckets,
-    )
+    return _Packed(packed_rows, buckets, ends, wrong, task_count)
 
 
 # -------------------------------------------------------------------------- parts of it

@@ -112,7 +112,7 @@ def _expected_by_client(
     """Return how many deliveries clients expect, as far as a sample of events tells."""
     splits = _spread(trace.files.get("publications", []), "publications")
     most = -(-_SAMPLED_EVENTS // max(1, len(splits)))
-    found: Counter[tuple[str, str]] = Counter()
+    found: dict[tuple[str, str], float] = {}
     sampled = 0
     for split in splits:
         batch = _first_batch(split, _EVENT)
@@ -124,7 +124,7 @@ def _expected_by_client(
             if run_id in interests:
                 run = interests[run_id]
                 for client, count in _matched(run, rows, ends.get(run_id, np.inf)):
-                    found[run_id, client] += count
+                    found[run_id, client] = found.get((run_id, client), 0.0) + count
     share = trace.rows.get("publications", 0) / max(1, sampled)
     return Counter({client: round(count * share) for client, count in found.items()})
 

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     DoubleType,
     IntegerType,
@@ -37,16 +38,23 @@ def _table(**columns: DataType) -> StructType:
 PARTITION = "run_id"
 """The column that is in the path and not in the files."""
 
-_KINDS: dict[type, DataType] = {str: _TEXT, int: _COUNT, float: _SECONDS, datetime: TimestampType()}
+_KINDS: dict[type, DataType] = {
+    str: _TEXT,
+    int: _COUNT,
+    float: _SECONDS,
+    bool: BooleanType(),
+    datetime: TimestampType(),
+}
 
 
-def rows_schema(row: type[Any]) -> StructType:
+def rows_schema(row: type[Any], *, by_run: bool = True) -> StructType:
     """Return the columns of a class of rows (`trace/rows.py`), after that of the run; with their meaning."""
     columns = [
         StructField(column.name, _KINDS[column.kind], metadata={"comment": column.meaning})
         for column in columns_of(row)
     ]
-    return StructType([StructField(PARTITION, _TEXT, metadata={"comment": "the run"}), *columns])
+    run = [StructField(PARTITION, _TEXT, metadata={"comment": "the run"})] if by_run else []
+    return StructType([*run, *columns])
 
 
 TRACE: dict[str, StructType] = {name: rows_schema(table.row) for name, table in TABLES.items()}

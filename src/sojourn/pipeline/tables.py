@@ -134,8 +134,8 @@ def open_trace(
     return _sorted_out(base, checked, _chosen(manifests, wanted))
 
 
-def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
-    """Return a table of the runs that can be read, without rows that lack a key column."""
+def read_table(spark: SparkSession, trace: Trace, table: str, *, keyless: bool = False) -> DataFrame:
+    """Return a table of the runs that can be read, without rows that lack a key column unless asked for."""
     folders = sorted({str(file.path.parent) for file in trace.files.get(table, [])})
     if not folders:
         return spark.createDataFrame([], TRACE[table])
@@ -143,7 +143,8 @@ def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
         rows = _read_by_tasks(spark, trace, table)
     else:
         rows = spark.read.schema(TRACE[table]).option("basePath", str(trace.root / table)).parquet(*folders)
-    return rows.select(*TRACE[table].names).dropna(subset=list(KEYS.get(table, (PARTITION,))))
+    keys = (PARTITION,) if keyless else KEYS.get(table, (PARTITION,))
+    return rows.select(*TRACE[table].names).dropna(subset=list(keys))
 
 
 def _read_by_tasks(spark: SparkSession, trace: Trace, table: str) -> DataFrame:

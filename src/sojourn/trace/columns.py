@@ -12,6 +12,7 @@ KINDS: dict[type, pa.DataType] = {
     str: pa.string(),
     int: pa.int64(),
     float: pa.float64(),
+    bool: pa.bool_(),
     datetime: pa.timestamp("us", tz="UTC"),
 }
 
