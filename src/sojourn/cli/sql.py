@@ -15,6 +15,7 @@ from rich.table import Table
 from sojourn.cli.heartbeat import heartbeat
 from sojourn.cli.spark_options import Conf, Master, Ship, Ui, session
 from sojourn.errors import SojournError
+from sojourn.pipeline.places import is_address, require_trace, wanted_folder
 
 _ASKS = ("select", "with", "describe", "explain", "show", "from", "values", "(")
 
@@ -24,7 +25,9 @@ class SqlError(SojournError):
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="The question, in Spark's SQL; tables go by their names.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="The question, in Spark's SQL; tables go by their names.")
+    ],
     folder: Annotated[
         str,
         typer.Option(
@@ -49,6 +52,7 @@ def sql(
         raise SqlError(
             f"The question must begin with SELECT or WITH; nothing is changed here: {query[:60]!r}."
         )
+    _require_tables(folder)
     with heartbeat(Console(stderr=True, highlight=False)) as beat:
         beat.tell("starting Spark")
         from pyspark.errors import PySparkException  # noqa: PLC0415 - seconds, and Spark
@@ -72,6 +76,14 @@ def sql(
         _show(answer[:rows_max])
     if len(answer) > rows_max:
         Console(stderr=True).print(f"There are more than {rows_max} rows; --rows prints more.")
+
+
+def _require_tables(named: str) -> None:
+    """Refuse a folder that nothing can be asked of, before Spark is loaded for it."""
+    if not is_address(named):
+        folder = wanted_folder(named, "sql")
+        if not any((folder / mark).is_file() for mark in ("catalogue.json", "runs.parquet")):
+            require_trace(named)
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

@@ -32,7 +32,7 @@ class TablesError(SojournError):
 def tables(  # noqa: PLR0913 - options of the command
     trace: Annotated[
         str | None,
-        typer.Argument(metavar="[TRACE]", help="Make the tables that follow from this trace; or s3://…"),
+        typer.Argument(metavar="TRACE", help="Make the tables that follow from this trace; or s3://…"),
     ] = None,
     into: Annotated[
         Path | None, typer.Option(help="Where to: a folder that is new, or that such tables are in.")

@@ -62,6 +62,7 @@ from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.audit_sentences import cannot, said, unreadable_clients
 from sojourn.pipeline.audit_sizes import sizes_of, some_interests
 from sojourn.pipeline.audit_sums import COUNTS, PERCENTILES
+from sojourn.pipeline.audit_sums import handoff_times as handoff_times_here
 from sojourn.pipeline.progress import watch_tasks
 from sojourn.pipeline.schemas import COUNTED, FAULTY_FILTERS, INDEX_TEXTS
 from sojourn.pipeline.session import parallelism, shared
@@ -86,6 +87,9 @@ _FEW_FILTERS = 500
 """So few are read sooner than a job is started."""
 CARRIED_FILTERS_MAX = 10_000
 """By Spark Connect nothing is broadcast: so many filters travel with each task, more are dealt into parts."""
+_HANDOFF = ("run_id", "client", "left_s", "arrived_s", "ready_s")
+_FEW_HANDOFFS = 200_000
+"""So few are summed up sooner than a job is started."""
 AMPLE = 1 << 62
 _NOT_TOLD = ("scope", "key", "unreadable")
 _LIVE_ONLY = ("late_", "handoff")
@@ -342,7 +346,7 @@ class _Job:
         self.progress("summing up", None)
         if self.incidents is not None:
             audit.incidents.write.mode("append").parquet(str(self.incidents))
-        runs = _summary(trace, _of_scope(counts, BY_RUN), _rows(audit.handoffs))
+        runs = _summary(trace, _of_scope(counts, BY_RUN), _handoffs(trace, audit))
         unreadable = [] if audit.unreadable is None else _rows(audit.unreadable)
         dealt = faulty_filters(row["key"] for row in _of_scope(counts, UNREADABLE_FILTER))
         unreadable += _rows(_wanting(self.spark, audit.interests, dealt)) if dealt else []
@@ -370,6 +374,13 @@ class _Job:
                 known, ["run_id", "client"], "left_anti"
             )
         )
+
+
+def _handoffs(trace: Trace, audit: Audit) -> Rows:
+    """Return the times of hand-offs by run."""
+    if trace.rows.get("handoffs", 0) > _FEW_HANDOFFS:
+        return _rows(audit.handoffs)
+    return handoff_times_here(small_table(trace, "handoffs", _HANDOFF))
 
 
 def _of_scope(counts: pa.Table, scope: str) -> Rows:
