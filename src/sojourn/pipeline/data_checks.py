@@ -71,5 +71,5 @@ def _loose(table: str, rows: DataFrame, column: str, other: str, others: DataFra
     )
     for row in loose.collect():
         yield Fault(
-            row["run_id"], f"{row['count']} rows of {table} refer to a row of {other} that is missing"
+            row["run_id"], f"{row['count']} rows of {table} refer to rows of {other} that are missing"
         )
