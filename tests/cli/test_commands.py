@@ -218,6 +218,8 @@ def test_a_missing_library_is_one_sentence(name: str, tmp_path: Path) -> None:
         "bench": ["match"],  # what it needs depends on what is measured
         "audit": [trace],
         "plan": [trace, "--subscribers", "10"],
+        "sql": ["select 1", "--from", trace],
+        "compact": [trace, "--into", trace + "2"],
     }.get(name, [])
     done = run(tmp_path, name, *given, refused=" ".join(HEAVY))
     assert done.returncode == 2
@@ -238,7 +240,14 @@ def test_help_is_shown_without_the_libraries_too(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "asked", [("audit",), ("audit", "--follow"), ("plan", "--subscribers", "10"), ("check", "properties")]
+    "asked",
+    [
+        ("audit",),
+        ("audit", "--follow"),
+        ("plan", "--subscribers", "10"),
+        ("check", "properties"),
+        ("sql", "select 1", "--from"),
+    ],
 )
 def test_no_library_is_loaded_for_a_trace_that_is_not_there(asked: tuple[str, ...], tmp_path: Path) -> None:
     """Spark alone takes seconds to load, for a sentence that needs none of it."""

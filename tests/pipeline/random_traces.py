@@ -11,6 +11,7 @@ from typing import Any
 
 from sojourn.interest import Event, Filter, Policy, may_receive
 from sojourn.trace import COLUMNS, write_run
+from sojourn.trace.rows import TABLES
 
 Row = tuple[Any, ...]
 
@@ -24,8 +25,8 @@ class RandomTrace:
 
     def columns(self, table: str) -> dict[str, list[Any]]:
         """Return a table by column."""
-        names = COLUMNS[table].names
-        return {name: [row[i] for row in self.rows[table]] for i, name in enumerate(names)}
+        rows = [TABLES[table].row(*row) for row in self.rows[table]]
+        return {name: [row[i] for row in rows] for i, name in enumerate(COLUMNS[table].names)}
 
     def write(self, root: Path) -> None:
         """Write all tables."""
@@ -51,9 +52,10 @@ def random_trace(run_id: str, seed: int, publications: int = 200, duration_s: fl
                 [f"price >= {low} AND price < {low + 40}", f"kind = 'k{low % 3}'", "topic LIKE 'a/+/#'"]
             )
             begin = rng.uniform(0, duration_s / 3)
-            rows["interests"].append((client, f"i{interest}", text, begin, None))
+            asked = rng.choice([None, begin, begin - 20.0])
+            rows["interests"].append((client, f"i{interest}", text, begin, None, asked))
             if rng.random() < 0.5:  # told again when it ends, as live processes do
-                rows["interests"].append((client, f"i{interest}", text, begin, begin + duration_s / 2))
+                rows["interests"].append((client, f"i{interest}", text, begin, begin + duration_s / 2, asked))
     for number in range(publications):
         attributes: dict[str, Any] = {"price": rng.randrange(120)}
         if rng.random() < 0.7:
@@ -69,7 +71,7 @@ def random_trace(run_id: str, seed: int, publications: int = 200, duration_s: fl
 
 def _deliver(rng: random.Random, trace: RandomTrace, clients: list[str]) -> None:
     rows = trace.rows
-    for client, source, sequence in sorted(expected_of(trace)):
+    for client, source, sequence in sorted(wanted_of(trace)):
         published = rows["publications"][sequence * 4 + int(source[1:])][2]
         chance = rng.random()
         if chance < 0.1:
@@ -88,26 +90,35 @@ def _deliver(rng: random.Random, trace: RandomTrace, clients: list[str]) -> None
 
 def expected_of(trace: RandomTrace) -> dict[tuple[str, str, int], float]:
     """Return the expected deliveries and when each was published, by trying everything with everything."""
+    return {name: published_s for name, (published_s, is_owed) in wanted_of(trace).items() if is_owed}
+
+
+def wanted_of(trace: RandomTrace) -> dict[tuple[str, str, int], tuple[float, bool]]:
+    """Return the deliveries that are expected or allowed, when each was published and whether it is owed."""
     attributes = {client: Event(json.loads(text)) for client, text in trace.rows["clients"]}
     ends: dict[Row, float | None] = {}
-    for client, interest, text, begin, end in trace.rows["interests"]:
+    asking: dict[Row, float] = {}
+    for client, interest, text, begin, end, *asked in trace.rows["interests"]:
         key = (client, interest, text, begin)
+        asking[key] = begin if not asked or asked[0] is None else asked[0]
         ends[key] = end if ends.get(key) is None else ends[key]
-    expected = {}
+    wanted: dict[tuple[str, str, int], tuple[float, bool]] = {}
     for source, sequence, time_s, _, topic, text, policy, _ in trace.rows["publications"]:
         event = Event(json.loads(text), topic=topic)
         permitted = None if policy is None else Policy.parse(policy)
-        for (client, _, wanted, begin), end in ends.items():
-            if begin <= time_s and (end is None or time_s < end):
+        for interest_key, end in ends.items():
+            client, _, sought, begin = interest_key
+            if asking[interest_key] <= time_s and (end is None or time_s < end):
                 subscriber = attributes.get(client, Event({}))
-                if may_receive(event, permitted, Filter.parse(wanted), subscriber):
-                    expected[client, source, sequence] = time_s
-    return expected
+                if may_receive(event, permitted, Filter.parse(sought), subscriber):
+                    name = (client, source, sequence)
+                    wanted[name] = (time_s, begin <= time_s or wanted.get(name, (0.0, False))[1])
+    return wanted
 
 
 def audit_by_hand(trace: RandomTrace) -> dict[str, int]:
     """Count what an audit must find, from the definitions."""
-    expected = expected_of(trace)
+    wanted, expected = wanted_of(trace), expected_of(trace)
     first: dict[tuple[str, str, int], float] = {}
     copies: Counter[tuple[str, str, int]] = Counter()
     for client, source, sequence, time_s, _ in trace.rows["deliveries"]:
@@ -130,7 +141,8 @@ def audit_by_hand(trace: RandomTrace) -> dict[str, int]:
         "lost": len(lost),
         "duplicated": sum(copies.values()) - len(copies),
         "out_of_order": late,
-        "unauthorised": sum(key not in expected for key in first),
+        "allowed": sum(key in wanted and key not in expected for key in first),
+        "unauthorised": sum(key not in wanted for key in first),
         "lost_queue_full": sum(reasons.get(key) == "queue_full" for key in lost),
         "lost_expired": sum(reasons.get(key) == "expired" for key in lost),
         "lost_in_flight": sum(

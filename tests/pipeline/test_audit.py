@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from sojourn.pipeline import audit_sizes
 from sojourn.pipeline.audit_job import TABLES, AuditReport, audit_trace, build_audit
 from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.places import NoTraceError
@@ -26,11 +27,22 @@ def _rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     pq.write_table(change(pq.ParquetFile(path).read()), path)
 
 
-@pytest.mark.parametrize("options", [AuditOptions(), DEALT], ids=["broadcast", "dealt"])
+@pytest.mark.parametrize(
+    ("options", "bucket_rows"),
+    [(AuditOptions(), None), (DEALT, None), (AuditOptions(), 50)],
+    ids=["broadcast", "dealt", "hot"],
+)
 def test_the_audit_finds_what_trying_everything_finds(
-    spark: SparkSession, tmp_path: Path, options: AuditOptions
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: AuditOptions,
+    bucket_rows: int | None,
 ) -> None:
-    """Counts and reasons are those of a brute force, however the filters reach the events."""
+    """Counts and reasons are those of a brute force, however filters reach events and clients are split."""
+    if bucket_rows is not None:
+        monkeypatch.setattr(audit_sizes, "BUCKET_ROWS", bucket_rows)
+        monkeypatch.setattr(audit_sizes, "HOT_ROWS", bucket_rows // 2)
     traces = [random_trace(f"r{seed}", seed) for seed in range(2)]
     for trace in traces:
         trace.write(tmp_path)
@@ -40,7 +52,9 @@ def test_the_audit_finds_what_trying_everything_finds(
         by_hand = audit_by_hand(trace)
         assert {name: row[name] for name in by_hand} == by_hand
         assert row["expected"] == row["delivered"] + row["lost"]
-        assert row["deliveries"] == row["delivered"] + row["unauthorised"] + row["duplicated"]
+        assert row["allowed"] > 0
+        told = ("delivered", "allowed", "unauthorised", "duplicated")
+        assert row["deliveries"] == sum(row[name] for name in told)
         reasons = ("queue_full", "expired", "in_flight", "never_routed", "other")
         assert sum(row[f"lost_{reason}"] for reason in reasons) == row["lost"]
         assert 0 < row["latency_p50_s"] < row["latency_p90_s"] <= row["latency_max_s"] < 16
@@ -48,7 +62,7 @@ def test_the_audit_finds_what_trying_everything_finds(
         assert row["handoff_away_p50_s"] == pytest.approx(1)
         for parts in (report.clients, report.windows, report.brokers):
             mine = [part for part in parts if part["run_id"] == trace.run_id]
-            for measure in ("delivered", "lost", "duplicated", "out_of_order", "unauthorised"):
+            for measure in ("delivered", "lost", "duplicated", "out_of_order", "allowed", "unauthorised"):
                 assert sum(part[measure] for part in mine) == row[measure], measure
 
 
@@ -73,6 +87,7 @@ def _audited_beside(
     *,
     rows: Callable[[RandomTrace], None] = lambda _trace: None,
     files: Callable[[Path], None] = lambda _root: None,
+    options: AuditOptions | None = None,
 ) -> AuditReport:
     """Audit a good run beside one whose rows or files are spoilt."""
     good, bad = random_trace("good", 1, 40), random_trace("bad", 2, 40)
@@ -80,7 +95,7 @@ def _audited_beside(
     for trace in (good, bad):
         trace.write(root)
     files(root)
-    report = audit_trace(spark, root)
+    report = audit_trace(spark, root, options)
     by_hand = audit_by_hand(good)
     (row,) = (row for row in report.runs if row["run_id"] == "good")
     assert {name: row[name] for name in by_hand} == by_hand
@@ -140,9 +155,12 @@ def _odd_rows(trace: RandomTrace) -> None:
     trace.rows["clients"].append(("c99", "level 2"))
 
 
-def test_what_looks_wrong_is_audited_and_said(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [AuditOptions(), DEALT], ids=["broadcast", "dealt"])
+def test_what_looks_wrong_is_audited_and_said(
+    spark: SparkSession, tmp_path: Path, options: AuditOptions
+) -> None:
     """An unknown client, a clock that jumps, a row without a key, unreadable texts: a sentence each."""
-    report = _audited_beside(spark, tmp_path, rows=_odd_rows)
+    report = _audited_beside(spark, tmp_path, rows=_odd_rows, options=options)
     assert [row["run_id"] for row in report.runs] == ["bad", "good"]
     said = {problem.sentence for problem in report.problems if problem.run_id == "bad"}
     for part in (

@@ -16,12 +16,15 @@ from sojourn.pipeline.audit_job import audit_trace
 from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.streaming import by_window, read_findings, start_live_audit
 from sojourn.trace import SegmentWriter
-from tests.pipeline.random_traces import RandomTrace, Row, audit_by_hand, expected_of, random_trace
+from tests.pipeline.random_traces import RandomTrace, Row, audit_by_hand, expected_of, random_trace, wanted_of
 
 pytestmark = pytest.mark.timeout(900)  # half a minute alone, minutes on a machine that others use too
 
 OPTIONS = LiveOptions(delay_s=5.0, patience_s=30.0, buckets=2, trigger_s=0.1)
-MEASURES = ("expected", "delivered", "deliveries", "lost", "duplicated", "out_of_order", "unauthorised")
+MEASURES = (
+    *("expected", "delivered", "deliveries", "lost", "duplicated", "out_of_order"),
+    *("allowed", "unauthorised", "lost_queue_full", "lost_expired"),
+)
 LATE = ("late_publications", "late_deliveries", "late_interests")
 WAIT_S_MAX = 280.0
 _TIMES: dict[str, Callable[[Row], float]] = {
@@ -30,6 +33,8 @@ _TIMES: dict[str, Callable[[Row], float]] = {
     "publications": lambda row: float(row[2]),
     "deliveries": lambda row: float(row[3]),
     "handoffs": lambda row: float(row[5]),
+    "drops": lambda row: float(row[3]),
+    "sojourns": lambda row: float(row[2] if row[3] is None else row[3]),
 }
 
 
@@ -199,7 +204,8 @@ def test_what_comes_after_its_event_was_judged_is_counted_as_late(
     times = {row[:2]: row[2] for row in trace.rows["publications"]}
     expected = expected_of(trace)
     judged = [row for row in live if row["window_s"] < 240.0]
-    moments = [times[row[1:3]] if row[:3] in expected else row[3] for row in trace.rows["deliveries"]]
+    wanted = wanted_of(trace)
+    moments = [times[row[1:3]] if row[:3] in wanted else row[3] for row in trace.rows["deliveries"]]
     assert _sums(judged, ("deliveries",)) == {"deliveries": sum(moment < 240.0 for moment in moments)}
     delivered = {row[:3] for row in trace.rows["deliveries"]}
     lost = [name for name, moment in expected.items() if name not in delivered and moment < 240.0]

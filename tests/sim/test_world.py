@@ -13,7 +13,7 @@ from sojourn.routing.neighbours import bits
 from sojourn.sim.publishers import world as world_module
 from sojourn.sim.publishers.costs import CalibrationError, interpolate, load_calibration, service_times
 from sojourn.sim.publishers.world import World
-from sojourn.sim.recorder import TABLES, Recorder
+from sojourn.sim.recorder import NAMES, Recorder
 from sojourn.sim.results import RunResult
 from sojourn.sim.scenario import Scenario
 from sojourn.sim.servers import Site
@@ -184,7 +184,7 @@ def test_trace_has_the_agreed_columns() -> None:
     recorder = Recorder("r")
     World(scenario(publish_interval_s=5.0), recorder=recorder).run()
     for table, columns in recorder.tables.items():
-        assert tuple(columns) == TABLES[table]
+        assert tuple(columns) == ("run_id", *NAMES[table])
         assert len({len(values) for values in columns.values()}) == 1
     handoffs = recorder.tables["handoffs"]
     assert all(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DETAILS = {"client": "clients", "broker": "brokers", "window": "windows"}
 _DEFAULTS = AuditOptions()
 _LIVE = LiveOptions()
-_ONLY_IF_SOME = ("lost_", "before_", "clock_")
+_ONLY_IF_SOME = ("allowed", "lost_", "before_", "clock_")
 
 
 class AuditError(SojournError):

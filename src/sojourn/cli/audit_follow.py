@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,19 @@ from rich.text import Text
 from sojourn.cli.following import FollowError, first_line, interrupts, rest
 from sojourn.cli.heartbeat import working
 from sojourn.pipeline.audit_job import JOB_FAILURES
+from sojourn.pipeline.audit_losses import REASONS
 from sojourn.pipeline.audit_options import LiveOptions
-from sojourn.pipeline.streaming import CHECKPOINT, by_window, read_findings, start_live_audit
+from sojourn.pipeline.streaming import CHECKPOINT, by_window, read_findings, sized, start_live_audit
 from sojourn.trace import COLUMNS, segment_folder
 
 WINDOWS_SHOWN = 15
+NOTE = "options.json"
+"""In the folder of a checkpoint, how it was begun."""
 _SHOWN = {
     "window_s": "minute from, s",
     "expected": "expected",
     "lost": "lost",
+    "why": "because of",
     "duplicated": "doubled",
     "out_of_order": "out of order",
     "unauthorised": "leaked",
@@ -61,10 +66,12 @@ def follow(
     """Audit a run until it ends or we are interrupted."""
     run = run_id or _only_run(root)
     folder = out or root / "_audit" / run
-    _check_options(folder, run, options)
+    options = _as_begun(folder, run, options)
     console = Console(stderr=True, highlight=False)
     with working(console, "starting Spark"):
         spark = start()
+    options = sized(options, spark)
+    _note_options(folder, run, options)
     query = start_live_audit(spark, root, run, folder, options)
     rows: Rows = []
     with _view(run, as_json=as_json) as show, interrupts() as interrupted:
@@ -115,23 +122,33 @@ def _only_run(root: Path) -> str:
     raise FollowError(f"{root} has {len(runs)} runs ({', '.join(runs[:3])}, …); choose one with --run.")
 
 
-def _check_options(folder: Path, run_id: str, options: LiveOptions) -> None:
-    """Refuse to go on with a checkpoint that was begun differently; note how one is begun."""
-    asked = {"run": run_id, "window_s": options.window_s, "buckets": options.buckets}
-    note = folder / "options.json"
+def _as_begun(folder: Path, run_id: str, options: LiveOptions) -> LiveOptions:
+    """Return options with the buckets of a checkpoint; refuse one that was begun differently."""
+    note = folder / NOTE
     if note.is_file():
         begun = json.loads(note.read_text())
+        options = replace(options, buckets=options.buckets or begun.get("buckets"))
+        asked = _asked(run_id, options)
         wrong = [name for name, value in asked.items() if begun.get(name) != value]
         if wrong:
             raise FollowError(
                 f"The checkpoint {folder} was begun with {wrong[0]} {begun.get(wrong[0])}, not "
                 f"{asked[wrong[0]]}; name another with --checkpoint."
             )
-        return
+        return options
     if (folder / CHECKPOINT).exists():
         raise FollowError(f"{folder} has a checkpoint of something else; name another with --checkpoint.")
+    return options
+
+
+def _note_options(folder: Path, run_id: str, options: LiveOptions) -> None:
+    """Note how a checkpoint is begun."""
     folder.mkdir(parents=True, exist_ok=True)
-    note.write_text(json.dumps(asked))
+    (folder / NOTE).write_text(json.dumps(_asked(run_id, options)))
+
+
+def _asked(run_id: str, options: LiveOptions) -> dict[str, Any]:
+    return {"run": run_id, "window_s": options.window_s, "buckets": options.buckets}
 
 
 @contextmanager
@@ -165,7 +182,13 @@ def _table(run_id: str, rows: Rows) -> Table:
     """Make a table of the latest windows above the sums of all."""
     table = Table(title=f"{run_id}, judged so far", title_justify="left", show_footer=True)
     for name, title in _SHOWN.items():
-        sums = "all" if name == "window_s" else "" if name.endswith("_s") else f"{_sum(rows, name):,}"
+        sums = (
+            "all"
+            if name == "window_s"
+            else ""
+            if name.endswith("_s") or name == "why"
+            else f"{_sum(rows, name):,}"
+        )
         table.add_column(title, sums, justify="right")
     for row in rows[-WINDOWS_SHOWN:]:
         table.add_row(*(_cell(_value(row, name)) for name in _SHOWN))
@@ -173,6 +196,9 @@ def _table(run_id: str, rows: Rows) -> Table:
 
 
 def _value(row: dict[str, Any], name: str) -> Any:
+    if name == "why":
+        given = {reason: row[f"lost_{reason}"] for reason in REASONS}
+        return ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in given.items() if count)
     return sum(row[late] for late in _LATE) if name == "late" else row[name]
 
 
@@ -183,6 +209,8 @@ def _sum(rows: Rows, name: str) -> int:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, str):
+        return value
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
 
 

@@ -79,6 +79,13 @@ def bench(
         list[int] | None,
         typer.Option(min=1, metavar="COUNT", help="Deliveries that audit is measured with; may be repeated."),
     ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What audit is measured with: plain, outage, skew or a number of filters; may be repeated.",
+        ),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Measure interests, or filters, with 100,000 of each kind.")
     ] = False,
@@ -102,11 +109,14 @@ def bench(
         raise UnknownBenchmarkError(f"--size is for audit alone, not {name!r}; leave it out.")
     if full and name not in ("interests", "filters"):
         raise UnknownBenchmarkError(f"--full is for interests and filters, not {name!r}; leave it out.")
+    if shape and name != "audit":
+        raise UnknownBenchmarkError(f"--shape is for audit alone, not {name!r}; leave it out.")
     if against is not None and name != "floods":
         raise UnknownBenchmarkError(f"--against is for floods alone, not {name!r}; leave it out.")
     if only and name not in ("floods", "network"):
         raise UnknownBenchmarkError(f"--only is for floods and network, not {name!r}; leave it out.")
     given: dict[str, Any] = {"sizes": size} if size else {}
+    given |= {"shapes": shape} if shape else {}
     given |= {"full": True} if full else {}
     given |= {"against": against} if against is not None else {}
     given |= {"only": only} if only else {}

@@ -3,8 +3,9 @@
 A synthetic trace with known losses, duplicates and swaps (`bench_audit_trace.py`) is audited with a heap of
 1.5 GiB on two cores, from files to the summary of the run. What is found must be exactly what was planted,
 for us and for both peers (`bench_audit_peers.py`). Starting Spark and a first small audit, which compiles,
-are not counted. We and DuckDB take turns, twice, and the better time of each counts: on a virtual machine
-whoever comes first also pays for the memory that the machine is handed.
+are not counted. Traces may be of other shapes (`--shape`): an outage, a skew, more filters. We and DuckDB
+take turns, twice, and the better time of each counts: on a virtual machine whoever comes first also pays for
+the memory that the machine is handed.
 
 Plain Spark runs in a process of its own with Java's own settings, once. A join on the expression tries every
 interest with every event, and keeps all that match; it is stopped when it has taken `PLAIN_LIMIT` times as
@@ -24,11 +25,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sojourn.cli.bench_audit_peers import CORES, COUNTED, HEAP_GIB, by_duckdb
-from sojourn.cli.bench_audit_trace import INTERESTS, Planted, write_trace
+from sojourn.cli.bench_audit_trace import Planted, Shape, write_trace
 from sojourn.errors import SojournError
 from sojourn.pipeline.audit_job import audit_trace
 from sojourn.pipeline.session import spark_session
@@ -50,45 +52,65 @@ class BenchAuditError(SojournError):
     """A peer failed."""
 
 
-def run(sizes: Sequence[int] = SIZES, progress: Progress = lambda _what: None) -> list[dict[str, Any]]:
-    """Measure an audit of each size."""
+def run(
+    sizes: Sequence[int] = SIZES,
+    progress: Progress = lambda _what: None,
+    shapes: Sequence[str] = ("plain",),
+) -> list[dict[str, Any]]:
+    """Measure an audit of each size and shape."""
+    wanted = {name: Shape.named(name) for name in shapes}
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as folder:
         spark = spark_session(f"local[{CORES}]", memory_gib=HEAP_GIB)
         write_trace(Path(folder, "warm"), _WARM_UP, SEED, progress)
         progress("warming up")
         audit_trace(spark, Path(folder, "warm"))
         rows = []
-        for size in sizes:
+        for (name, shape), size in product(wanted.items(), sizes):
             root = Path(folder, str(size))
-            planted = write_trace(root, size, SEED, progress)
-            rows.append(_measure(root, size, planted, progress))
+            planted = write_trace(root, size, SEED, progress, shape)
+            rows.append({"shape": name, **_measure(root, size, planted, shape, progress)})
             shutil.rmtree(root)  # the next is larger
         return rows
 
 
-def _measure(root: Path, size: int, planted: Planted, progress: Progress) -> dict[str, Any]:
-    spark = spark_session(f"local[{CORES}]")
-    audit_s, duckdb_s = [], []
+class _Taken(NamedTuple):
+    """What something took: time, processor time of all processes, and memory of Python's at its peak."""
+
+    wall_s: float
+    processor_s: float
+    peak_bytes: int
+
+
+def _taken(work: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], _Taken]:
     with _peak_memory() as peak:
-        for _ in range(TURNS):
-            progress(f"auditing {size:,} deliveries")
-            started = time.perf_counter()
-            report = audit_trace(
-                spark, root, progress=lambda what, _: progress(f"{size:,} deliveries: {what}")
-            )
-            audit_s.append(time.perf_counter() - started)
-            (ours,) = report.runs
-            _check("the audit", ours, planted)
-            progress(f"DuckDB on {size:,} deliveries")
-            started = time.perf_counter()
-            theirs = by_duckdb(root, CORES, root.parent / "spill")
-            duckdb_s.append(time.perf_counter() - started)
-            _check("DuckDB", theirs, planted)
+        started, worked = time.perf_counter(), _processor_s()
+        found = work()
+        return found, _Taken(time.perf_counter() - started, _processor_s() - worked, peak[0])
+
+
+def _measure(root: Path, size: int, planted: Planted, shape: Shape, progress: Progress) -> dict[str, Any]:
+    spark = spark_session(f"local[{CORES}]")
+
+    def audit() -> dict[str, Any]:
+        report = audit_trace(spark, root, progress=lambda what, _: progress(f"{size:,} deliveries: {what}"))
+        return report.runs[0]
+
+    audits, ducks = [], []
+    for _ in range(TURNS):
+        progress(f"auditing {size:,} deliveries")
+        ours, taken = _taken(audit)
+        _check("the audit", ours, planted)
+        audits.append(taken)
+        progress(f"DuckDB on {size:,} deliveries")
+        theirs, taken = _taken(lambda: by_duckdb(root, CORES, root.parent / "spill"))
+        _check("DuckDB", theirs, planted)
+        ducks.append(taken)
+    audit_s, duckdb_s = [one.wall_s for one in audits], [one.wall_s for one in ducks]
     assert abs(ours["latency_p50_s"] / theirs["latency_p50_s"] - 1) < 0.02, "percentiles agree"
     row = {
         "deliveries": planted.deliveries,
         "publications": planted.published,
-        "interests": INTERESTS,
+        "interests": shape.interests,
         "expected": planted.expected,
         "lost": ours["lost"],
         "duplicated": ours["duplicated"],
@@ -98,8 +120,11 @@ def _measure(root: Path, size: int, planted: Planted, progress: Progress) -> dic
         "audit_s": min(audit_s),
         "deliveries_per_s": planted.deliveries / min(audit_s),
         "heap_gib": HEAP_GIB,
-        "workers_peak_mib": peak[0] / 2**20,
+        "processor_s": min(one.processor_s for one in audits),
+        "workers_peak_mib": max(one.peak_bytes for one in audits) / 2**20,
         "duckdb_s": min(duckdb_s),
+        "duckdb_processor_s": min(one.processor_s for one in ducks),
+        "duckdb_peak_mib": max(one.peak_bytes for one in ducks) / 2**20,
         "times_duckdb": min(audit_s) / min(duckdb_s),
         "all_audit_s": audit_s,
         "all_duckdb_s": duckdb_s,
@@ -107,7 +132,7 @@ def _measure(root: Path, size: int, planted: Planted, progress: Progress) -> dic
         "plain_spark_over_audit": None,
         "plain_spark_ended": None,
     }
-    if size <= PLAIN_SPARK_MAX:
+    if size <= PLAIN_SPARK_MAX and shape == Shape():
         progress(f"plain Spark on {size:,} deliveries")
         limit_s = PLAIN_LIMIT * min(audit_s)
         plain = _plain_spark(root, limit_s)
@@ -173,10 +198,27 @@ def _peak_memory() -> Iterator[list[int]]:
         thread.join()
 
 
+class _Process(NamedTuple):
+    name: str
+    parent: int
+    ticks: int
+    """Processor time, of children that ended too."""
+    pages: int
+
+
 def _python_bytes() -> int:
-    parents: dict[int, int] = {}
-    held: dict[int, int] = {}
     page = os.sysconf("SC_PAGE_SIZE")
+    return sum(one.pages * page for one in _ours() if "(python" in one.name)
+
+
+def _processor_s() -> float:
+    """Processor time so far of this process and of all below it, Java's and those that ended among them."""
+    return sum(one.ticks for one in _ours()) / os.sysconf("SC_CLK_TCK")
+
+
+def _ours() -> list[_Process]:
+    """Return this process and all below it."""
+    found: dict[int, _Process] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -184,10 +226,10 @@ def _python_bytes() -> int:
             except OSError:
                 continue  # it ended meanwhile
             fields = rest.split()
-            parents[int(entry.name)] = int(fields[1])
-            if "(python" in name:
-                held[int(entry.name)] = int(fields[21]) * page
-    return sum(size for process, size in held.items() if _is_below(process, os.getpid(), parents))
+            ticks = sum(int(field) for field in fields[11:15])
+            found[int(entry.name)] = _Process(name, int(fields[1]), ticks, int(fields[21]))
+    parents = {process: one.parent for process, one in found.items()}
+    return [one for process, one in found.items() if _is_below(process, os.getpid(), parents)]
 
 
 def _is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:

@@ -8,6 +8,10 @@ deliveries are found here by plain loops over arrays, apart from everything that
 Planted: 1% lost (a third of these with a drop for a full queue, a third expired), 0.5% doubled, 0.2% swapped
 with the next delivery of the same source to the same client. Events of one source are 40 ms apart and
 deliveries take 2 to 35 ms, so that nothing else is out of order.
+
+A trace may have another shape: other numbers of interests (and half as many clients); an *outage*, after
+which nothing is delivered any more and no broker says why; a *skew*, by which half of all interests belong to
+one client, who then wants nearly everything.
 """
 
 from __future__ import annotations
@@ -15,25 +19,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sojourn.errors import SojournError
 from sojourn.interest.index.compiling import compiled
 from sojourn.trace import segment_folder, write_run
 from sojourn.trace.manifests import segment_name
 from sojourn.trace.segments import arrow_table, write_segment
 
 RUN = "bench"
-CLIENTS, INTERESTS, SOURCES, KINDS, BROKERS = 5_000, 10_000, 40, 200, 64
+INTERESTS, SOURCES, KINDS, BROKERS = 10_000, 40, 200, 64
+OUTAGE_FROM = 100
+"""The first event that nobody gets, where there is an outage."""
 RATE_HZ = 1_000
 CHUNK_EVENTS = 50_000
 _ANY_KIND = -1
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -52,6 +60,23 @@ class Planted:
     bytes: int = 0
 
 
+class Shape(NamedTuple):
+    """What a trace is like."""
+
+    interests: int = INTERESTS
+    outage: bool = False
+    skew: bool = False
+
+    @classmethod
+    def named(cls, text: str) -> Shape:
+        """Return the shape of a name: plain, outage, skew or a number of interests."""
+        if text.isdigit() and int(text) >= 100:
+            return cls(interests=int(text))
+        if text not in ("plain", "outage", "skew"):
+            raise SojournError(f"--shape may be plain, outage, skew or a number of filters, not {text!r}.")
+        return cls(outage=text == "outage", skew=text == "skew")
+
+
 @dataclass(slots=True)
 class _Wanted:
     """The interests as arrays, ordered by kind, those of any kind by price."""
@@ -64,39 +89,46 @@ class _Wanted:
     """Where the interests of each kind start; those of any kind come first."""
 
 
-def write_trace(root: Path, deliveries: int, seed: int, progress: Callable[[str], None]) -> Planted:
-    """Write a trace of at least so many deliveries and return what was planted in it."""
+def write_trace(
+    root: Path,
+    deliveries: int,
+    seed: int,
+    progress: Callable[[str], None],
+    shape: Shape = Shape(),  # noqa: B008  a constant tuple
+) -> Planted:
+    """Write a trace of so many expected deliveries, about, and return what was planted in it."""
     rng = np.random.default_rng(seed)
     # In force times depend on the duration, so the number of events is settled first, from the mean.
-    events = max(2_000, round(deliveries / _matches_per_event(seed) * 1.01))
-    wanted = _interests(rng, events / RATE_HZ)
+    events = max(2_000, round(deliveries / _matches_per_event(seed, shape) * 1.01))
+    wanted = _interests(rng, events / RATE_HZ, shape)
     _write_small_tables(root, wanted, rng, events / RATE_HZ)
     planted = Planted(published=events)
     for number, start in enumerate(range(0, events, CHUNK_EVENTS)):
         progress(f"writing {planted.deliveries:,} of {deliveries:,} deliveries")
-        _write_chunk(root, number, np.arange(start, min(events, start + CHUNK_EVENTS)), wanted, rng, planted)
+        ids = np.arange(start, min(events, start + CHUNK_EVENTS))
+        _write_chunk(root, number, ids, wanted, rng, planted, outage=shape.outage)
     planted.bytes = sum(path.stat().st_size for path in root.rglob("*.parquet"))
     return planted
 
 
-def _matches_per_event(seed: int) -> float:
+def _matches_per_event(seed: int, shape: Shape) -> float:
     rng = np.random.default_rng(seed)
-    wanted = _interests(rng, 1.0)
+    wanted = _interests(rng, 1.0, shape)
     kind, price, depth = _attributes(rng, 2_000)
     events, _ = _match(kind, price, depth, np.full(2_000, 0.5), wanted)
     return len(events) / 2_000
 
 
-def _interests(rng: np.random.Generator, duration_s: float) -> _Wanted:
-    narrow = np.arange(INTERESTS) % 5 == 0
-    kind = np.where(narrow, _ANY_KIND, rng.integers(0, KINDS, INTERESTS))
-    width = np.where(
-        narrow[:, None], rng.integers(30, 61, (INTERESTS, 2)), rng.integers(400, 801, (INTERESTS, 2))
-    )
-    low = (rng.random((INTERESTS, 2)) * (1_000 - width)).astype(np.int64)
-    begin = np.where(np.arange(INTERESTS) % 20 == 7, np.round(duration_s * 0.2, 3), 0.0)
-    end = np.where(np.arange(INTERESTS) % 20 == 13, np.round(duration_s * 0.8, 3), np.inf)
-    client = np.arange(INTERESTS) // 2
+def _interests(rng: np.random.Generator, duration_s: float, shape: Shape) -> _Wanted:
+    count = shape.interests
+    numbers = np.arange(count)
+    narrow = numbers % 5 == 0
+    kind = np.where(narrow, _ANY_KIND, rng.integers(0, KINDS, count))
+    width = np.where(narrow[:, None], rng.integers(30, 61, (count, 2)), rng.integers(400, 801, (count, 2)))
+    low = (rng.random((count, 2)) * (1_000 - width)).astype(np.int64)
+    begin = np.where(numbers % 20 == 7, np.round(duration_s * 0.2, 3), 0.0)
+    end = np.where(numbers % 20 == 13, np.round(duration_s * 0.8, 3), np.inf)
+    client = np.where((numbers % 2 == 0) & shape.skew, 0, numbers // 2)
     bounds = np.column_stack(
         [low[:, 0], low[:, 0] + width[:, 0], low[:, 1], low[:, 1] + width[:, 1], begin, end]
     )
@@ -113,23 +145,25 @@ def filter_text(kind: int, bounds: Floats) -> str:
 
 
 def _write_small_tables(root: Path, wanted: _Wanted, rng: np.random.Generator, duration_s: float) -> None:
-    names = _names("client", CLIENTS)
-    left = np.sort(rng.random(CLIENTS) * duration_s)
-    away = left + 1 + rng.random(CLIENTS)
-    none = [None] * CLIENTS
+    interests = len(wanted.client)
+    clients = interests // 2
+    names = _names("client", clients)
+    left = np.sort(rng.random(clients) * duration_s)
+    away = left + 1 + rng.random(clients)
+    none = [None] * clients
     tables: dict[str, dict[str, Any]] = {
-        "clients": {"client": names, "attributes_json": ["{}"] * CLIENTS},
+        "clients": {"client": names, "attributes_json": ["{}"] * clients},
         "interests": {
             "client": names.take(pa.array(wanted.client)),
-            "interest": [f"i{number}" for number in range(INTERESTS)],
+            "interest": [f"i{number}" for number in range(interests)],
             "filter": [filter_text(int(k), b) for k, b in zip(wanted.kind, wanted.bounds, strict=True)],
             "from_s": wanted.bounds[:, 4],
             "to_s": pa.array(wanted.bounds[:, 5], mask=np.isinf(wanted.bounds[:, 5])),
         },
         "sojourns": {
             "client": names,
-            "broker": _names("broker", BROKERS).take(pa.array(np.arange(CLIENTS) % BROKERS)),
-            "from_s": np.zeros(CLIENTS),
+            "broker": _names("broker", BROKERS).take(pa.array(np.arange(clients) % BROKERS)),
+            "from_s": np.zeros(clients),
             "to_s": pa.array(none, pa.float64()),
         },
         "handoffs": {
@@ -138,7 +172,7 @@ def _write_small_tables(root: Path, wanted: _Wanted, rng: np.random.Generator, d
             "to_broker": none,
             "left_s": left,
             "arrived_s": away,
-            "ready_s": away + 0.1 * rng.random(CLIENTS),
+            "ready_s": away + 0.1 * rng.random(clients),
             "cause": none,
         },
         "runs": {
@@ -156,7 +190,14 @@ def _write_small_tables(root: Path, wanted: _Wanted, rng: np.random.Generator, d
 
 
 def _write_chunk(
-    root: Path, number: int, ids: Ints, wanted: _Wanted, rng: np.random.Generator, planted: Planted
+    root: Path,
+    number: int,
+    ids: Ints,
+    wanted: _Wanted,
+    rng: np.random.Generator,
+    planted: Planted,
+    *,
+    outage: bool,
 ) -> None:
     times = ids / RATE_HZ
     kind, price, depth = _attributes(rng, len(ids))
@@ -181,16 +222,18 @@ def _write_chunk(
         },
     )
     events, clients = _match(kind, price, depth, times, wanted)
-    arrival, lost, doubled, swapped = _plant(rng, events, clients, source, times)
+    gone: Flags = outage & (ids[events] >= OUTAGE_FROM)
+    arrival, lost, doubled, swapped = _plant(rng, events, clients, source, times, gone)
     names = {
-        "client": _names("client", CLIENTS).take(pa.array(clients)),
+        "client": _names("client", len(wanted.client) // 2).take(pa.array(clients)),
         "source": _names("source", SOURCES).take(pa.array(source[events])),
         "sequence": pa.array(sequence[events]),
         "broker": _names("broker", BROKERS).take(pa.array(clients % BROKERS)),
     }
-    third = np.cumsum(lost) % 3
+    dropped = lost & ~gone
+    third = np.cumsum(dropped) % 3
     for reason, code in (("queue_full", 0), ("expired", 1)):
-        at = np.flatnonzero(lost & (third == code))
+        at = np.flatnonzero(dropped & (third == code))
         columns = {name: values.take(pa.array(at)) for name, values in names.items()}
         columns |= {"time_s": times[events[at]], "reason": [reason] * len(at)}
         _write(root, "drops", number, columns, writer=reason)
@@ -208,12 +251,12 @@ def _write_chunk(
 
 
 def _plant(
-    rng: np.random.Generator, events: Ints, clients: Ints, source: Ints, times: Floats
+    rng: np.random.Generator, events: Ints, clients: Ints, source: Ints, times: Floats, gone: Flags
 ) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return when each expected delivery arrives, and which are lost, doubled and swapped with the next."""
     count = len(events)
     chance = rng.random(count)
-    lost, doubled = chance < 0.01, (chance >= 0.01) & (chance < 0.015)
+    lost, doubled = (chance < 0.01) | gone, (chance >= 0.01) & (chance < 0.015) & ~gone
     arrival = times[events] + rng.uniform(0.002, 0.035, count)
     # Neighbours are deliveries of one source to one client, next to each other among those that arrive.
     arriving = np.flatnonzero(~lost)
@@ -252,16 +295,18 @@ def _match(kind: Ints, price: Floats, depth: Ints, times: Floats, wanted: _Wante
     events, clients = _match_all(
         kind, price, depth.astype(np.float64), times, wanted.client, wanted.bounds, wanted.starts
     )
-    pairs = np.unique(events * CLIENTS + clients)
-    return pairs // CLIENTS, pairs % CLIENTS
+    many = len(wanted.client)
+    pairs = np.unique(events * many + clients)
+    return pairs // many, pairs % many
 
 
 @compiled
 def _match_all(
     kind: Ints, price: Floats, depth: Floats, times: Floats, client: Ints, bounds: Floats, starts: Ints
 ) -> tuple[Ints, Ints]:
-    events = np.empty(kind.size * 64, np.int64)
-    clients = np.empty(kind.size * 64, np.int64)
+    most = max(64, client.size // 100)
+    events = np.empty(kind.size * most, np.int64)
+    clients = np.empty(kind.size * most, np.int64)
     found = 0
     for event in range(kind.size):
         for group in (0, kind[event] + 1):

@@ -119,6 +119,21 @@ COMMANDS = {
         "Compare what was delivered with what should have been, for every run of a trace.",
         "spark",
     ),
+    "tables": Command(
+        "sojourn.cli.tables:tables",
+        "Explain the tables of a trace, or make those that follow from one.",
+        "spark",
+    ),
+    "sql": Command(
+        "sojourn.cli.sql:sql",
+        "Ask a trace, the tables made from one, or a study's results a question in SQL.",
+        "spark",
+    ),
+    "compact": Command(
+        "sojourn.cli.compact:compact",
+        "Write a trace of many small segments again as few large ones, one a table and run.",
+        "spark",
+    ),
     "plan": Command(
         "sojourn.cli.plan:plan",
         "Tell how many brokers K subscribers need at a mobility and rate, from a measured run.",

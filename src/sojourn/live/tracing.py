@@ -149,9 +149,10 @@ class Tracer:
         self, client: str, origin: str, left_s: float | None, arrived_s: float, ready_s: float, how: str
     ) -> None:
         """A client that was at another broker has all its events here."""
-        left = None if left_s is None else self._at(left_s)
+        left, arrived = None if left_s is None else self._at(left_s), self._at(arrived_s)
+        cause = f"{client}@{arrived:.6f}"
         self._writer.add(
-            "handoffs", client, origin, self._broker, left, self._at(arrived_s), self._at(ready_s), how
+            "handoffs", client, origin, self._broker, left, arrived, self._at(ready_s), cause, how
         )
 
     def wants(self, client: str, interest: str, since: float, until: float | None) -> None:

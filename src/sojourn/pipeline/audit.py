@@ -29,30 +29,51 @@ from sojourn.pipeline.audit_chunks import (
     DELIVERED,
     DROPPED,
     EXPECTED,
+    FAULTY,
     NAMES,
+    NOBODY,
     PUBLISHED,
     STAYED,
+    Hot,
     Packer,
     named_rows,
     packed,
+    to_all,
     unpacked,
 )
 from sojourn.pipeline.audit_events import event_columns
-from sojourn.pipeline.audit_findings import INCIDENT, UNREADABLE, findings, publication_findings
+from sojourn.pipeline.audit_findings import (
+    INCIDENT,
+    UNREADABLE,
+    faulty_findings,
+    findings,
+    outcome_rows,
+    publication_findings,
+)
 from sojourn.pipeline.audit_interests import (
     RunInterests,
     check_filters,
     compile_interests,
     compile_texts,
-    expected_of_run,
+    expected_in_parts,
     expected_rows,
     split_by,
 )
-from sojourn.pipeline.audit_kernel import compare
+from sojourn.pipeline.audit_kernel import Outcomes, compare
 from sojourn.pipeline.audit_losses import RunEnds, with_reasons
 from sojourn.pipeline.audit_sums import PERCENTILES, summed
-from sojourn.pipeline.schemas import CHUNKS, COUNTED, FAULTY_FILTERS, FILTER_PARTS, FINDINGS, INDEX_PARTS
+from sojourn.pipeline.derived_rows import Outcome
+from sojourn.pipeline.schemas import (
+    CHUNKS,
+    COUNTED,
+    FAULTY_FILTERS,
+    FILTER_PARTS,
+    FINDINGS,
+    INDEX_PARTS,
+    rows_schema,
+)
 from sojourn.pipeline.tables import Split, split_batches, splits_of
+from sojourn.trace.rows import TABLES
 
 if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
@@ -74,13 +95,11 @@ COSTS = {"publications": 16.0, "deliveries": 1.0, "drops": 1.0, "sojourns": 1.0}
 # -------------------------------------------------------------------------- interests
 
 
-def told_last(*keys: str) -> Transform:
-    """Join rows told when something began and again when it ended: the end, if told, wins."""
-
-    def transform(rows: DataFrame) -> DataFrame:
-        return rows.groupBy("run_id", *keys).agg(F.max("to_s").alias("to_s"))
-
-    return transform
+def told_last(interests: DataFrame) -> DataFrame:
+    """Join interests told when they began and again when they ended: the end, if told, wins."""
+    return interests.groupBy("run_id", *TABLES["interests"].named_by).agg(
+        F.max("to_s").alias("to_s"), F.min("asked_s").alias("asked_s")
+    )
 
 
 def filter_faulty(texts: DataFrame) -> DataFrame:
@@ -112,18 +131,20 @@ def _compile_indexes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 # -------------------------------------------------------------------------- chunks
 
 
-def chunks(interests: Broadcast[dict[str, RunInterests]] | None, buckets: int) -> Transform:
+def chunks(
+    interests: Broadcast[dict[str, RunInterests]] | None, buckets: int, hot: Hot = NOBODY
+) -> Transform:
     """Turn splits of a trace's tables into chunks; without interests nothing is expected."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         splits = sorted(splits_of(batches))
         for table, mine in groupby(splits, attrgetter("table")):
             if table == "publications":
-                yield from _publication_chunks(mine, interests.value if interests else {}, buckets)
+                yield from _publication_chunks(mine, interests.value if interests else {}, buckets, hot)
             else:
                 side, columns = _PACKED[table]
                 rows = map(named_rows, split_batches(mine, columns, NAMES))
-                yield from packed(rows, side, buckets)
+                yield from packed(rows, side, buckets, hot)
 
     def transform(splits: DataFrame) -> DataFrame:
         return splits.mapInArrow(pack, CHUNKS)
@@ -132,22 +153,23 @@ def chunks(interests: Broadcast[dict[str, RunInterests]] | None, buckets: int) -
 
 
 def _publication_chunks(
-    splits: Iterable[Split], interests: Mapping[str, RunInterests], buckets: int
+    splits: Iterable[Split], interests: Mapping[str, RunInterests], buckets: int, hot: Hot
 ) -> Iterator[pa.RecordBatch]:
-    expected, published = Packer(EXPECTED, buckets), Packer(PUBLISHED, buckets)
+    expected, published = Packer(EXPECTED, buckets, hot), Packer(PUBLISHED, buckets)
     for batch in split_batches(splits, PUBLICATION, NAMES):
         for run_id, rows in split_by(pa.Table.from_batches([batch]), "run_id"):
             columns, unreadable = event_columns(rows)
             told = rows.select(["run_id", "source", "sequence", "time_s"])
             yield from published.add(told.append_column(UNREADABLE, pa.array(unreadable.astype("int8"))))
             if run_id in interests:
-                yield from expected.add(expected_of_run(run_id, rows, columns, interests[run_id]))
+                for part in expected_in_parts(run_id, rows, columns, interests[run_id]):
+                    yield from expected.add(part)
     yield from expected.rest()
     yield from published.rest()
 
 
 def expected_chunks_by_part(
-    interests: DataFrame, clients: DataFrame, *, parts: int, slices: int, buckets: int
+    interests: DataFrame, clients: DataFrame, *, parts: int, slices: int, buckets: int, hot: Hot = NOBODY
 ) -> Transform:
     """Turn publications into chunks of expected deliveries with an index too large to broadcast.
 
@@ -165,7 +187,7 @@ def expected_chunks_by_part(
         return (
             visits.groupBy("part", "slice")
             .cogroup(compiled.groupBy("part", "slice"))
-            .applyInArrow(_matcher(buckets), CHUNKS)
+            .applyInArrow(_matcher(buckets, hot), CHUNKS)
         )
 
     return transform
@@ -184,26 +206,33 @@ def _compiled_parts(clients: DataFrame, parts: int, slices: int) -> Transform:
 
 def _compile_part(slices: int) -> Callable[[tuple[pa.Scalar, ...], pa.Table, pa.Table], pa.Table]:
     def compile_part(key: tuple[pa.Scalar, ...], interests: pa.Table, clients: pa.Table) -> pa.Table:
-        blob = pickle.dumps(compile_interests(interests, clients), protocol=5)
+        faulty: dict[str, str] = {}
+        blob = pickle.dumps(compile_interests(interests, clients, faulty), protocol=5)
+        wrong = [pickle.dumps(faulty, protocol=5), *[None] * (slices - 1)]  # told once
         return pa.table(
             {
                 "part": pa.array([key[0].as_py()] * slices, pa.int32()),
                 "slice": pa.array(range(slices), pa.int32()),
                 "compiled": pa.array([blob] * slices, pa.binary()),
+                "faulty": pa.array(wrong, pa.binary()),
             }
         )
 
     return compile_part
 
 
-def _matcher(buckets: int) -> Callable[[pa.Table, pa.Table], pa.Table]:
+def _matcher(buckets: int, hot: Hot) -> Callable[[pa.Table, pa.Table], pa.Table]:
     def match(publications: pa.Table, compiled: pa.Table) -> pa.Table:
         empty = pa.table({"bucket": pa.array([], pa.int32()), "side": pa.array([], pa.int32())})
         gathered = [empty.append_column("payload", pa.array([], pa.binary()))]
         for blob in compiled.column("compiled").to_pylist():
             interests: Mapping[str, RunInterests] = pickle.loads(blob)  # noqa: S301  made by `_compile_part`
             rows = expected_rows(publications, interests)
-            gathered += [pa.Table.from_batches([chunk]) for chunk in packed(rows, EXPECTED, buckets)]
+            gathered += [pa.Table.from_batches([chunk]) for chunk in packed(rows, EXPECTED, buckets, hot)]
+        for blob in compiled.column("faulty").drop_null().to_pylist():
+            wrong: dict[str, str] = pickle.loads(blob)  # noqa: S301  likewise
+            told = pa.table({"filter": list(wrong), "error": list(wrong.values())}) if wrong else None
+            gathered += [] if told is None else [pa.Table.from_batches([to_all(told, FAULTY, 1)])]
         return pa.concat_tables(gathered)
 
     return match
@@ -216,16 +245,12 @@ def compared(buckets: int, window_s: float, scopes: Sequence[str], ends: RunEnds
     """Compare chunks bucket by bucket into FINDINGS of some scopes."""
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        payloads: dict[int, list[pa.Buffer]] = {}
-        for batch in batches:
-            for side, payload in zip(batch.column("side").to_pylist(), batch.column("payload"), strict=True):
-                payloads.setdefault(side, []).append(payload.as_buffer())
-        sides = {side: unpacked(mine) for side, mine in payloads.items()}
-        payloads.clear()
-        if EXPECTED in sides or DELIVERED in sides:
-            outcomes = compare(sides.get(EXPECTED), sides.get(DELIVERED))
-            outcomes = with_reasons(outcomes, sides.get(DROPPED), sides.get(STAYED), ends)
+        sides = _sides(batches)
+        outcomes = _judged(sides, ends)
+        if outcomes is not None:
             yield from findings(outcomes, window_s, scopes).to_batches()
+        if FAULTY in sides:
+            yield from faulty_findings(sides[FAULTY]).to_batches()
         if PUBLISHED in sides:
             yield from publication_findings(sides[PUBLISHED]).to_batches()
 
@@ -234,6 +259,38 @@ def compared(buckets: int, window_s: float, scopes: Sequence[str], ends: RunEnds
         return packed_rows.repartitionById(buckets, F.col("bucket")).mapInArrow(judge, FINDINGS)
 
     return transform
+
+
+def outcomes(buckets: int, ends: RunEnds) -> Transform:
+    """Compare chunks bucket by bucket into rows of what became of every event for every client."""
+    schema = rows_schema(Outcome)
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        judged = _judged(_sides(batches), ends)
+        if judged is not None:
+            yield from outcome_rows(judged).to_batches()
+
+    def transform(packed_rows: DataFrame) -> DataFrame:
+        return packed_rows.repartitionById(buckets, F.col("bucket")).mapInArrow(judge, schema)
+
+    return transform
+
+
+def _sides(batches: Iterator[pa.RecordBatch]) -> dict[int, pa.Table | None]:
+    """Return the rows of a bucket by what they are rows of."""
+    payloads: dict[int, list[pa.Buffer]] = {}
+    for batch in batches:
+        for side, payload in zip(batch.column("side").to_pylist(), batch.column("payload"), strict=True):
+            payloads.setdefault(side, []).append(payload.as_buffer())
+    return {side: unpacked(payloads.pop(side)) for side in list(payloads)}
+
+
+def _judged(sides: Mapping[int, pa.Table | None], ends: RunEnds) -> Outcomes | None:
+    """Compare a bucket; None where nothing was expected or delivered."""
+    if EXPECTED not in sides and DELIVERED not in sides:
+        return None
+    compared_rows = compare(sides.get(EXPECTED), sides.get(DELIVERED))
+    return with_reasons(compared_rows, sides.get(DROPPED), sides.get(STAYED), ends)
 
 
 def counted(found: DataFrame) -> DataFrame:

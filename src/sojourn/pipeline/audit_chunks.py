@@ -4,24 +4,31 @@ A shuffle moves row by row, which for tens of millions of narrow rows costs more
 rows travel in chunks: a task gathers Arrow batches, splits them by a hash of run and client, and sends each
 part as one binary value, names as dictionaries beside 32-bit codes. A chunk stands alone; whoever gets the
 chunks of a bucket concatenates them and joins the dictionaries. Everything that a client's deliveries are
-judged by goes to the client's bucket; publications, which belong to no client, go by their source.
+judged by goes to the client's bucket; publications, which belong to no client, go by their source. A *hot*
+client (`audit_sizes.py`) has a bucket for each of its sources, and its sojourns, which belong to none, go to
+all buckets.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-EXPECTED, DELIVERED, DROPPED, STAYED, PUBLISHED = range(5)
-"""What a chunk has rows of: expected and actual deliveries, drops, sojourns or publications."""
+EXPECTED, DELIVERED, DROPPED, STAYED, PUBLISHED, FAULTY = range(6)
+"""What a chunk has rows of: expected and actual deliveries, drops, sojourns, publications, bad filters."""
 
 CHUNK_ROWS = 1 << 19
 """Rows gathered by a task before they are split into chunks: bounds its memory at some 30 MB."""
+
+Hot = frozenset[tuple[str, str]]
+"""Clients, by run and name, whose rows are too many for one bucket."""
+NOBODY: Hot = frozenset()
 
 NAMES = ("run_id", "client", "source", "broker", "reason")
 
@@ -40,9 +47,10 @@ def named_rows(batch: pa.RecordBatch) -> pa.Table:
 class Packer:
     """Gathers tables of the same columns and yields (bucket, side, payload) rows when there are enough."""
 
-    def __init__(self, side: int, buckets: int) -> None:
+    def __init__(self, side: int, buckets: int, hot: Hot = NOBODY) -> None:
         self._side = side
         self._buckets = buckets
+        self._hot = NOBODY if side == PUBLISHED else hot
         self._gathered: list[pa.Table] = []
         self._rows = 0
 
@@ -57,13 +65,16 @@ class Packer:
         """Give out what is still gathered."""
         if self._rows:
             by = "source" if self._side == PUBLISHED else "client"
-            yield split(_together(self._gathered), self._side, self._buckets, by)
+            table = _together(self._gathered)
+            yield from split(table, self._side, self._buckets, by, self._hot)
         self._gathered, self._rows = [], 0
 
 
-def packed(tables: Iterable[pa.Table], side: int, buckets: int) -> Iterator[pa.RecordBatch]:
+def packed(
+    tables: Iterable[pa.Table], side: int, buckets: int, hot: Hot = NOBODY
+) -> Iterator[pa.RecordBatch]:
     """Yield (bucket, side, payload) rows for tables of the same columns."""
-    packer = Packer(side, buckets)
+    packer = Packer(side, buckets, hot)
     for table in tables:
         yield from packer.add(table)
     yield from packer.rest()
@@ -78,9 +89,9 @@ def unpacked(payloads: Iterable[bytes]) -> pa.Table | None:
     return _together(tables) if tables else None
 
 
-def bucket_of(run_id: str, client: str, buckets: int) -> int:
-    """Return the bucket of a client (or source) in a run: the same in every process."""
-    return zlib.crc32(f"{run_id}\x00{client}".encode()) % buckets
+def bucket_of(run_id: str, client: str, buckets: int, source: str = "") -> int:
+    """Return the bucket of a client, a source, or of both in a run: the same in every process."""
+    return zlib.crc32(f"{run_id}\x00{client}\x00{source}".encode()) % buckets
 
 
 def serialised(table: pa.Table) -> bytes:
@@ -99,9 +110,34 @@ def _together(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
-def split(table: pa.Table, side: int, buckets: int, by: str = "client") -> pa.RecordBatch:
-    """Return the rows of a table as one chunk for each bucket of what the column `by` names."""
-    of_row = _buckets(table, by, buckets)
+def split(
+    table: pa.Table, side: int, buckets: int, by: str = "client", hot: Hot = NOBODY
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table as one chunk for each bucket of what the column `by` names."""
+    is_hot = _are_hot(table, hot) if hot else np.zeros(0, np.bool_)
+    if not is_hot.any():
+        yield _split(table, side, _buckets(table, by, buckets), buckets)
+        return
+    cold, warm = table.filter(pa.array(~is_hot)), table.filter(pa.array(is_hot))
+    if len(cold):
+        yield _split(cold, side, _buckets(cold, by, buckets), buckets)
+    if "source" in table.column_names:
+        yield _split(warm, side, _buckets(warm, by, buckets, "source"), buckets)
+    else:
+        yield to_all(warm, side, buckets)
+
+
+def to_all(table: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
+    """Return the rows of a table as a chunk for every bucket."""
+    columns = [
+        pa.array(range(buckets), pa.int32()),
+        pa.array([side] * buckets, pa.int32()),
+        pa.array([serialised(table)] * buckets, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["bucket", "side", "payload"])
+
+
+def _split(table: pa.Table, side: int, of_row: npt.NDArray[np.uint16], buckets: int) -> pa.RecordBatch:
     # 16-bit keys are sorted by counting, so this is linear.
     order = np.argsort(of_row, kind="stable")
     sizes = np.bincount(of_row, minlength=buckets)
@@ -119,21 +155,46 @@ def split(table: pa.Table, side: int, buckets: int, by: str = "client") -> pa.Re
     )
 
 
-def _buckets(table: pa.Table, by: str, buckets: int) -> npt.NDArray[np.uint16]:
-    runs, clients = (table.column(name).combine_chunks() for name in ("run_id", by))
+def _are_hot(table: pa.Table, hot: Hot) -> npt.NDArray[np.bool_]:
+    """Return which rows are of hot clients."""
+    runs, clients = (table.column(name).combine_chunks() for name in ("run_id", "client"))
     run_names, client_names = runs.dictionary.to_pylist(), clients.dictionary.to_pylist()
-    # Few pairs of run and client are hashed, not every row.
-    pair = runs.indices.to_numpy().astype(np.int64) * len(client_names) + clients.indices.to_numpy()
-    if len(run_names) * len(client_names) <= 4 * table.num_rows + 65_536:
-        hashed = np.array([bucket_of(r, c, buckets) for r in run_names for c in client_names], np.uint16)
-        return cast("npt.NDArray[np.uint16]", hashed[pair])
-    distinct, inverse = np.unique(pair, return_inverse=True)
-    runs_of, clients_of = np.divmod(distinct, len(client_names))
-    hashed = np.array(
-        [bucket_of(run_names[r], client_names[c], buckets) for r, c in zip(runs_of, clients_of, strict=True)],
-        np.uint16,
-    )
-    return hashed[inverse]
+    run, client = runs.indices.to_numpy(), clients.indices.to_numpy()
+    found = np.zeros(len(table), np.bool_)
+    for run_id, name in hot:
+        if run_id in run_names and name in client_names:
+            found |= (run == run_names.index(run_id)) & (client == client_names.index(name))
+    return found
+
+
+def _buckets(table: pa.Table, by: str, buckets: int, and_by: str = "") -> npt.NDArray[np.uint16]:
+    """Return the bucket of each row, by the run and one or two more columns."""
+    columns = [table.column(name).combine_chunks() for name in ("run_id", by, and_by) if name]
+    names = [column.dictionary.to_pylist() for column in columns]
+    code = np.zeros(len(table), np.int64)
+    for column, known in zip(columns, names, strict=True):
+        code = code * len(known) + column.indices.to_numpy()
+    # Few combinations are hashed, not every row.
+    distinct, place = dense(code, math.prod(len(known) for known in names))
+    hashed = np.empty(len(distinct), np.uint16)
+    for at, one in enumerate(distinct.tolist()):
+        told = []
+        for known in reversed(names):
+            one, which = divmod(one, len(known))  # noqa: PLW2901 - the rest of the code
+            told.append(known[which])
+        run_id, client, *source = reversed(told)
+        hashed[at] = bucket_of(run_id, client, buckets, *source)
+    return hashed[place]
+
+
+def dense(codes: npt.NDArray[np.int64], space: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the distinct codes of those below `space`, ascending, and the place of each code among them."""
+    if space > 4 * len(codes) + 65_536:
+        distinct, places = np.unique(codes, return_inverse=True)
+        return distinct, places
+    seen = np.zeros(space, np.bool_)
+    seen[codes] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
 
 
 def _trimmed(table: pa.Table) -> pa.Table:

@@ -8,24 +8,27 @@ comparing. What buckets found is summed up in `audit_sums.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sojourn.pipeline.audit_chunks import dense
 from sojourn.pipeline.audit_kernel import BIN_MAX, Codes, Flags, Floats, Ints, Outcomes, latency_bins
 from sojourn.pipeline.audit_losses import OTHER, REASONS
 
 LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED = "lost", "duplicated", "out_of_order", "unauthorised"
 INCIDENTS = (LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED)
-LATENCY = "latency"
+ALLOWED, LATENCY = "allowed", "latency"
 PUBLISHED, CLOCK_JUMPS, UNREADABLE = "published", "clock_jumps", "unreadable"
 HANDOFFS = "handoffs"
 INCIDENT, BY_RUN, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "run", "client", "broker", "window"
 Counts = Ints | Codes | Flags
 STRANGER = "stranger"
 """The clients that got what they should not have, and how much: one that nobody knows is among them."""
+
+UNREADABLE_FILTER = "filter"
+"""Filters that could not be read, where they are compiled in parts."""
 
 _SCHEMA = pa.schema(
     {
@@ -76,6 +79,40 @@ def findings(
     return pa.concat_tables(parts)
 
 
+def outcome_rows(outcomes: Outcomes) -> pa.Table:
+    """Return outcomes one by one (`derived_rows.Outcome`), but for what was only allowed and did not come."""
+    expected, arrived = outcomes.is_expected, outcomes.copies > 0
+    at = np.flatnonzero(expected | arrived)
+    kind = np.where(expected, np.where(arrived, 0, 1), np.where(outcomes.is_wanted, 2, 3))[at]
+    latency = np.where(expected, outcomes.first_s - outcomes.published_s, np.nan)[at]
+    broker = outcomes.broker[at]
+    lost = outcomes.reason[at] if len(outcomes.reason) else np.full(len(at), -1, np.int32)
+    kinds = pa.array(["delivered", LOST, ALLOWED, UNAUTHORISED])
+    return pa.table(
+        {
+            "run_id": _names_at(outcomes.runs, outcomes.run[at]),
+            "client": _names_at(outcomes.clients, outcomes.client[at]),
+            "source": _names_at(outcomes.sources, outcomes.source[at]),
+            "sequence": outcomes.sequence[at],
+            "outcome": kinds.take(pa.array(kind)),
+            "published_s": pa.array(outcomes.published_s[at], from_pandas=True),
+            "first_s": pa.array(outcomes.first_s[at], from_pandas=True),
+            "latency_s": pa.array(latency, from_pandas=True),
+            "copies": outcomes.copies[at].astype(np.int64),
+            "out_of_order": outcomes.is_late[at],
+            "broker": _names_at(outcomes.brokers, broker),
+            "reason": _names_at(outcomes.reasons, lost),
+        }
+    )
+
+
+def _names_at(names: pa.Array, codes: Codes) -> pa.Array:
+    """Return the names of codes, null for -1."""
+    if not len(names):
+        return pa.nulls(len(codes), pa.string())
+    return names.cast(pa.string()).take(pa.array(codes, mask=codes < 0))
+
+
 def publication_findings(publications: pa.Table) -> pa.Table:
     """Count publications by run, those older than the one before them in sequence, and those unreadable.
 
@@ -105,6 +142,21 @@ def publication_findings(publications: pa.Table) -> pa.Table:
         for some in (np.flatnonzero(tally),)
     ]
     return pa.concat_tables(parts)
+
+
+def faulty_findings(filters: pa.Table) -> pa.Table:
+    """Tell of filters that cannot be read; the rows are (filter, error)."""
+    return _table(
+        scope=[UNREADABLE_FILTER] * len(filters),
+        key=[f"{text}\x00{error}" for text, error in zip(*filters.to_pydict().values(), strict=True)],
+        measure=[UNREADABLE] * len(filters),
+        tally=[1] * len(filters),
+    )
+
+
+def faulty_filters(keys: Iterable[str]) -> dict[str, str]:
+    """Return by filter why it cannot be read, from the keys of `faulty_findings`."""
+    return {text: error for text, _, error in (key.partition("\x00") for key in keys)}
 
 
 def late_findings(run_id: str, measure: str, moments_s: Floats, window_s: float) -> pa.Table:
@@ -148,7 +200,7 @@ def _window_name(begin: float, window_s: float) -> str:
 
 def _windows(outcomes: Outcomes, window_s: float) -> tuple[Codes, pa.Array]:
     """Return the window of each outcome, and the windows' names: the seconds at which they begin."""
-    moment = np.where(outcomes.is_expected, outcomes.published_s, outcomes.first_s)
+    moment = np.where(outcomes.is_wanted, outcomes.published_s, outcomes.first_s)
     begins, codes = np.unique(np.floor(moment / window_s), return_inverse=True)
     names = pa.array([_window_name(begin, window_s) for begin in begins], pa.string())
     return codes.astype(np.int32), names
@@ -166,7 +218,8 @@ def _counts(outcomes: Outcomes, closed: Flags | None) -> dict[str, Counts]:
         LOST: expected & ~arrived & shown,
         DUPLICATED: np.where(shown, np.maximum(copies - 1, 0), 0),
         OUT_OF_ORDER: outcomes.is_late & shown,
-        UNAUTHORISED: ~expected & arrived & shown,
+        ALLOWED: outcomes.is_wanted & ~expected & arrived & shown,
+        UNAUTHORISED: ~outcomes.is_wanted & arrived & shown,
     }
     if len(outcomes.reason):
         named = [name if name in REASONS else OTHER for name in outcomes.reasons.to_pylist()]
@@ -186,7 +239,7 @@ def _tallies(
     bins: Codes,
 ) -> pa.Table:
     wide = max(1, len(names))
-    group, groups = _dense(outcomes.run.astype(np.int64) * wide + codes, wide * max(1, len(outcomes.runs)))
+    groups, group = dense(outcomes.run.astype(np.int64) * wide + codes, wide * max(1, len(outcomes.runs)))
     run_of, name_of = np.divmod(groups, wide)
     places, tallies, measures = [], [], []
     for measure, values in counts.items():
@@ -219,7 +272,7 @@ def _tallies(
 
 def _histograms(group: Ints, bins: Codes, groups: int) -> tuple[Ints, pa.Array]:
     """Return the groups that have latencies, and for each how many fell into which bins."""
-    places, cells = _dense(group * (BIN_MAX + 1) + bins, groups * (BIN_MAX + 1))
+    cells, places = dense(group * (BIN_MAX + 1) + bins, groups * (BIN_MAX + 1))
     of_group, of_bin = np.divmod(cells, BIN_MAX + 1)
     tallies = np.bincount(places, minlength=len(cells))
     sizes = np.bincount(of_group, minlength=groups)
@@ -265,13 +318,3 @@ def _table(**columns: object) -> pa.Table:
                 column.cast(field.type) if isinstance(column, pa.Array) else pa.array(column, field.type)
             )
     return pa.Table.from_arrays(arrays, schema=_SCHEMA)
-
-
-def _dense(codes: npt.NDArray[np.int64], space: int) -> tuple[Ints, Ints]:
-    """Return each code's place among the distinct ones, and these, in ascending order."""
-    if space > 4 * len(codes) + 65_536:
-        distinct, places = np.unique(codes, return_inverse=True)
-        return places, distinct
-    seen = np.zeros(space, np.bool_)
-    seen[codes] = True
-    return (np.cumsum(seen) - 1)[codes], np.flatnonzero(seen)

@@ -5,8 +5,9 @@ Reading ten thousand filters takes longer than matching half a million events, s
 are cores: `index_plan` deals the texts into parts, `compile_texts` makes an index of each. An event is
 expected at a client when one of the client's interests matches it, was in force when it was published
 (`from_s <= time < to_s`; no `to_s` means to the end), and the event's policy, if it has one, permits the
-client's attributes. A client with several such interests expects the event once. Place enters by time: an
-interest that holds only somewhere is in the trace for as long as its client is there.
+client's attributes. Between asking for an interest and its coming into force (`asked_s <= time < from_s`) a
+delivery is allowed and not expected. A client with several such interests expects the event once. Place
+enters by time: an interest that holds only somewhere is in the trace for as long as its client is there.
 
 A filter that cannot be read matches nothing, a policy that cannot be read permits nobody, an event or a
 client whose attributes cannot be read has none; `audit_job.py` says so to the user.
@@ -14,23 +15,34 @@ client whose attributes cannot be read has none; `audit_job.py` says so to the u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sojourn.errors import SojournError
 from sojourn.interest import Event, Filter, Policy
 from sojourn.interest.index import FilterIndex
 from sojourn.interest.index.compiling import compiled
 from sojourn.pipeline.audit_events import attributes_of, event_columns
+from sojourn.trace.rows import TABLES
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+
+_NAMED_BY = ("run_id", *TABLES["interests"].named_by)
+INTEREST = (*_NAMED_BY, "to_s", "asked_s")
+"""What an audit reads of interests."""
+
+PART_ROWS = 1 << 19
+"""Expected deliveries that are made at once, about: what a task holds must not depend on who wants what."""
+_FIRST_EVENTS, _EVENTS_MIN = 8_192, 64
 
 PART_FILTERS = 2_500
 """Filters that are worth an index of their own, when there is a core to make it."""
@@ -46,14 +58,19 @@ class RunInterests:
     """The clients' names, each once."""
     client_of: npt.NDArray[np.int32]
     """For each interest its client's place in `clients`, ascending."""
+    asked_s: Floats
     from_s: Floats
     to_s: Floats
     attributes: dict[str, str]
     """By client, as JSON; for policies."""
     _permitted: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
-    def match(self, publications: pa.Table, columns: dict[str, Any]) -> tuple[Ints, npt.NDArray[np.int32]]:
-        """Return the expected deliveries as places of publications and places of clients.
+    def match(
+        self, publications: pa.Table, columns: dict[str, Any]
+    ) -> tuple[Ints, npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Return deliveries as places of publications and places of clients, and whether each is expected.
+
+        Those that are not are allowed.
 
         `columns` are the publications' attributes as `event_columns` has them.
         """
@@ -61,16 +78,14 @@ class RunInterests:
         found = []
         for index in self.indexes:
             matched = index.match_batch(columns)
-            found.append(
-                _in_force(matched.offsets, matched.keys, times, self.client_of, self.from_s, self.to_s)
-            )
-        events = np.concatenate([part[0] for part in found])
-        clients = np.concatenate([part[1] for part in found])
+            terms = (self.client_of, self.asked_s, self.from_s, self.to_s)
+            found.append(_in_force(matched.offsets, matched.keys, times, *terms))
+        events, clients, is_owed = (np.concatenate(parts) for parts in zip(*found, strict=True))
         policies = publications.column("policy")
         if policies.null_count < len(policies):
             permitted = self._permitted_pairs(policies, events, clients)
-            events, clients = events[permitted], clients[permitted]
-        return events, clients
+            events, clients, is_owed = events[permitted], clients[permitted], is_owed[permitted]
+        return events, clients, is_owed
 
     def _permitted_pairs(
         self, policies: pa.ChunkedArray, events: Ints, clients: npt.NDArray[np.int32]
@@ -111,7 +126,7 @@ class IndexPlan:
     """Interests sorted out by run, and the texts that indexes are to be made of."""
 
     runs: dict[str, pa.Table]
-    """By run, (client, filter, from_s, to_s) rows in the order of clients."""
+    """By run, (client, filter, asked_s, from_s, to_s) rows in the order of clients."""
     parts_of: dict[str, list[int]]
     """By run, the places of its parts."""
     first: list[int]
@@ -120,8 +135,14 @@ class IndexPlan:
     """For each part, the filters."""
 
 
+def told_once(interests: pa.Table) -> pa.Table:
+    """Join (INTEREST) rows told when an interest began and again when it ended: the end, if told, wins."""
+    told = interests.group_by(list(_NAMED_BY)).aggregate([("to_s", "max"), ("asked_s", "min")])
+    return told.rename_columns(list(INTEREST))
+
+
 def index_plan(interests: pa.Table, parts_max: int) -> IndexPlan:
-    """Deal (run_id, client, filter, from_s, to_s) rows into parts; runs with the same filters share them."""
+    """Deal (INTEREST) rows into parts; runs with the same filters share them."""
     plan = IndexPlan({}, {}, [], [])
     shared: dict[tuple[tuple[str, ...], bytes], list[int]] = {}
     ordered = interests.sort_by([(name, "ascending") for name in ("run_id", "client", "filter", "from_s")])
@@ -152,7 +173,44 @@ def _part_ends(client_of: npt.NDArray[np.int32], parts_max: int) -> list[int]:
     return sorted(ends)
 
 
-def compile_texts(first: int, texts: Iterable[str]) -> tuple[FilterIndex, dict[str, str]]:
+class FilterMemory:
+    """Filters that were read before, and indexes that were made of them: what comes again is there.
+
+    For whoever compiles nearly the same interests again and again, as an audit that follows a run does.
+    """
+
+    def __init__(self, filters_max: int = 200_000, indexes_max: int = 16) -> None:
+        self._filters_max, self._indexes_max = filters_max, indexes_max
+        self._filters: dict[str, Filter] = {}
+        self._indexes: dict[bytes, tuple[FilterIndex, dict[str, str]]] = {}
+        self.parsed = 0
+        """How many filters were read."""
+
+    def parse(self, text: str) -> Filter:
+        """Return what a text means, as `Filter.parse` does."""
+        known = self._filters.get(text)
+        if known is None:
+            self.parsed += 1
+            known = self._filters[text] = Filter.parse(text)
+            if len(self._filters) > self._filters_max:
+                del self._filters[next(iter(self._filters))]  # the oldest
+        return known
+
+    def compile(self, first: int, texts: Sequence[str]) -> tuple[FilterIndex, dict[str, str]]:
+        """Return what `compile_texts` makes of filters; the same ones are known by their digest."""
+        digest = hashlib.blake2b(f"{first}".encode())
+        for text in texts:
+            digest.update(b"\0" + text.encode())
+        made = self._indexes.pop(digest.digest(), None) or compile_texts(first, texts, self.parse)
+        self._indexes[digest.digest()] = made
+        if len(self._indexes) > self._indexes_max:
+            del self._indexes[next(iter(self._indexes))]  # that was used longest ago
+        return made
+
+
+def compile_texts(
+    first: int, texts: Iterable[str], parse: Callable[[str], Filter] = Filter.parse
+) -> tuple[FilterIndex, dict[str, str]]:
     """Make an index of filters, their keys counting up from `first`; and say what could not be read."""
     known: dict[str, Filter | None] = {}
     faulty: dict[str, str] = {}
@@ -160,7 +218,7 @@ def compile_texts(first: int, texts: Iterable[str]) -> tuple[FilterIndex, dict[s
     for key, text in enumerate(texts, first):
         if text not in known:
             try:
-                known[text] = Filter.parse(text)
+                known[text] = parse(text)
             except SojournError as error:
                 known[text], faulty[text] = None, str(error)
         wanted = known[text]
@@ -182,36 +240,63 @@ def run_interests(
     compiled_runs = {}
     for run_id, table in plan.runs.items():
         coded = table.column("client").combine_chunks().dictionary_encode()
+        from_s = table.column("from_s").fill_null(-np.inf)
         compiled_runs[run_id] = RunInterests(
             indexes=[indexes[part] for part in plan.parts_of[run_id]],
             clients=coded.dictionary,
             client_of=coded.indices.to_numpy().astype(np.int32),
-            from_s=table.column("from_s").fill_null(-np.inf).to_numpy(),
+            asked_s=pc.coalesce(table.column("asked_s"), from_s).to_numpy(),
+            from_s=from_s.to_numpy(),
             to_s=table.column("to_s").fill_null(np.inf).to_numpy(),
             attributes=attributes.get(run_id, {}),
         )
     return compiled_runs
 
 
-def compile_interests(interests: pa.Table, clients: pa.Table) -> dict[str, RunInterests]:
-    """Compile interests by run, here and now."""
+def compile_interests(
+    interests: pa.Table,
+    clients: pa.Table,
+    faulty: dict[str, str] | None = None,
+    memory: FilterMemory | None = None,
+) -> dict[str, RunInterests]:
+    """Compile interests by run, here and now; what cannot be read is added to `faulty`."""
     plan = index_plan(interests, 1)
-    indexes = [compile_texts(first, texts)[0] for first, texts in zip(plan.first, plan.texts, strict=True)]
-    return run_interests(plan, indexes, clients)
+    make = compile_texts if memory is None else memory.compile
+    made = [make(first, texts) for first, texts in zip(plan.first, plan.texts, strict=True)]
+    if faulty is not None:
+        for _, wrong in made:
+            faulty |= wrong
+    return run_interests(plan, [index for index, _ in made], clients)
 
 
 def expected_rows(publications: pa.Table, interests: Mapping[str, RunInterests]) -> Iterator[pa.Table]:
-    """Yield the expected deliveries of publications, run by run, names as dictionaries."""
+    """Yield the expected and allowed deliveries of publications, run by run, names as dictionaries."""
     for run_id, table in split_by(publications, "run_id"):
         if run_id in interests:
-            yield expected_of_run(run_id, table, event_columns(table)[0], interests[run_id])
+            yield from expected_in_parts(run_id, table, event_columns(table)[0], interests[run_id])
+
+
+def expected_in_parts(
+    run_id: str, publications: pa.Table, columns: dict[str, Any], run: RunInterests
+) -> Iterator[pa.Table]:
+    """Yield what `expected_of_run` returns in parts of about `PART_ROWS`, however many want an event."""
+    begin, events = 0, min(len(publications), _FIRST_EVENTS)
+    while begin < len(publications):
+        part = publications.slice(begin, events)
+        found = expected_of_run(
+            run_id, part, {name: values[begin : begin + events] for name, values in columns.items()}, run
+        )
+        yield found
+        begin += events
+        fits = PART_ROWS * len(part) // max(1, len(found))
+        events = max(_EVENTS_MIN, min(fits, 8 * events))
 
 
 def expected_of_run(
     run_id: str, publications: pa.Table, columns: dict[str, Any], run: RunInterests
 ) -> pa.Table:
-    """Return the expected deliveries of publications of one run, whose attributes are `columns`."""
-    events, clients = run.match(publications, columns)
+    """Return the expected and allowed deliveries of a run's publications, whose attributes are `columns`."""
+    events, clients, is_owed = run.match(publications, columns)
     sources = publications.column("source").combine_chunks()
     if not pa.types.is_dictionary(sources.type):
         sources = sources.dictionary_encode()
@@ -224,6 +309,7 @@ def expected_of_run(
             ),
             "sequence": publications.column("sequence").to_numpy()[events],
             "time_s": publications.column("time_s").to_numpy()[events],
+            "is_owed": is_owed,
         }
     )
 
@@ -270,15 +356,19 @@ def _in_force(
     keys: Ints,
     times: Floats,
     client_of: npt.NDArray[np.int32],
+    asked_s: Floats,
     from_s: Floats,
     to_s: Floats,
-) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Keep the matches in force when their event was published, each client once an event.
+) -> tuple[Ints, npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """Keep the matches asked for or in force when their event was published, each client once an event.
+
+    The flags tell which were in force.
 
     Keys ascend within an event and clients ascend with keys, so a repeated client follows itself.
     """
     events = np.empty(keys.size, np.int64)
     clients = np.empty(keys.size, np.int32)
+    is_owed = np.empty(keys.size, np.bool_)
     kept = 0
     for event in range(offsets.size - 1):
         last = -1
@@ -286,9 +376,14 @@ def _in_force(
         for at in range(offsets[event], offsets[event + 1]):
             key = keys[at]
             client = client_of[key]
-            if client != last and from_s[key] <= time < to_s[key]:
+            if time < asked_s[key] or time >= to_s[key]:
+                continue
+            if client != last:
                 events[kept] = event
                 clients[kept] = client
+                is_owed[kept] = time >= from_s[key]
                 kept += 1
                 last = client
-    return events[:kept], clients[:kept]
+            elif time >= from_s[key]:
+                is_owed[kept - 1] = True
+    return events[:kept], clients[:kept], is_owed[:kept]

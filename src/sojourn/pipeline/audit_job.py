@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,20 +34,35 @@ from sojourn.pipeline.audit import (
     filter_faulty,
     filter_incidents,
     handoff_times,
+    outcomes,
     told_last,
 )
-from sojourn.pipeline.audit_findings import BY_BROKER, BY_CLIENT, BY_RUN, BY_WINDOW, INCIDENT, STRANGER
+from sojourn.pipeline.audit_chunks import Hot
+from sojourn.pipeline.audit_findings import (
+    BY_BROKER,
+    BY_CLIENT,
+    BY_RUN,
+    BY_WINDOW,
+    INCIDENT,
+    STRANGER,
+    UNREADABLE_FILTER,
+    faulty_filters,
+)
 from sojourn.pipeline.audit_interests import (
+    INTEREST,
     IndexPlan,
     RunInterests,
     compile_texts,
     index_plan,
     run_interests,
+    told_once,
 )
 from sojourn.pipeline.audit_losses import RunEnds
 from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.audit_sentences import cannot, said, unreadable_clients
+from sojourn.pipeline.audit_sizes import sizes_of, some_interests
 from sojourn.pipeline.audit_sums import COUNTS, PERCENTILES
+from sojourn.pipeline.audit_sums import handoff_times as handoff_times_here
 from sojourn.pipeline.progress import watch_tasks
 from sojourn.pipeline.schemas import COUNTED, FAULTY_FILTERS, INDEX_TEXTS
 from sojourn.pipeline.session import parallelism, shared
@@ -67,14 +82,14 @@ Progress = Callable[[str, float | None], None]
 JOB_FAILURES = (PySparkException, Py4JJavaError)
 """How a job that fails while it runs comes to us."""
 
-_BUCKET_ROWS = 1_000_000
-_BUCKETS_MAX = 4_096
-_INTEREST = ("run_id", "client", "interest", "filter", "from_s")
 _CLIENT = ("run_id", "client", "attributes_json")
 _FEW_FILTERS = 500
 """So few are read sooner than a job is started."""
 CARRIED_FILTERS_MAX = 10_000
 """By Spark Connect nothing is broadcast: so many filters travel with each task, more are dealt into parts."""
+_HANDOFF = ("run_id", "client", "left_s", "arrived_s", "ready_s")
+_FEW_HANDOFFS = 200_000
+"""So few are summed up sooner than a job is started."""
 AMPLE = 1 << 62
 _NOT_TOLD = ("scope", "key", "unreadable")
 _LIVE_ONLY = ("late_", "handoff")
@@ -97,6 +112,7 @@ class Audit:
     handoffs: DataFrame
     unreadable: DataFrame | None
     """Filters and policies that cannot be read: run_id, filter, error, what; None when all can."""
+    interests: DataFrame
     known: DataFrame
     """The clients that interests or clients name: run_id, client."""
     tasks: int
@@ -153,44 +169,70 @@ def build_audit(
 ) -> Audit:
     """Set up an audit of some scopes; nothing but the interests is read yet."""
     table = {name: read_table(spark, trace, name) for name in ("interests", "clients", "handoffs")}
-    buckets = bucket_count(spark, trace)
-    splits, task_count = read_splits(spark, trace, COSTS)
-    most = min(options.broadcast_filters_max, CARRIED_FILTERS_MAX if is_remote() else AMPLE)
-    if trace.rows.get("interests", 0) <= most:
-        compiled, faulty = _compiled(spark, trace)
-        packed_rows = splits.transform(chunks(shared(spark, compiled), buckets))
-        wrong = spark.createDataFrame(faulty, FAULTY_FILTERS) if len(faulty) else None
-    else:
-        interests = table["interests"].transform(told_last("client", "interest", "filter", "from_s"))
-        dealt = _dealt(spark, trace, interests, table["clients"], options, buckets)
-        packed_rows = splits.transform(chunks(None, buckets)).unionByName(dealt)
-        wrong = interests.select("filter").distinct().transform(filter_faulty)
-    found = packed_rows.transform(compared(buckets, options.window_s, scopes, _ends(trace, options)))
+    packed = _packed(spark, trace, options, table["interests"], table["clients"])
+    found = packed.rows.transform(compared(packed.buckets, options.window_s, scopes, packed.ends))
     names = [table[name].select("run_id", "client") for name in ("interests", "clients")]
     return Audit(
         findings=found,
         counts=found.transform(counted),
         incidents=found.transform(filter_incidents),
         handoffs=table["handoffs"].transform(handoff_times),
-        unreadable=_unreadable(spark, trace, table["interests"], wrong),
+        unreadable=_unreadable(spark, trace, table["interests"], packed.faulty),
+        interests=table["interests"],
         known=names[0].unionByName(names[1]).distinct(),
-        tasks=task_count + buckets,
+        tasks=packed.tasks + packed.buckets,
     )
 
 
-def bucket_count(spark: SparkSession, trace: Trace) -> int:
-    """Return into how many buckets clients go: enough for every core, each small enough for its memory."""
-    by_size = 2 * trace.rows.get("deliveries", 0) // _BUCKET_ROWS
-    return min(_BUCKETS_MAX, max(1, by_size, parallelism(spark)))
+def build_outcomes(spark: SparkSession, trace: Trace, options: AuditOptions | None = None) -> DataFrame:
+    """Return what became of every event for every client, as rows (`derived_rows.Outcome`)."""
+    interests, clients = (read_table(spark, trace, name) for name in ("interests", "clients"))
+    packed = _packed(spark, trace, options or AuditOptions(), interests, clients)
+    return packed.rows.transform(outcomes(packed.buckets, packed.ends))
+
+
+class _Packed(NamedTuple):
+    """What is to be compared."""
+
+    rows: DataFrame
+    """CHUNKS."""
+    buckets: int
+    ends: RunEnds
+    faulty: dict[str, str]
+    """Filters that are known already to be unreadable, and why."""
+    tasks: int
+
+
+def _packed(
+    spark: SparkSession, trace: Trace, options: AuditOptions, told: DataFrame, clients: DataFrame
+) -> _Packed:
+    """Pack what was expected and what was delivered by bucket, in as many as that takes."""
+    ends = _ends(trace, options)
+    splits, task_count = read_splits(spark, trace, COSTS)
+    most = min(options.broadcast_filters_max, CARRIED_FILTERS_MAX if is_remote() else AMPLE)
+    if trace.rows.get("interests", 0) <= most:
+        compiled, faulty = _compiled(spark, trace)
+        wrong = faulty
+        sizes = sizes_of(trace, compiled, ends.duration_s)
+        buckets = sizes.buckets(parallelism(spark))
+        packed_rows = splits.transform(chunks(shared(spark, compiled), buckets, sizes.hot))
+    else:
+        interests = told.transform(told_last)
+        some, scale = some_interests(small_table(trace, "interests", INTEREST))
+        sizes = sizes_of(trace, some, ends.duration_s, scale)
+        buckets = sizes.buckets(parallelism(spark))
+        dealt = _dealt(spark, trace, interests, clients, options, buckets, sizes.hot)
+        packed_rows = splits.transform(chunks(None, buckets, sizes.hot)).unionByName(dealt)
+        wrong = {}  # told by those who compile the parts
+    return _Packed(packed_rows, buckets, ends, wrong, task_count)
 
 
 # -------------------------------------------------------------------------- parts of it
 
 
-def _compiled(spark: SparkSession, trace: Trace) -> tuple[dict[str, RunInterests], pa.Table]:
+def _compiled(spark: SparkSession, trace: Trace) -> tuple[dict[str, RunInterests], dict[str, str]]:
     """Return the interests compiled by run, and the filters that cannot be read."""
-    told = small_table(trace, "interests", (*_INTEREST, "to_s")).group_by(list(_INTEREST))
-    interests = told.aggregate([("to_s", "max")]).rename_columns([*_INTEREST, "to_s"])
+    interests = told_once(small_table(trace, "interests", INTEREST))
     plan = index_plan(interests, parallelism(spark))
     if len(interests) <= _FEW_FILTERS:
         made = [compile_texts(first, texts) for first, texts in zip(plan.first, plan.texts, strict=True)]
@@ -199,8 +241,7 @@ def _compiled(spark: SparkSession, trace: Trace) -> tuple[dict[str, RunInterests
     faulty = {text: error for _, wrong in made for text, error in wrong.items()}
     clients = small_table(trace, "clients", _CLIENT) if trace.has_policies else _NO_CLIENTS
     compiled = run_interests(plan, [index for index, _ in made], clients)
-    errors = {"filter": list(faulty), "error": list(faulty.values())}
-    return compiled, pa.table(errors, pa.schema({"filter": pa.string(), "error": pa.string()}))
+    return compiled, faulty
 
 
 _NO_CLIENTS = pa.table({name: pa.array([], pa.string()) for name in _CLIENT})
@@ -234,6 +275,7 @@ def _dealt(
     clients: DataFrame,
     options: AuditOptions,
     buckets: int,
+    hot: Hot,
 ) -> DataFrame:
     """Return chunks of expected deliveries by filters too many to send to everyone."""
     dealt = expected_chunks_by_part(
@@ -242,6 +284,7 @@ def _dealt(
         parts=-(-trace.rows.get("interests", 0) // options.part_filters),
         slices=-(-trace.rows.get("publications", 1) // options.slice_events),
         buckets=buckets,
+        hot=hot,
     )
     return read_table(spark, trace, "publications").transform(dealt)
 
@@ -255,18 +298,22 @@ def _ends(trace: Trace, options: AuditOptions) -> RunEnds:
 
 
 def _unreadable(
-    spark: SparkSession, trace: Trace, interests: DataFrame, faulty: DataFrame | None
+    spark: SparkSession, trace: Trace, interests: DataFrame, faulty: dict[str, str]
 ) -> DataFrame | None:
-    found = []
-    if faulty is not None:
-        filters = interests.select("run_id", "filter").join(F.broadcast(faulty), "filter")
-        found.append(filters.withColumn("what", F.lit("filter")))
+    found = [_wanting(spark, interests, faulty)] if faulty else []
     if trace.has_policies:
         publications = read_table(spark, trace, "publications")
         policies = publications.select("run_id", F.col("policy").alias("filter")).dropna().distinct()
         wrong = policies.select("filter").distinct().transform(filter_faulty)
         found.append(policies.join(F.broadcast(wrong), "filter").withColumn("what", F.lit("policy")))
     return reduce(DataFrame.unionByName, found).distinct() if found else None
+
+
+def _wanting(spark: SparkSession, interests: DataFrame, faulty: dict[str, str]) -> DataFrame:
+    """Return which runs have filters that cannot be read."""
+    wrong = F.broadcast(spark.createDataFrame(list(faulty.items()), FAULTY_FILTERS))
+    filters = interests.select("run_id", "filter").distinct().join(wrong, "filter")
+    return filters.withColumn("what", F.lit("filter"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,11 +346,14 @@ class _Job:
         self.progress("summing up", None)
         if self.incidents is not None:
             audit.incidents.write.mode("append").parquet(str(self.incidents))
-        runs = _summary(trace, _of_scope(counts, BY_RUN), _rows(audit.handoffs))
+        runs = _summary(trace, _of_scope(counts, BY_RUN), _handoffs(trace, audit))
+        unreadable = [] if audit.unreadable is None else _rows(audit.unreadable)
+        dealt = faulty_filters(row["key"] for row in _of_scope(counts, UNREADABLE_FILTER))
+        unreadable += _rows(_wanting(self.spark, audit.interests, dealt)) if dealt else []
         problems = said(
             runs,
             {row["run_id"]: row["unreadable"] for row in _of_scope(counts, BY_RUN)},
-            [] if audit.unreadable is None else _rows(audit.unreadable),
+            unreadable,
             self._unknown(counts, audit.known),
         )
         problems += unreadable_clients(trace) if trace.has_policies else []
@@ -324,6 +374,13 @@ class _Job:
                 known, ["run_id", "client"], "left_anti"
             )
         )
+
+
+def _handoffs(trace: Trace, audit: Audit) -> Rows:
+    """Return the times of hand-offs by run."""
+    if trace.rows.get("handoffs", 0) > _FEW_HANDOFFS:
+        return _rows(audit.handoffs)
+    return handoff_times_here(small_table(trace, "handoffs", _HANDOFF))
 
 
 def _of_scope(counts: pa.Table, scope: str) -> Rows:

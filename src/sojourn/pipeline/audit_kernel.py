@@ -8,10 +8,11 @@ pass over it then tells, for every name:
 - *out of order*: its first delivery came after the first delivery of a later event of the same source to the
   same client. Only first deliveries count, so a duplicate is not also out of order, and two neighbours that
   changed places count once: for the one that should have come first. Equal times are in order;
-- *unauthorised*: delivered and not expected, because no interest in force matched or the policy forbade it;
+- *allowed*: delivered and not expected, by an interest that had been asked for and was not yet in force;
+- *unauthorised*: delivered and neither, because no such interest matched or the policy forbade it;
 - *latency*: from publication to first delivery. One below zero is a clock that jumped and is counted apart.
 
-Expected = delivered + lost, and rows of deliveries = delivered + unauthorised + duplicated.
+Expected = delivered + lost, and rows of deliveries = delivered + allowed + unauthorised + duplicated.
 
 Latencies are counted in bins whose width is 1/128 of their lower end, taken from the bits of the number: sums
 of bins don't depend on the order of summation, and a percentile read from them is exact to 0.4%.
@@ -53,7 +54,8 @@ class Outcomes:
     source: Codes
     sequence: Ints
     published_s: Floats
-    """NaN where not expected."""
+    """NaN where neither expected nor allowed."""
+    is_expected: Flags
     first_s: Floats
     """Of the first delivery; NaN where there is none."""
     broker: Codes
@@ -72,8 +74,8 @@ class Outcomes:
     reasons: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
 
     @property
-    def is_expected(self) -> Flags:
-        """Whether the name is expected."""
+    def is_wanted(self) -> Flags:
+        """Whether the name is expected or allowed."""
         return ~np.isnan(self.published_s)
 
 
@@ -97,6 +99,9 @@ def compare(expected: pa.Table | None, delivered: pa.Table | None) -> Outcomes:
     name_of, first, wanted, copies, late = _scan(order, keys, span, times, ranked, count)
     any_row = np.where(wanted >= 0, wanted, first)
     delivery = first[first >= 0]
+    owed = np.empty(0, np.bool_) if expected is None else expected.column("is_owed").to_numpy()
+    is_expected = np.zeros(len(first), np.bool_)
+    is_expected[wanted >= 0] = owed[wanted[wanted >= 0]]
     brokers_of = np.full(len(first), -1, np.int32)
     brokers_of[first >= 0] = broker[delivery - count]
     return Outcomes(
@@ -105,6 +110,7 @@ def compare(expected: pa.Table | None, delivered: pa.Table | None) -> Outcomes:
         source=source[any_row],
         sequence=sequence[any_row],
         published_s=_at(times, wanted),
+        is_expected=is_expected,
         first_s=_at(times, first),
         broker=brokers_of,
         copies=copies,

@@ -28,7 +28,11 @@ class LiveOptions:
     """How much later than another table's a segment may be sealed."""
     patience_s: float = 30.0
     """How long after its publication a delivery, or a copy of it, may still come."""
-    buckets: int = 4
-    """Parts of the clients, judged side by side."""
+    in_flight_s: float = 1.0
+    """What was published so shortly before the end of its run and not delivered was in flight."""
+    keep_s: float = 600.0
+    """How long ended interests and old stays are kept, for publications that come late."""
+    buckets: int | None = None
+    """Parts of the clients, judged side by side; one for each core if left out, and four at least."""
     trigger_s: float = 5.0
     """Seconds between looks at the directory."""

@@ -6,6 +6,8 @@ summed bins: the first bin with enough latencies in it and below it, whose middl
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -40,6 +42,24 @@ def summed(found: pa.Table) -> pa.Table:
     for what in TIMES:
         columns |= _percentiles(found, place, rows, what)
     return pa.table(columns).select(_SCHEMA.names).cast(_SCHEMA)
+
+
+def handoff_times(handoffs: pa.Table) -> list[dict[str, Any]]:
+    """Percentiles of hand-offs by run, as `audit.handoff_times` has them: of few, sooner done here."""
+    runs = handoffs.column("run_id").to_numpy(zero_copy_only=False)
+    left, arrived, ready = (handoffs.column(f"{name}_s").to_numpy() for name in ("left", "arrived", "ready"))
+    measures = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
+    rows = []
+    for run_id in sorted(set(runs)):
+        mine = runs == run_id
+        row: dict[str, Any] = {"run_id": run_id, "handoffs": int(mine.sum())}
+        for measure, times in measures.items():
+            known = times[mine & ~np.isnan(times)]
+            for name, share in PERCENTILES.items():
+                found = float(np.quantile(known, share)) if len(known) else None
+                row[f"handoff_{measure}_{name}_s"] = found
+        rows.append(row)
+    return rows
 
 
 def _places(found: pa.Table, groups: pa.Table) -> npt.NDArray[np.int64]:

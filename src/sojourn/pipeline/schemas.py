@@ -1,16 +1,20 @@
 """Every StructType of the pipeline, and no other place has one.
 
-`TRACE` holds the tables that simulated and live runs write (see `sojourn.trace` for the writer, which knows
-the same columns as Arrow types; a test holds the two together). Times are seconds since the run's start, ids
-are strings. On disk a table is DIR/<table>/run_id=<id>/part-….parquet: `run_id` is in the path, not in the
-files, so that one run can be read alone. The other schemas are those of intermediate and final results.
+`TRACE` holds the tables that simulated and live runs write; it follows from `trace/rows.py`, where every
+column is declared and explained. On disk a table is DIR/<table>/run_id=<id>/part-….parquet: `run_id` is in
+the path, not in the files, so that one run can be read alone. The other schemas are those of intermediate and
+final results.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     DoubleType,
     IntegerType,
@@ -22,6 +26,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from sojourn.trace.rows import TABLES, columns_of
+
 _TEXT, _COUNT, _SECONDS = StringType(), LongType(), DoubleType()
 
 
@@ -29,80 +35,30 @@ def _table(**columns: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
-TRACE: dict[str, StructType] = {
-    "runs": _table(
-        run_id=_TEXT,
-        world=_TEXT,  # sim or live
-        study=_TEXT,
-        seed=_COUNT,
-        spec_json=_TEXT,
-        started_at=TimestampType(),
-        duration_s=_SECONDS,  # null while the run goes on
-        warmup_s=_SECONDS,
-        error=_TEXT,
-    ),
-    "publications": _table(
-        run_id=_TEXT,
-        source=_TEXT,
-        sequence=_COUNT,
-        time_s=_SECONDS,
-        broker=_TEXT,
-        topic=_TEXT,
-        attributes_json=_TEXT,
-        policy=_TEXT,
-        bytes=_COUNT,
-    ),
-    # `to_s` is null while in force. A live process tells an interest or a sojourn twice: when it begins, and
-    # again with `to_s` when it ends; the second row replaces the first.
-    "interests": _table(
-        run_id=_TEXT, client=_TEXT, interest=_TEXT, filter=_TEXT, from_s=_SECONDS, to_s=_SECONDS
-    ),
-    "clients": _table(run_id=_TEXT, client=_TEXT, attributes_json=_TEXT),
-    "sojourns": _table(run_id=_TEXT, client=_TEXT, broker=_TEXT, from_s=_SECONDS, to_s=_SECONDS),
-    "handoffs": _table(
-        run_id=_TEXT,
-        client=_TEXT,
-        from_broker=_TEXT,
-        to_broker=_TEXT,
-        left_s=_SECONDS,
-        arrived_s=_SECONDS,
-        ready_s=_SECONDS,  # when all was rebuilt or handed over
-        cause=_TEXT,
-    ),
-    "deliveries": _table(
-        run_id=_TEXT, client=_TEXT, source=_TEXT, sequence=_COUNT, time_s=_SECONDS, broker=_TEXT
-    ),
-    "drops": _table(
-        run_id=_TEXT,
-        client=_TEXT,
-        source=_TEXT,
-        sequence=_COUNT,
-        time_s=_SECONDS,
-        broker=_TEXT,
-        reason=_TEXT,  # queue_full, expired, …
-    ),
-    "messages": _table(
-        run_id=_TEXT,
-        time_s=_SECONDS,
-        sender=_TEXT,
-        receiver=_TEXT,
-        kind=_TEXT,
-        bytes=_COUNT,
-        cause=_TEXT,
-    ),
-    "message_counts": _table(run_id=_TEXT, kind=_TEXT, cause=_TEXT, hops=_COUNT, bytes=_COUNT),
-    "broker_load": _table(
-        run_id=_TEXT,
-        broker=_TEXT,
-        handled=_COUNT,
-        busy_s=_SECONDS,
-        queue_max=_COUNT,
-        queue_mean=_SECONDS,
-    ),
-}
-
 PARTITION = "run_id"
 """The column that is in the path and not in the files."""
+
+_KINDS: dict[type, DataType] = {
+    str: _TEXT,
+    int: _COUNT,
+    float: _SECONDS,
+    bool: BooleanType(),
+    datetime: TimestampType(),
+}
+
+
+def rows_schema(row: type[Any], *, by_run: bool = True) -> StructType:
+    """Return the columns of a class of rows (`trace/rows.py`), after that of the run; with their meaning."""
+    columns = [
+        StructField(column.name, _KINDS[column.kind], metadata={"comment": column.meaning})
+        for column in columns_of(row)
+    ]
+    run = [StructField(PARTITION, _TEXT, metadata={"comment": "the run"})] if by_run else []
+    return StructType([*run, *columns])
+
+
+TRACE: dict[str, StructType] = {name: rows_schema(table.row) for name, table in TABLES.items()}
+"""The tables that runs write."""
 
 
 def file_schema(table: str) -> StructType:
@@ -125,13 +81,13 @@ INDEX_TEXTS = _table(place=IntegerType(), first=_COUNT, texts=ArrayType(_TEXT))
 INDEX_PARTS = _table(place=IntegerType(), index=BinaryType(), faulty=ArrayType(FAULTY_FILTERS))
 """The pickled index, and what in it could not be read."""
 
-FILTER_PARTS = _table(part=IntegerType(), slice=IntegerType(), compiled=BinaryType())
-"""A compiled part of the interests, for a slice of the publications."""
+FILTER_PARTS = _table(part=IntegerType(), slice=IntegerType(), compiled=BinaryType(), faulty=BinaryType())
+"""A compiled part of the interests, for a slice of the publications; and once what could not be read."""
 
 FINDINGS = _table(
     run_id=_TEXT,
-    scope=_TEXT,  # incident, run, client, broker, window or stranger
-    key=_TEXT,  # which client, broker or window; for an incident, the client
+    scope=_TEXT,  # incident, run, client, broker, window, stranger or filter
+    key=_TEXT,  # which client, broker, window or filter; for an incident, the client
     measure=_TEXT,  # a count's or an incident's name, or latency
     tally=_COUNT,
     bins=ArrayType(_table(bin=IntegerType(), tally=_COUNT)),  # of latencies, see `audit_kernel.py`
@@ -159,6 +115,7 @@ COUNTED = _table(
             "lost",
             "duplicated",
             "out_of_order",
+            "allowed",  # delivered between asking for an interest and its coming into force
             "unauthorised",
             "before_published",
             "lost_queue_full",

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,22 @@ from pyspark.sql import functions as F  # noqa: N812  Spark's documentation call
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from sojourn.pipeline.audit import DELIVERY, PUBLICATION, Transform, counted
-from sojourn.pipeline.audit_chunks import named_rows, serialised, split
+from sojourn.pipeline.audit_chunks import named_rows, split, to_all
 from sojourn.pipeline.audit_findings import BY_WINDOW
 from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.schemas import FINDINGS, LIVE_ROWS, LIVE_STATE, TRACE, file_schema
-from sojourn.pipeline.streaming_state import CLIENTS, DELIVERIES, END, HANDOFFS, INTERESTS, PUBLICATIONS, Held
+from sojourn.pipeline.session import parallelism
+from sojourn.pipeline.streaming_state import (
+    CLIENTS,
+    DELIVERIES,
+    DROPS,
+    END,
+    HANDOFFS,
+    INTERESTS,
+    PUBLICATIONS,
+    SOJOURNS,
+    Held,
+)
 from sojourn.pipeline.tables import KEYS
 from sojourn.trace import segment_folder
 
@@ -43,6 +55,7 @@ if TYPE_CHECKING:
 FOUND, CHECKPOINT = "findings", "checkpoint"
 """What the query keeps in its output directory."""
 
+_BUCKETS_MIN = 4
 _MOMENT = pa.timestamp("us", tz="UTC")
 _SIDES = {
     "publications": PUBLICATIONS,
@@ -50,6 +63,8 @@ _SIDES = {
     "interests": INTERESTS,
     "clients": CLIENTS,
     "handoffs": HANDOFFS,
+    "drops": DROPS,
+    "sojourns": SOJOURNS,
 }
 _COLUMNS = {
     "publications": PUBLICATION,
@@ -57,6 +72,8 @@ _COLUMNS = {
     "interests": tuple(TRACE["interests"].names),
     "clients": tuple(TRACE["clients"].names),
     "handoffs": ("run_id", "client", "left_s", "arrived_s", "ready_s"),
+    "drops": ("run_id", "client", "source", "sequence", "time_s", "broker", "reason"),
+    "sojourns": tuple(TRACE["sojourns"].names),
 }
 
 
@@ -64,10 +81,10 @@ def start_live_audit(
     spark: SparkSession, root: str | Path, run_id: str, out: str | Path, options: LiveOptions | None = None
 ) -> StreamingQuery:
     """Start the query that audits a run; what it finds is appended to the table `findings` in `out`."""
-    chosen = options or LiveOptions()
+    chosen = sized(options or LiveOptions(), spark)
     base, target = Path(root), Path(out)
     found = live_findings(_reader(spark, base, run_id), chosen)
-    with _partitions(spark, chosen.buckets):
+    with _partitions(spark, chosen.buckets or 1):
         return (
             found.writeStream.format("parquet")
             .queryName(f"sojourn-audit-{run_id}")
@@ -76,6 +93,11 @@ def start_live_audit(
             .trigger(processingTime=f"{chosen.trigger_s} seconds")
             .start()
         )
+
+
+def sized(options: LiveOptions, spark: SparkSession) -> LiveOptions:
+    """Return options with a number of buckets: what was asked for, else one for each core."""
+    return replace(options, buckets=options.buckets or max(_BUCKETS_MIN, parallelism(spark)))
 
 
 def read_findings(spark: SparkSession, out: str | Path) -> DataFrame:
@@ -96,10 +118,11 @@ def by_window(found: DataFrame) -> DataFrame:
 
 def live_findings(read: Callable[[str], DataFrame], options: LiveOptions) -> DataFrame:
     """Return the stream of findings from streams of the trace's tables."""
+    buckets = options.buckets or _BUCKETS_MIN
     # The end of the run is looked for first: whoever sees it then sees all that was sealed before it.
-    rows = read("runs").transform(_ends(options.buckets))
+    rows = read("runs").transform(_ends(buckets))
     for table, side in _SIDES.items():
-        rows = rows.unionByName(read(table).transform(_packed(table, side, options.buckets)))
+        rows = rows.unionByName(read(table).transform(_packed(table, side, buckets)))
     return (
         rows.withWatermark("at", f"{options.delay_s} seconds")
         .groupBy("bucket")
@@ -142,7 +165,7 @@ def _ends(buckets: int) -> Transform:
             F.explode(F.sequence(F.lit(0), F.lit(buckets - 1))).alias("bucket"),
             F.lit(None).cast("timestamp").alias("at"),
             F.lit(END).alias("side"),
-            F.lit(None).cast("binary").alias("payload"),
+            F.col("duration_s").cast("string").cast("binary").alias("payload"),
         )
 
     return transform
@@ -159,9 +182,12 @@ def _packed(table: str, side: int, buckets: int) -> Transform:
             if not batch.num_rows:
                 continue
             rows = named_rows(batch)
-            chunks = _to_all(rows, side, buckets) if side == PUBLICATIONS else split(rows, side, buckets)
-            none = pa.nulls(chunks.num_rows, _MOMENT)
-            yield _live_rows(chunks.column("bucket"), none, chunks.column("side"), chunks.column("payload"))
+            to_everybody = side == PUBLICATIONS
+            for chunks in [to_all(rows, side, buckets)] if to_everybody else split(rows, side, buckets):
+                none = pa.nulls(chunks.num_rows, _MOMENT)
+                columns = (chunks.column(name) for name in ("bucket", "side", "payload"))
+                bucket, sides, payload = columns
+                yield _live_rows(bucket, none, sides, payload)
             if "time_s" in rows.column_names:
                 last = pa.array([round(pc.max(rows.column("time_s")).as_py() * 1e6)], _MOMENT)
                 yield _live_rows(
@@ -179,16 +205,6 @@ def _live_rows(*columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns), names=LIVE_ROWS.names)
 
 
-def _to_all(rows: pa.Table, side: int, buckets: int) -> pa.RecordBatch:
-    """Return the rows of a table as a chunk for every bucket."""
-    columns = [
-        pa.array(range(buckets), pa.int32()),
-        pa.array([side] * buckets, pa.int32()),
-        pa.array([serialised(rows)] * buckets, pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=["bucket", "side", "payload"])
-
-
 def _settling(
     options: LiveOptions,
 ) -> Callable[[tuple[Any, ...], Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
@@ -203,7 +219,7 @@ def _settling(
             told = frame[frame["side"].notna()]
             for side, payload in zip(told["side"], told["payload"], strict=True):
                 held.add(int(side), payload, watermark_ms / 1e3, options.window_s)
-        found = held.settle(watermark_ms / 1e3 - options.patience_s, options.window_s)
+        found = held.settle(watermark_ms / 1e3 - options.patience_s, options)
         state.update((held.dumps(),))
         if held.is_waiting:
             state.setTimeoutTimestamp(watermark_ms + 1)

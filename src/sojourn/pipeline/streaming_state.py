@@ -1,8 +1,9 @@
 """What the streaming audit holds for a bucket of clients between two looks, and how it settles.
 
-Held are the interests and clients known so far, the publications and deliveries not yet judged, and which
-events have been judged. Settling a moment compares everything published before it with everything delivered,
-with the batch audit's code, and drops what is then done.
+Held are the interests and clients known so far, where clients were, the publications, deliveries and drops
+not yet judged, and which events have been judged. Settling a moment compares everything published before it
+with everything delivered, with the batch audit's code, and drops what is then done. An interest that ended,
+and a stay but for a client's last, is kept for `keep_s` more, for publications that come late.
 
 Rules, where rows come late or clocks differ:
 - A row waits from its own time or from when it came, whichever is later. So a publication that came after
@@ -15,6 +16,9 @@ Rules, where rows come late or clocks differ:
   before the moment judged last is counted as late, and holds from now on. The batch audit, which sees all at
   once, knows no lateness.
 - A copy of a delivery whose event was never published counts as another leak, not as a duplicate.
+- A loss has the reason that a broker gave for it. Without one it was in flight if it was published within the
+  last seconds of a run that has ended, else it was never routed: that a client has left for good is known
+  when a run is over, and then by the batch audit.
 - Order is judged among what is held: a later event judged before an earlier one, because its clock was
   behind, no longer makes the earlier one out of order.
 """
@@ -37,14 +41,17 @@ from sojourn.pipeline.audit_findings import (
     handoff_findings,
     late_findings,
 )
-from sojourn.pipeline.audit_interests import compile_interests, expected_rows
+from sojourn.pipeline.audit_interests import FilterMemory, compile_interests, expected_rows, told_once
 from sojourn.pipeline.audit_kernel import Flags, Floats, Ints, compare
+from sojourn.pipeline.audit_losses import RunEnds, with_reasons
+from sojourn.pipeline.audit_options import LiveOptions
 
-PUBLICATIONS, DELIVERIES, INTERESTS, CLIENTS, HANDOFFS, END = range(6)
+PUBLICATIONS, DELIVERIES, INTERESTS, CLIENTS, HANDOFFS, END, DROPS, SOJOURNS = range(8)
 LATE = {PUBLICATIONS: "late_publications", DELIVERIES: "late_deliveries", INTERESTS: "late_interests"}
 _CLIENT = ("run_id", "client", "attributes_json")
-_INTEREST = ("run_id", "client", "interest", "filter", "from_s")
 _SINCE = "since_s"
+_MEMORY = FilterMemory()
+"""Of this process: what a bucket compiled is there when the next batch comes to the same worker."""
 
 
 @dataclass(slots=True)
@@ -57,25 +64,28 @@ class Held:
     judged_s: float = -np.inf
     """The moment before which all that was held has been judged."""
     has_ended: bool = False
+    duration_s: float = np.nan
+    """How long the run was, once it has ended."""
     found: list[pa.Table] = field(default_factory=list)
     """Findings that need no judging, to be told at the next occasion."""
 
     @classmethod
     def loads(cls, blob: bytes) -> Held:
         """Return what `dumps` wrote."""
-        payloads, judged, judged_s, has_ended = pickle.loads(blob)  # noqa: S301  from our own checkpoint
-        tables = {side: _read(payload) for side, payload in payloads.items()}
-        return cls(tables, judged, judged_s, has_ended)
+        payloads, *rest = pickle.loads(blob)  # noqa: S301  from our own checkpoint
+        return cls({side: _read(payload) for side, payload in payloads.items()}, *rest)
 
     def dumps(self) -> bytes:
         """Return all of it as bytes; findings must have been told."""
         payloads = {side: serialised(table) for side, table in self.tables.items()}
-        return pickle.dumps((payloads, self.judged, self.judged_s, self.has_ended), protocol=5)
+        rest = (self.judged, self.judged_s, self.has_ended, self.duration_s)
+        return pickle.dumps((payloads, *rest), protocol=5)
 
     def add(self, side: int, payload: bytes | None, now_s: float, window_s: float) -> None:
         """Add rows that came when the watermark was `now_s`, or note that the run has ended."""
         if side == END or payload is None:
             self.has_ended |= side == END
+            self.duration_s = float(payload) if payload else self.duration_s
             return
         new = _plain(widened(_read(payload)))
         if side == HANDOFFS:
@@ -98,7 +108,7 @@ class Held:
         """Whether something is still to be settled."""
         return any(side in self.tables and len(self.tables[side]) for side in (PUBLICATIONS, DELIVERIES))
 
-    def settle(self, before_s: float, window_s: float) -> pa.Table | None:
+    def settle(self, before_s: float, options: LiveOptions) -> pa.Table | None:
         """Judge what was published, and has waited since, before a moment; drop it and return findings."""
         before_s = max(self.judged_s, np.inf if self.has_ended else before_s)
         published, delivered = self.tables.get(PUBLICATIONS), self.tables.get(DELIVERIES)
@@ -107,25 +117,29 @@ class Held:
             self.tables[PUBLICATIONS] = published.filter(pc.field(_SINCE) >= before_s).combine_chunks()
         expected = self._expected(ready.drop_columns(_SINCE)) if ready is not None and len(ready) else None
         if expected is not None or (delivered is not None and len(delivered)):
-            self._judge(expected, delivered, before_s, window_s)
+            self._judge(expected, delivered, before_s, options)
         if ready is not None:
             self._remember(ready)
         self.judged_s = before_s if np.isfinite(before_s) else self.judged_s
+        self._forget(self.judged_s - options.keep_s)
         told, self.found = [table for table in self.found if len(table)], []
         return pa.concat_tables(told) if told else None
 
     def _judge(
-        self, expected: pa.Table | None, delivered: pa.Table | None, before_s: float, window_s: float
+        self, expected: pa.Table | None, delivered: pa.Table | None, before_s: float, options: LiveOptions
     ) -> None:
         outcomes = compare(expected, None if delivered is None else _coded(delivered))
-        closed = outcomes.is_expected
+        known = dict.fromkeys(outcomes.runs.to_pylist(), self.duration_s) if self.has_ended else {}
+        ends = RunEnds(known, options.in_flight_s)
+        outcomes = with_reasons(outcomes, self.tables.get(DROPS), self.tables.get(SOJOURNS), ends)
+        closed = outcomes.is_wanted
         if delivered is not None and len(delivered):
             since = np.full(len(closed), -np.inf)
             np.maximum.at(since, outcomes.name_of_delivery, delivered.column(_SINCE).to_numpy())
             waits = np.zeros(len(closed), np.bool_)
             waits[outcomes.name_of_delivery[self._waits_for_publication(delivered)]] = True
             closed = closed | ((since < before_s) & ~waits)
-        self.found.append(findings(outcomes, window_s, (BY_WINDOW, INCIDENT), closed))
+        self.found.append(findings(outcomes, options.window_s, (BY_WINDOW, INCIDENT), closed))
         if delivered is not None and len(delivered):
             waiting = ~closed[outcomes.name_of_delivery]
             self.tables[DELIVERIES] = delivered.filter(pa.array(waiting)).combine_chunks()
@@ -155,16 +169,32 @@ class Held:
             together = ranges if known is None else np.concatenate([known, ranges])
             self.judged[source] = _merged(together)
 
+    def _forget(self, before_s: float) -> None:
+        """Drop what was said of judged events, and what was over before a moment."""
+        drops, interests, stays = (self.tables.get(side) for side in (DROPS, INTERESTS, SOJOURNS))
+        if drops is not None and len(drops):
+            old = pc.less(drops.column("time_s"), before_s).fill_null(fill_value=False).to_numpy()
+            self.tables[DROPS] = drops.filter(pa.array(~(_are_in(drops, self.judged) | old))).combine_chunks()
+        if interests is not None and len(interests):
+            told = told_once(interests)
+            over = pc.less(told.column("to_s"), before_s).fill_null(fill_value=False)
+            self.tables[INTERESTS] = told.filter(pc.invert(over)).select(interests.column_names)
+        if stays is not None and len(stays):
+            last = stays.group_by("client").aggregate([("from_s", "max")])
+            at = pc.index_in(stays.column("client"), last.column("client"))
+            is_last = pc.equal(stays.column("from_s"), last.column("from_s_max").take(at))
+            lasts = pc.greater_equal(stays.column("to_s"), before_s).fill_null(fill_value=True)
+            self.tables[SOJOURNS] = stays.filter(pc.or_(is_last, lasts)).combine_chunks()
+
     def _expected(self, ready: pa.Table) -> pa.Table | None:
         interests = self.tables.get(INTERESTS)
         if interests is None:
             return None
-        told = interests.group_by(list(_INTEREST)).aggregate([("to_s", "max")])
-        told = told.rename_columns([name.removesuffix("_max") for name in told.column_names])
         clients = self.tables.get(CLIENTS)
         if clients is None:
             clients = pa.table({name: pa.array([], pa.string()) for name in _CLIENT})
-        rows = list(expected_rows(ready, compile_interests(told, clients)))
+        compiled = compile_interests(told_once(interests), clients, memory=_MEMORY)
+        rows = list(expected_rows(ready, compiled))
         return pa.concat_tables(rows) if rows else None
 
 

@@ -68,7 +68,7 @@ RunFunction = Callable[[str], Measures | Outcome]
 """From the text of a specification to the run's measures; importable by name, since it is sent to tasks."""
 
 
-def code_version(run: RunFunction) -> str:
+def code_version(run: Callable[..., object]) -> str:
     """A digest of all code of ours that a run goes through, and of the versions below it."""
     function = getattr(run, "func", run)
     file = import_module(function.__module__).__file__

@@ -28,6 +28,7 @@ from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
 from sojourn.pipeline.session import parallelism
 from sojourn.trace.manifests import IDENTITY, Manifest, SegmentFile, fault_of_run, read_manifests
 from sojourn.trace.places import Place, RemotePath, below, parquet_file, place
+from sojourn.trace.rows import TABLES, young_columns
 
 _PREFIX = f"{PARTITION}="
 _READERS = 8
@@ -37,15 +38,7 @@ _TASK_COST = 500_000
 _BATCH_ROWS = 1 << 16
 _WIDENS = {pa.int32(): pa.int64(), pa.int16(): pa.int64(), pa.float32(): pa.float64()}
 
-KEYS = {
-    "publications": ("source", "sequence", "time_s"),
-    "interests": ("client", "filter", "from_s"),
-    "clients": ("client",),
-    "deliveries": ("client", "source", "sequence", "time_s"),
-    "drops": ("client", "source", "sequence"),
-    "sojourns": ("client", "from_s"),
-    "handoffs": ("client",),
-}
+KEYS = {name: table.keys for name, table in TABLES.items() if table.keys}
 """Columns without which a row says nothing; such rows are left out and counted."""
 
 
@@ -141,8 +134,8 @@ def open_trace(
     return _sorted_out(base, checked, _chosen(manifests, wanted))
 
 
-def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
-    """Return a table of the runs that can be read, without rows that lack a key column."""
+def read_table(spark: SparkSession, trace: Trace, table: str, *, keyless: bool = False) -> DataFrame:
+    """Return a table of the runs that can be read, without rows that lack a key column unless asked for."""
     folders = sorted({str(file.path.parent) for file in trace.files.get(table, [])})
     if not folders:
         return spark.createDataFrame([], TRACE[table])
@@ -150,7 +143,8 @@ def read_table(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
         rows = _read_by_tasks(spark, trace, table)
     else:
         rows = spark.read.schema(TRACE[table]).option("basePath", str(trace.root / table)).parquet(*folders)
-    return rows.select(*TRACE[table].names).dropna(subset=list(KEYS.get(table, (PARTITION,))))
+    keys = (PARTITION,) if keyless else KEYS.get(table, (PARTITION,))
+    return rows.select(*TRACE[table].names).dropna(subset=list(keys))
 
 
 def _read_by_tasks(spark: SparkSession, trace: Trace, table: str) -> DataFrame:
@@ -237,10 +231,12 @@ def split_batches(
     for split in splits:
         kinds = {name: _arrow_type(TRACE[split.table][name].dataType) for name in stored}
         with parquet_file(split.path, read_dictionary=coded) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, row_groups=[split.row_group], columns=stored):
+            there = [name for name in stored if name in file.schema_arrow.names]
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=[split.row_group], columns=there):
                 runs = pa.DictionaryArray.from_arrays(np.zeros(batch.num_rows, np.int32), [split.run_id])
                 rows = _with_keys(batch, KEYS.get(split.table, ()))
-                told = {name: _told(rows.column(name), kinds[name], coded=name in coded) for name in stored}
+                told = {name: _told(rows.column(name), kinds[name], coded=name in coded) for name in there}
+                told |= {name: pa.nulls(rows.num_rows, kinds[name]) for name in stored if name not in told}
                 told[PARTITION] = runs.slice(0, rows.num_rows)
                 yield pa.RecordBatch.from_arrays([told[name] for name in columns], names=list(columns))
 
@@ -264,7 +260,7 @@ def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _with_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     for key in keys:
-        if batch.column(key).null_count:
+        if key in batch.schema.names and batch.column(key).null_count:
             batch = batch.filter(pc.is_valid(batch.column(key)))
     return batch
 
@@ -341,11 +337,12 @@ def _check(table: str, path: Place) -> _Checked:
 def _schema_fault(table: str, schema: pa.Schema) -> str:
     wanted = file_schema(table)
     missing = [name for name in wanted.names if name not in schema.names]
+    missing = [name for name in missing if name not in young_columns(table)]
     if missing:
         return (
             f"lacks the column{'s'[: len(missing) > 1]} {', '.join(missing)}; write the table again with all."
         )
-    for column in wanted:
+    for column in (one for one in wanted if one.name in schema.names):
         found = schema.field(column.name).type
         if pa.types.is_dictionary(found):
             found = found.value_type

@@ -161,7 +161,7 @@ def _judge_one(claim: Claim, check: Check[TableT], table: TableT, scale: Scale, 
     if scale.judges or decided:
         return verdict
     note = f"Measured at the {scale.name} scale, which judges nothing. "
-    return judge(
+    unjudged = judge(
         claim,
         holds=None,
         measured=verdict.measured,
@@ -169,6 +169,7 @@ def _judge_one(claim: Claim, check: Check[TableT], table: TableT, scale: Scale, 
         margin=verdict.margin,
         readings=verdict.readings,
     )
+    return msgspec.structs.replace(unjudged, queries=verdict.queries)
 
 
 def _missing(error: Exception, scale: Scale) -> str:

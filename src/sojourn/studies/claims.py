@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from sojourn.errors import SojournError
+from sojourn.studies.cited import queries
 from sojourn.studies.statistics import interval95
 
 VerdictName = Literal["holds", "differs", "not yet"]
@@ -78,7 +79,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     verdict: VerdictName
     measured: dict[str, Number]
-    """The numbers the verdict rests on, by name."""
+    """The numbers the verdict rests on, by name; rounded."""
     check: str
     evidence: str
     """One or more sentences with the key numbers and, where the verdict is `differs`, the reason."""
@@ -86,6 +87,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     readings: tuple[Reading, ...] = ()
     cause: str = ""
     """Where the verdict is `differs`: which experiment isolates why, or that none was found."""
+    queries: dict[str, str] = {}
+    """By the names of numbers measured, the query that gives each from what the runs recorded."""
 
     @property
     def tied(self) -> bool:
@@ -146,6 +149,7 @@ def judge(
         margin=margin,
         readings=readings,
         cause=_cause(cause, readings) if holds is False else "",
+        queries=queries(measured),
     )
 
 
@@ -175,12 +179,12 @@ def margin_of(
     `at` stands for the mean where the check compares another number of the same kind, such as a ratio of
     means instead of a mean of ratios.
     """
-    found = [value for value in values if math.isfinite(value)]
-    mean = at if at is not None else sum(found) / len(found) if found else math.nan
+    found = [float(value) for value in values if math.isfinite(value)]
+    mean = float(at) if at is not None else sum(found) / len(found) if found else math.nan
     if not math.isfinite(mean):
         return Margin(of=of, value=None, half=None)
     half = interval95(found)
-    beyond = mean - limit if above else limit - mean
+    beyond = float(mean - limit if above else limit - mean)
     return Margin(of=of, value=beyond, half=half if math.isfinite(half) else None)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from sojourn.studies.base import KEYS, Average, runs_table
+from sojourn.studies.cited import mean_of
 from sojourn.studies.runner import Row, RunSpec
 from sojourn.studies.statistics import with_intervals
 
@@ -38,7 +39,8 @@ class Table:
     def points(self, experiment: str, series: str, computations: str, measure: str) -> Points:
         """One line of a figure."""
         wanted = (experiment, series, computations, measure)
-        return {x: self._index[*wanted, x][0] for x in self._xs(wanted)}
+        labels = dict(zip(("experiment", "series", "computations"), wanted, strict=False))
+        return {x: mean_of(measure, {**labels, "x": x}, self._index[*wanted, x][0]) for x in self._xs(wanted)}
 
     def intervals(self, experiment: str, series: str, computations: str, measure: str) -> Points:
         """Half the width of each point's 95% interval."""
@@ -88,7 +90,7 @@ def ratios(above: Mapping[float, float], below: Mapping[float, float]) -> Points
 
 def flat(name: str, points: Mapping[float, Any]) -> dict[str, Any]:
     """A line as named numbers, for a verdict's record."""
-    return {f"{name} @ {x:g}": float(value) for x, value in points.items()}
+    return {f"{name} @ {x:g}": value for x, value in points.items()}
 
 
 def falls(points: Points) -> bool:

@@ -31,6 +31,7 @@ from sojourn.trace.manifests import (
     segment_name,
     write_manifest,
 )
+from sojourn.trace.rows import TABLES, young_columns
 
 ROWS_MAX = 100_000
 ROW_GROUP_ROWS = 1_000_000
@@ -79,11 +80,13 @@ class SegmentWriter:
         self._sealed = {table: self._sealed_before(table, noted.get(table, Sealed())) for table in COLUMNS}
 
     def add(self, table: str, *values: object) -> None:
-        """Add a row; the values follow the table's columns after `run_id`."""
-        if len(values) != len(COLUMNS[table]):
-            raise TraceError(f"A row of {table} has {len(COLUMNS[table])} values, not {len(values)}.")
+        """Add a row; the values follow the table's columns, of which the last have defaults."""
+        try:
+            row = TABLES[table].row(*values)
+        except TypeError:
+            raise TraceError(f"A row of {table} has {_how_many(table)} values, not {len(values)}.") from None
         rows = self._rows[table]
-        rows.append(values)
+        rows.append(row)
         if len(rows) >= self._rows_max:
             self._seal(table)
 
@@ -138,6 +141,12 @@ def write_run(root: str | Path, run_id: str, tables: Mapping[str, Mapping[str, S
     return written
 
 
+def _how_many(table: str) -> str:
+    most = len(COLUMNS[table])
+    least = most - len(young_columns(table))
+    return str(most) if least == most else f"{least} to {most}"
+
+
 def _named(made: pa.Table, table: str, writer: str, number: int) -> pa.Table:
     return made.replace_schema_metadata({IDENTITY: identity_of(table, writer, number)})
 
@@ -145,11 +154,16 @@ def _named(made: pa.Table, table: str, writer: str, number: int) -> pa.Table:
 def arrow_table(table: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     """Return the columns of a table in the types of the trace; `run_id` among them is left out."""
     schema = COLUMNS[table]
-    missing = [name for name in schema.names if name not in columns]
+    young = young_columns(table)
+    missing = [name for name in schema.names if name not in columns and name not in young]
     if missing:
         raise TraceError(f"The table {table} needs the column{'s'[: len(missing) > 1]} {', '.join(missing)}.")
     try:
-        arrays = [_array(columns[field.name], field.type) for field in schema]
+        rows = len(next(iter(columns.values())))
+        arrays = [
+            _array(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+            for field in schema
+        ]
         return pa.Table.from_arrays(arrays, schema=schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise TraceError(f"A row of {table} does not fit its columns: {error}.") from error

@@ -9,7 +9,7 @@ from sojourn.routing.messages import Kind, Message, Prepare, undoing
 from sojourn.sim.causes import KINDS
 from sojourn.sim.links import message_bytes
 from sojourn.sim.publishers.movement import Move
-from sojourn.sim.recorder import Recorder, as_json, cause_name, kind_name
+from sojourn.sim.recorder import Recorder, as_json, cause_name, kind_name, phase_name
 from sojourn.sim.results import HOP_NAMES, BrokerLoad, MoveTable, RunResult, add_move
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class Tally:
         """One message on one link."""
         sender, receiver = (world.topology.names[end] for end in ends)
         size = message_bytes(message.kind, world.scenario)
-        kind, cause = kind_name(message.kind), cause_name(message.cause)
-        recorder.add("messages", world.clock.now, sender, receiver, kind, size, cause)
+        kind, cause, phase = kind_name(message.kind), cause_name(message.cause), phase_name(message.cause)
+        recorder.add("messages", world.clock.now, sender, receiver, kind, size, cause, phase)
 
 
 def summarise(world: "World") -> RunResult:
@@ -178,7 +178,8 @@ def _record_rest(world: "World", recorder: Recorder, moves: MoveTable, result: R
             hops = causes.hops[cause * KINDS + kind]
             if hops:
                 size = hops * message_bytes(kind, scenario)
-                recorder.add("message_counts", kind_name(kind), cause_name(cause), hops, size)
+                named = (kind_name(kind), cause_name(cause), hops, size, phase_name(cause))
+                recorder.add("message_counts", *named)
     publish_hops = causes.hops[Kind.PUBLISH]
     if publish_hops:
         recorder.add(

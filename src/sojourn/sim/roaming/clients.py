@@ -29,6 +29,7 @@ class Client:
         "changed",
         "connected_s",
         "epoch",
+        "first_asked_s",
         "free_s",
         "got",
         "last",
@@ -69,6 +70,8 @@ class Client:
         """Whether that was another one than before."""
         self.owed_s = INFINITY
         """Events published from then on are owed to it: a moment after a broker first took it in."""
+        self.first_asked_s = INFINITY
+        """When a broker was first asked to store for it: from then on it may get events."""
         self.connected_s = self.left_s = 0.0
         self.move = 0
         """The number of its last broken link: the cause of all that follows from it."""

@@ -54,6 +54,7 @@ class Subscribers:
     def _visit(self, client: Client, visited: Iterable[int]) -> None:
         """Tell brokers, at time 0, that a client had been there and left again."""
         for broker in visited:
+            client.first_asked_s = self._world.clock.now
             client.epoch += 1
             arrived = facts.SubscriberArrived(client.number, client.epoch, (client.sub,), client.previous)
             client.previous = client.last = broker
@@ -74,6 +75,7 @@ class Subscribers:
         if stay.to_s < self._world.end_s:
             self._world.clock.plan(stay.to_s, self._break, client)
         client.requested_s = client.asked_s = now
+        client.first_asked_s = min(client.first_asked_s, now)
         client.changed = client.last is not None and client.last != stay.broker
         if client.changed:
             self._world.tally.note_move(client, client.last, stay.broker)

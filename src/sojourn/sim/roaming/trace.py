@@ -6,7 +6,7 @@ import msgspec
 
 from sojourn.routing.effects import Dropped
 from sojourn.routing.messages import Kind, Message
-from sojourn.sim.recorder import Recorder, as_json
+from sojourn.sim.recorder import Recorder, as_json, cause_name
 from sojourn.sim.roaming.clients import INFINITY, Client
 from sojourn.sim.roaming.workload import Publication
 from sojourn.sim.servers import Port, Site
@@ -80,7 +80,7 @@ class RoamingTrace:
                     self._names[receiver.number],
                     Kind(message.kind).name.lower(),
                     size,
-                    _cause(message.cause),
+                    cause_name(message.cause),
                 )
 
     def left(self, client: Client, broker: int, now: float) -> None:
@@ -108,7 +108,7 @@ class RoamingTrace:
                 left_s,
                 arrived_s,
                 ready_s,
-                _cause(2 * client.move),
+                cause_name(2 * client.move),
             )
 
     def finish(self, loads: list[tuple[float, int, float]]) -> None:
@@ -118,11 +118,12 @@ class RoamingTrace:
             self._flush(client, None)
             if client.owed_s < INFINITY:
                 text = world.workload.texts[client.number]
-                recorder.add("interests", client.name, "i0", text, client.owed_s, None)
+                asked_s = client.first_asked_s
+                recorder.add("interests", client.name, "i0", text, client.owed_s, None, asked_s)
             if client.broker >= 0:
                 recorder.add("sojourns", client.name, self._names[client.broker], client.connected_s, None)
         for (cause, kind), (hops, size) in sorted(self._counts.items()):
-            recorder.add("message_counts", Kind(kind).name.lower(), _cause(cause), hops, size)
+            recorder.add("message_counts", Kind(kind).name.lower(), cause_name(cause), hops, size)
         for site, (busy_s, queue_max, queue_area) in zip(world.sites, loads, strict=True):
             mean = queue_area / world.scenario.duration_s
             recorder.add("broker_load", self._names[site.number], site.handled, busy_s, queue_max, mean)
@@ -131,7 +132,3 @@ class RoamingTrace:
         recorder.add(
             "runs", "sim", recorder.study, scenario.seed, spec, None, world.end_s, scenario.warmup_s, None
         )
-
-
-def _cause(cause: int) -> str:
-    return f"move-{cause // 2}" if cause > 1 else ""

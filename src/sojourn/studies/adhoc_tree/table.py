@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sojourn.studies.cited import mean_of_listed
 from sojourn.studies.runner import Row, RunSpec
 from sojourn.studies.statistics import interval95
 
@@ -62,7 +63,12 @@ class Table:
     def mean_line(self, experiment: str, series: str, algorithm: str) -> Points:
         """Mean overhead of an algorithm over the points of a line."""
         return {
-            x: float(self.by_algorithm(experiment, series, x)[algorithm].mean())
+            x: mean_of_listed(
+                "values",
+                f"$.{algorithm}",
+                {"experiment": experiment, "series": series, "x": x},
+                float(self.by_algorithm(experiment, series, x)[algorithm].mean()),
+            )
             for x in self.xs(experiment, series)
         }
 

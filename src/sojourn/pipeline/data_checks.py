@@ -1,0 +1,75 @@
+"""Whether the rows of a trace can be what happened: nothing missing, nothing before its time, no loose ends.
+
+What may be null, what names a row and which table a column refers to is declared in `trace/rows.py`; here it
+is asked of the data itself, in one job a table. A run that fails is named with what is wrong and how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
+
+from sojourn.trace.rows import EVENT, TABLES, columns_of
+
+
+class Fault(NamedTuple):
+    """Something that cannot be."""
+
+    run_id: str
+    sentence: str
+
+
+ORDERED = {
+    "interests": (("asked_s", "from_s"), ("from_s", "to_s")),
+    "sojourns": (("from_s", "to_s"),),
+    "handoffs": (("left_s", "arrived_s"), ("arrived_s", "ready_s")),
+}
+"""By table, pairs of columns of which the first is never after the second."""
+
+
+def faults(read: Callable[[str], DataFrame]) -> list[Fault]:
+    """Look at all tables; `read` gives the rows of one."""
+    found = [fault for table in TABLES for fault in _within(table, read(table))]
+    for table, about in TABLES.items():
+        for column, other in about.refers_to.items():
+            found += _loose(table, read(table), column, other, read(other))
+    return sorted(found)
+
+
+def _within(table: str, rows: DataFrame) -> Iterator[Fault]:
+    """What is wrong with single rows of a table, by run."""
+    asked: dict[str, Column] = {}
+    for column in columns_of(TABLES[table].row):
+        if not column.may_lack:
+            asked[f"rows of {table} have no {column.name}"] = F.col(column.name).isNull()
+        if column.kind is float:
+            asked[f"rows of {table} have a {column.name} that is no number"] = F.isnan(column.name)
+    for first, second in ORDERED.get(table, ()):
+        asked[f"rows of {table} have {first} after {second}"] = F.col(first) > F.col(second)
+    if not asked:
+        return
+    counts = rows.groupBy("run_id").agg(*(F.count_if(wrong).alias(what) for what, wrong in asked.items()))
+    for row in counts.collect():
+        for what in asked:
+            if row[what]:
+                yield Fault(row["run_id"], f"{row[what]} {what}")
+
+
+def _loose(table: str, rows: DataFrame, column: str, other: str, others: DataFrame) -> Iterator[Fault]:
+    """Rows that refer to what is not there, by run; nothing is asked of runs without the other table."""
+    names = column.split(", ") if column == EVENT else [column]
+    known = others.select("run_id", *names).distinct()
+    whole = known.select("run_id").distinct()
+    loose = (
+        rows.join(F.broadcast(whole), "run_id", "left_semi")
+        .join(known, ["run_id", *names], "left_anti")
+        .groupBy("run_id")
+        .count()
+    )
+    for row in loose.collect():
+        yield Fault(
+            row["run_id"], f"{row['count']} rows of {table} refer to rows of {other} that are missing"
+        )
