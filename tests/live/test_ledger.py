@@ -138,6 +138,18 @@ def test_a_broker_that_was_removed_is_told_of_once_and_counted_by_one(tmp_path: 
     assert [one.broker for one in again.losses.values()] == ["B3"], "metrics still count it"
 
 
+def test_a_broker_that_left_in_order_is_not_told_of_as_lost(tmp_path: Path) -> None:
+    """It gave its sessions away before it stopped; one that left dead, or was only removed, did not."""
+    file = LedgerFile(str(tmp_path / "B1"))
+    ledger = Ledger(rank, 0.0)
+    ledger.take("B2", Known("m2", 0, 7, 1.0), 1.0)
+    ledger.take("B3", Known("m3", 0, 2309, 1.0, is_last=True), 1.0)
+    file.write(ledger.written())
+    left = {"B2", "B3"}
+    assert [loss.broker for loss in Ledger(rank, 9.0, file.read({"B1"}, left)).removed] == ["B2"]
+    assert [loss.broker for loss in Ledger(rank, 9.0, file.read({"B1"})).removed] == ["B2", "B3"]
+
+
 def test_a_removed_broker_that_comes_back_with_its_store_has_lost_nothing(tmp_path: Path) -> None:
     """And one that had neither sessions nor events when it was removed is not worth a word."""
     file = LedgerFile(str(tmp_path / "B1"))

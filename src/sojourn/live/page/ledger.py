@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -242,10 +242,11 @@ class LedgerFile:
         """The latest time in what was last written."""
         self._writing = Lock()
 
-    def read(self, names: Iterable[str]) -> Written | None:
+    def read(self, names: Iterable[str], left: Collection[str] = ()) -> Written | None:
         """What was written; what other brokers than those with these names told is apart (`removed`).
 
-        None if nothing can be read.
+        Of those that have `left` the network, and were stopped without sessions, nothing is kept: they gave
+        all they had away first. None if nothing can be read.
         """
         if self.path is None:
             return None
@@ -261,7 +262,11 @@ class LedgerFile:
         return Written(
             {name: replace(known, heard_s=0.0) for name, known in found.known.items() if name in kept},
             [loss for loss in found.losses if loss.broker in kept or loss.is_removed],
-            {name: known for name, known in found.known.items() if name not in kept},
+            {
+                name: known
+                for name, known in found.known.items()
+                if name not in kept and not (name in left and known.is_last and not known.sessions)
+            },
         )
 
     def write(self, written: Written, aside: Callable[[Callable[[], None]], object] = _at_once) -> None:

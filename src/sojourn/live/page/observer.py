@@ -80,7 +80,9 @@ class Observer:
         self.started_s = node.now()
         self._names = frozenset(broker.name for broker in node.config.brokers)
         self._file = LedgerFile(node.place.store)
-        self.ledger = Ledger(self._rank, self.started_s, self._file.read(self._names))
+        self.ledger = Ledger(
+            self._rank, self.started_s, self._file.read(self._names, node.config.network.left)
+        )
         self.lost_stores = Counter(broker for broker, _ in self.ledger.losses)
         """By broker: how often this one noticed that its store was lost."""
         for loss in self.ledger.removed:
