@@ -16,6 +16,7 @@ from sojourn.broker.roll import JOINED_MAX, Roll, RollError, merged, roll_of, wi
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.broker.tree import overlay_of
 from sojourn.live.config import BrokerConfig, Config, check_config
+from sojourn.mobility.finding_messages import Find
 from sojourn.routing.overlay import NOWHERE, OverlayError
 from tests.live.hall import Desk, Hall, Visitor, line
 
@@ -399,3 +400,38 @@ def test_nothing_is_lost_or_doubled_while_brokers_come_go_and_die(seed: int) -> 
     assert roams == sent
     assert stays.got == sent
     assert not stays.is_over
+
+
+def test_what_is_for_a_broker_that_has_left_goes_nowhere() -> None:
+    """A frame that would be passed on unread ends at the first broker that knows better."""
+    hall = Hall(line(3))
+    join(hall, NEW, "B3")
+    hall.settle()
+    links = hall.by_name["B1"].network.links
+    find = Find(destination=3, sender=0, client=links.names.client_number("rider"), epoch=1)
+    body = links.wire.encode(find, hall.now)
+    drain(hall, NEW, "B3")
+    leave(hall, NEW, "B3")
+    links.channels["B2"].put(body)
+    hall.by_name["B1"].carry_out()
+    hall.settle()
+    assert not any(channel.waiting for desk in hall.desks for channel in desk.network.links.channels.values())
+
+
+def test_a_broker_stays_by_which_another_has_joined_meanwhile() -> None:
+    """Its farewell is forgotten when its link ends, and the network goes on as it is."""
+    hall, count = Hall(line(2)), numbers()
+    join(hall, NEW, "B2")
+    hall.settle()
+    reader = subscriber(hall, 0, "reader")
+    hall.by_name[NEW].tell(facts.FarewellSaid())
+    hall.settle()
+    join(hall, "X", NEW)
+    hall.settle()
+    hall.unlink(NEW)
+    hall.relink()
+    hall.settle()
+    assert [desk.network.links.left for desk in hall.desks] == [set()] * 4
+    sent = publish(hall, hall.visit(3, "writer"), count)
+    hall.settle()
+    assert reader.got == sent

@@ -221,7 +221,9 @@ class Links:
         destination = destination_of(body)
         if destination is None or destination == self.number or destination >= len(self.names_of):
             return False
-        self.channels[self.names_of[self.overlay.next_hop(self.number, destination)]].put(body)
+        hop = self.overlay.next_hop(self.number, destination)
+        if hop != NOWHERE:  # else that broker has left
+            self.channels[self.names_of[hop]].put(body)
         return True
 
     def flood(self, message: Any, sender: int | None, now: float, event: Message | None = None) -> None:

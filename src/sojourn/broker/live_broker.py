@@ -31,7 +31,7 @@ from sojourn.broker import facts, regrouping, session_facts
 from sojourn.broker.channel import Position
 from sojourn.broker.confirming import Answer
 from sojourn.broker.effects import Turn
-from sojourn.broker.meetings import Meetings
+from sojourn.broker.meetings import Meetings, arranged
 from sojourn.broker.network import TIMERS_MAX, Network
 from sojourn.broker.passing_on import PASSED_ON
 from sojourn.broker.quenching import Quencher
@@ -66,7 +66,7 @@ class LiveBroker:
             session_expiry_max_s=settings.session_expiry_max_s,
         )
         self.network = Network(settings, self.core, life) if settings.routes else None
-        self._meetings = self._arrange_meetings()
+        self._meetings = arranged(self.network, self._note, partial(setattr, self, "settings"))
         self.core.state.origin = f"{settings.name}~{life[:8]}"
         self.core.state.quenches = settings.quenches
         self.core.kept = [] if remembers else None
@@ -241,15 +241,10 @@ class LiveBroker:
         self.core.state.quenches = settings.quenches
         if is_another_network(before, settings):
             self.network = transplant(self.core, self.network, settings, self.life, now)
-            self._meetings = self._arrange_meetings()
+            self._meetings = arranged(self.network, self._note, partial(setattr, self, "settings"))
         elif self.network is not None:
             self.network.settings = settings
             self.network.clients.foresee(settings)
-
-    def _arrange_meetings(self) -> Meetings | None:
-        if self.network is not None:
-            self.network.on_settings = partial(setattr, self, "settings")
-        return None if self.network is None else Meetings(self.network, self._note)
 
     def _on_network(self, fact: Any, now: float) -> None:
         regrouping.told_by_operator(self.network, fact, now)
@@ -494,8 +489,7 @@ class LiveBroker:
         facts.ReadyForMore: _on_ready,
         facts.ClientAdmitted: _on_admitted,
         facts.PathsLearnt: _on_learnt,
-        facts.RightsChanged: _on_ruling,
-        facts.OrderGiven: _on_ruling,
+        **dict.fromkeys((facts.RightsChanged, facts.OrderGiven), _on_ruling),
         facts.PeerSent: _on_peer_sent,
         facts.FrameTaken: _on_frame,
         facts.FramesAcknowledged: _on_acknowledged,

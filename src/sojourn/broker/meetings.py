@@ -23,6 +23,7 @@ from sojourn.broker import facts
 from sojourn.broker.effects import Note
 from sojourn.broker.hello import ChannelError
 from sojourn.broker.network import Network
+from sojourn.broker.settings import Settings
 
 FORGOTTEN = "has forgotten what was said between them"
 """Why a connection of two brokers is closed that both know how to go on from."""
@@ -128,3 +129,15 @@ class Meetings:
     }
     FACTS = frozenset(_HANDLERS)
     """The facts that are about meeting and parting."""
+
+
+def arranged(
+    network: Network | None,
+    note: Callable[[facts.Remembered, float], None],
+    on_settings: Callable[[Settings], None],
+) -> Meetings | None:
+    """Return the meetings of a broker that is told of other settings; None if it has no neighbours."""
+    if network is None:
+        return None
+    network.on_settings = on_settings
+    return Meetings(network, note)

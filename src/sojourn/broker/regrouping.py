@@ -14,6 +14,7 @@ ended: so the one that leaves knows that it was heard, by the acknowledgement, b
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from sojourn.broker import facts
@@ -23,6 +24,7 @@ from sojourn.broker.messages import Roll as RollMessage
 from sojourn.broker.offering import offer
 from sojourn.broker.roll import Roll, RollError, is_same_founding, merged, roll_of, with_roll
 from sojourn.broker.tree import overlay_of
+from sojourn.errors import SojournError
 
 if TYPE_CHECKING:
     from sojourn.broker.network import Network
@@ -48,8 +50,9 @@ def parted(network: Network, peer: str, now: float) -> None:
     """The connection to a neighbour has ended; one that has said farewell has left."""
     if peer in network.farewells:
         network.farewells.discard(peer)
-        roll = roll_of(network.settings)
-        take(network, roll._replace(left=tuple(sorted({*roll.left, peer}))), now, network.links.numbers[peer])
+        roll, number = roll_of(network.settings), network.links.numbers[peer]
+        with contextlib.suppress(SojournError):  # somebody joined behind it meanwhile: it has not left
+            take(network, roll._replace(left=tuple(sorted({*roll.left, peer}))), now, number)
 
 
 def say_farewell(network: Network, now: float) -> None:
