@@ -2,14 +2,18 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
+import mqtt5
 import pytest
 
 from sojourn.adhoc.election import messages as m
 from sojourn.live.adhoc.air import FRAMES_MAX, Air
 from sojourn.live.adhoc.notebook import Notebook, NotebookError
 from sojourn.live.adhoc.segment import Segment, SegmentError
+from sojourn.live.client.inbox import Inbox, Receipt
 from sojourn.live.config import Address
+from sojourn.mqtt import conventions
 
 NOTES: list[m.Note] = [m.Began(1), m.Elected(1, (2.0, 3)), m.GaveAway(), m.Saw(7)]
 
@@ -123,3 +127,19 @@ def test_a_group_is_heard_by_all_who_joined_it_and_know_the_secret() -> None:
             air.close()
 
     asyncio.run(story())
+
+
+def test_what_is_said_to_be_anothers_hides_nothing_of_that_other() -> None:
+    """Of two that pass on one event the second is known; who says it is car's does not hide car's own."""
+
+    def came(*properties: tuple[str, str]) -> bool:
+        packet = mqtt5.PublishPacket("a", b"", user_properties=list(properties))
+        before = inbox.repeated
+        inbox.put(packet, Receipt(SimpleNamespace(alive=True), mqtt5.QoS.AT_MOST_ONCE, None))  # type: ignore[arg-type]
+        return inbox.repeated == before
+
+    inbox = Inbox(100)
+    assert came((conventions.ORIGIN, "car:7"), (conventions.NUMBER, "device-1-1:3"))
+    assert not came((conventions.NUMBER, "device-2-1:9"), (conventions.ORIGIN, "car:7"))
+    assert came((conventions.NUMBER, "car:7"))
+    assert not came((conventions.NUMBER, "car:7"))

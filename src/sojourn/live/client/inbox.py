@@ -53,6 +53,13 @@ class Received:
     """Who published it and under which number, where the publisher said so."""
     qos: int = 1
     """At which quality of service it came; what came at 0 no broker keeps."""
+    passed_on: bool = False
+    """Whether somebody else passed it on, who says who published it; no broker knows whether that is so."""
+
+    @property
+    def numbered_by(self) -> str:
+        """In whose numbers it is known; what is said of a publisher hides nothing that the publisher says."""
+        return f"{self.publisher} (passed on)" if self.passed_on else self.publisher
 
     def json(self) -> Any:
         """The payload read as JSON."""
@@ -208,7 +215,7 @@ class Inbox:
             _note(self.marks, source, max(mark, self.marks.get(source, -1)))
 
     def _numbered(self, event: Received) -> bool:
-        publisher, number = event.publisher, event.number
+        publisher, number = event.numbered_by, event.number
         numbers = self._numbers.setdefault(publisher, OrderedDict())
         self._numbers.move_to_end(publisher)
         if len(self._numbers) > REMEMBERED_PUBLISHERS:
@@ -218,7 +225,7 @@ class Inbox:
 
 def _keys(event: Received) -> list[Key]:
     """What an event is known by: nothing, where neither a broker nor its publisher numbered it."""
-    known = ((event.source, event.sequence), (event.publisher and f"{event.publisher}:", event.number))
+    known = ((event.source, event.sequence), (event.publisher and f"{event.numbered_by}:", event.number))
     return [(event.retained, name, number) for name, number in known if name]
 
 
@@ -275,4 +282,5 @@ def _read(packet: mqtt5.PublishPacket) -> Received:
         publisher,
         number,
         int(packet.qos),
+        is_passed_on,
     )
