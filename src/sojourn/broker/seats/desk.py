@@ -77,6 +77,11 @@ class Desk:
             return self.register.entries[name].whole
         return self.peers[process].whole(name) if self.is_up(process) else 0
 
+    def may_be_whole(self, peer: str, name: str, term: int) -> bool:
+        """Whether a process holds everything of a seat in a term, or has not said yet how it stands there."""
+        standing = self.peers[peer].standings.get(name)
+        return standing is None or standing.term < term or standing.whole >= term
+
     def has(self, name: str) -> bool:
         """Whether this process holds anything of a broker."""
         return self.logs.next(name) > 0

@@ -110,11 +110,12 @@ class Shipping:
         own = logs.next(name)
         is_beginning = 0 < message.next <= own and logs.check(name, message.next) == message.check
         has_more = message.next > own or (message.next > logs.first(name) and not is_beginning)
-        self.compared.add((name, peer))
-        if has_more and not is_sure and self._desk.whole(peer, name) >= session.term:
-            self.doubtful.add(name)
-            self.end(name, peer)
+        if has_more and not is_sure and self._desk.may_be_whole(peer, name, session.term):
+            if self._desk.whole(peer, name) >= session.term:
+                self.doubtful.add(name)
+            self.end(name, peer)  # it is asked again, once it has said how it stands
             return
+        self.compared.add((name, peer))
         if (name, peer) in self._anew:
             self._anew.discard((name, peer))
             is_beginning = False
