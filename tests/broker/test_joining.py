@@ -274,7 +274,10 @@ def test_brokers_restarted_from_their_stores_know_who_joined_and_left() -> None:
 
 
 def test_a_snapshot_holds_bits_of_neighbours_as_they_were() -> None:
-    """A broker that lost a neighbour between two others is the same after a snapshot."""
+    """A broker that lost a neighbour between two others, and gained one, is the same after a snapshot.
+
+    Whoever starts after that, the new broker and the one that comes back, waits for nobody who has left.
+    """
     hall, count = Hall(line(2)), numbers()
     readers: dict[str, Visitor] = {}
     for number, name in enumerate(("X", "Y", "Z")):
@@ -283,6 +286,9 @@ def test_a_snapshot_holds_bits_of_neighbours_as_they_were() -> None:
         readers[name] = subscriber(hall, 2 + number, f"reader {name}")
     drain(hall, "Y", "B1")
     leave(hall, "Y", "B1")
+    join(hall, "W", "B1")
+    hall.settle()
+    readers["W"] = subscriber(hall, len(hall.desks) - 1, "reader W")
     desk = hall.by_name["B1"]
     desk.keep()
     fresh = LiveBroker(desk.broker.settings, "life", remembers=True)
@@ -295,7 +301,7 @@ def test_a_snapshot_holds_bits_of_neighbours_as_they_were() -> None:
     writer = hall.visit(1, "writer")
     sent = publish(hall, writer, count)
     hall.settle()
-    assert readers["X"].got == readers["Z"].got == sent
+    assert readers["X"].got == readers["Z"].got == readers["W"].got == sent
 
 
 def test_a_broker_out_of_reach_learns_of_it_when_it_is_back() -> None:

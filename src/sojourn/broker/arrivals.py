@@ -53,6 +53,9 @@ class Arrivals:
         self.doubts = Doubts(
             links.number, len(links.names_of), links.neighbours.brokers, settings.mobility.give_up_s
         )
+        if links.left:
+            self.finder.regroup(len(links.names_of), links.left, 0.0)
+            self.doubts.regroup(len(links.names_of), links.neighbours.brokers, links.left)
         self.endings = Endings(core, clients)
         self.waiting: dict[int, Waiting] = {}
         self.given_up = 0
