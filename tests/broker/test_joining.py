@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.offering import left_behind
+from sojourn.broker.regrouping import check_is_gone
 from sojourn.broker.roll import JOINED_MAX, Roll, RollError, merged, roll_of, with_roll
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.broker.tree import overlay_of
@@ -337,9 +338,12 @@ def test_a_dead_broker_is_left_out_and_nobody_waits_for_it() -> None:
     subscriber(hall, 2, "rider").lose()
     writer = hall.visit(0, "writer")
     hall.settle()
+    with pytest.raises(RollError, match="B3 is in reach"):
+        check_is_gone(hall.by_name["B1"].network, "B3")
     hall.unlink("B3")
     publish(hall, writer, count)
     hall.settle()
+    check_is_gone(hall.by_name["B1"].network, "B3")
     hall.wait(5)
     refused = hall.visit(0, "rider", lasts_s=500)
     hall.wait(6)

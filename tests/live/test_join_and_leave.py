@@ -240,12 +240,14 @@ def test_what_cannot_be_done_says_why(tmp_path: Path) -> None:
     """Copies, names that were there, brokers in the middle and strangers are refused in one sentence each."""
     path = tmp_path / "line.toml"
     network(path)
+    path.write_text(path.read_text().replace("127.0.0.1:0", "127.0.0.1:18299", 1))
     before = path.read_text()
     for words, sentence in (
         (("join", str(path), "B2", "--link", "B1"), "was there from the start"),
         (("join", str(path), "B4", "--link", "B9"), "has no broker 'B9'"),
         (("join", str(path), "B4", "--link", "B1", "--listen", "here"), "must be HOST:PORT"),
         (("join", str(path), "a/b", "--link", "B1"), "is the name of files too"),
+        (("join", str(path), "B4", "--link", "B1", "--page", "127.0.0.1:18299"), "is an address of B1"),
         (("leave", str(path), "B9"), "has no broker 'B9'"),
         (("leave", str(path), "B3"), "does not run on this machine"),
         (("leave", str(path), "B3", "--dead"), "No other broker than B3 runs"),

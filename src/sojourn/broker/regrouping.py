@@ -77,6 +77,14 @@ def check_may_leave(settings: Settings, name: str) -> None:
         )
 
 
+def check_is_gone(network: Network, name: str) -> None:
+    """Refuse to give a broker up that is in reach: what only it has would be lost for nothing."""
+    if network.links.numbers[name] not in network.links.out_of_reach():
+        raise RollError(
+            f"{name} is in reach, and so is not dead: let it leave without --dead, or stop it first."
+        )
+
+
 def take(network: Network, said: Roll, now: float, sender: int | None = None) -> bool:
     """Go by what somebody says of who has joined and left; return whether that was news."""
     settings = network.settings

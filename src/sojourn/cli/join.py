@@ -13,7 +13,7 @@ from sojourn.cli.logs import one_line
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import Answer, ControlError, ask
 from sojourn.live.brokers.leaving import NOT_WITH_COPIES
-from sojourn.live.config import BrokerConfig, Config, ConfigError, load_config, parse_address
+from sojourn.live.config import Address, BrokerConfig, Config, ConfigError, load_config, parse_address
 from sojourn.live.rewriting import with_broker, without_broker, write
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The brokers' configuration.")]
@@ -102,12 +102,20 @@ def _joined(file: Path, config: Config, written: dict[str, str], links: list[str
         raise JoinError("--link names a broker twice.")
     for key in ("listen", "peers", "page", "metrics"):
         if key in written:
-            parse_address(written[key], f"--{key}")
+            _check_free(parse_address(written[key], f"--{key}"), config, f"--{key}")
     try:
         broker = msgspec.convert(written, BrokerConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(f"The new broker cannot be written: {error}.") from None
     return with_broker(file.read_text(encoding="utf-8"), broker, links, written)
+
+
+def _check_free(place: Address, config: Config, option: str) -> None:
+    """Refuse an address that another broker of the file listens at."""
+    for broker in config.brokers:
+        for taken in (broker.listen, broker.peers, broker.page, broker.metrics):
+            if taken is not None and place.port and parse_address(taken, "an address") == place:
+                raise JoinError(f"{option} {place} is an address of {broker.name}: choose another port.")
 
 
 def leave(

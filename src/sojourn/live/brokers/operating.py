@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from sojourn.broker import facts
-from sojourn.broker.regrouping import check_may_leave
+from sojourn.broker.regrouping import check_is_gone, check_may_leave
 from sojourn.broker.ruling import BAN, KICK, UNBAN
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import Answer, ControlError, Handler
@@ -74,6 +74,8 @@ def roll(node: Node, asked: Mapping[str, Any]) -> Answer:
             raise ControlError(f"{gone} answers, and so is not dead; leave out --dead.")
         if gone not in settings.left:
             check_may_leave(settings, gone)
+            assert node.network is not None, "somebody else is in the network"
+            check_is_gone(node.network, gone)
             node.tell(facts.RollTold(settings.joined, tuple(sorted({*settings.left, gone}))))
             node.flush()
     settings = node.broker.settings
