@@ -13,6 +13,7 @@ from sojourn.cli.commands import COMMANDS, load
 from sojourn.cli.main import main
 
 NO_REPORTS = {
+    "adhoc": "serves, and keeps status.json in its folder",
     "check replay": "tells of each store in sentences",
     "init": "writes a configuration",
     "join": "writes a configuration, and says what to do next",

@@ -12,7 +12,15 @@ from sojourn.pipeline.views import views
 from sojourn.studies.adhoc_tree.table import Table as TreeTable
 from sojourn.studies.base import runs_table
 from sojourn.studies.cited import Cited, queries
-from sojourn.studies.claims import Claim, judge, margin_of, read_verdicts, write_verdicts
+from sojourn.studies.claims import (
+    Claim,
+    Margin,
+    claims_of,
+    judge,
+    margin_of,
+    read_verdicts,
+    write_verdicts,
+)
 from sojourn.studies.means import flat, ratio, tabulate
 from sojourn.studies.runner import Row, RunSpec
 
@@ -82,3 +90,12 @@ def test_sql_gives_the_numbers_again(spark: SparkSession, tmp_path: Path) -> Non
     for name, query in asked.items():
         (row,) = spark.sql(query).collect()
         assert row["value"] == pytest.approx(float(cited[name]), rel=1e-12), query
+
+
+def test_a_margin_of_cited_numbers_is_written_as_a_number(tmp_path: Path) -> None:
+    """Checks may take what decides from the table of means as it is."""
+    claim = claims_of("adhoc-tree")["C-fig9"]
+    margin = Margin(of="a ratio", value=Cited(0.25, "1"), half=Cited(0.5, "2"))
+    write_verdicts([judge(claim, holds=True, measured={}, evidence="", margin=margin)], tmp_path / "c.json")
+    (read,) = read_verdicts(tmp_path / "c.json")
+    assert read.margin == Margin(of="a ratio", value=0.25, half=0.5)

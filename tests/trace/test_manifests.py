@@ -55,6 +55,17 @@ def test_a_table_that_is_gone_is_named(root: Path) -> None:
     assert "part-b1-00000000.parquet and 3 more of 4 are missing" in fault(root)
 
 
+@pytest.mark.parametrize("gone", ["deliveries/run_id=r1", "deliveries"])
+def test_a_folder_that_is_gone_is_named(root: Path, gone: str) -> None:
+    """A table without a folder is no table that nobody wrote: its manifest names it."""
+    one = SegmentWriter(root, "r1", name="b1")
+    one.add("sojourns", "c1", "b1", 1.0, 2.0)
+    one.seal()
+    assert fault(root) == ""
+    shutil.rmtree(root / gone)
+    assert "part-b1-00000000.parquet and 3 more of 4 are missing" in fault(root)
+
+
 def test_a_copy_is_named_under_any_name(root: Path) -> None:
     """One that would be the next segment, and one that is in another one's place."""
     first = root / FOLDER / "part-b1-00000000.parquet"

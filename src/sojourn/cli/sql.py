@@ -11,12 +11,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from sqlglot import tokenize
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from sojourn.cli.heartbeat import heartbeat
 from sojourn.cli.spark_options import Conf, Master, Ship, Ui, session
 from sojourn.errors import SojournError
 from sojourn.pipeline.places import is_address, require_trace, wanted_folder
 
+_CHANGES = {TokenType.INSERT, TokenType.DELETE, TokenType.UPDATE, TokenType.MERGE}
 _ASKS = ("select", "with", "describe", "explain", "show", "from", "values", "(")
 
 
@@ -48,10 +52,7 @@ def sql(
 
     Example: sojourn sql "select count(*) from deliveries" --from traces
     """
-    if not query.strip().lower().startswith(_ASKS):
-        raise SqlError(
-            f"The question must begin with SELECT or WITH; nothing is changed here: {query[:60]!r}."
-        )
+    require_question(query)
     _require_tables(folder)
     with heartbeat(Console(stderr=True, highlight=False)) as beat:
         beat.tell("starting Spark")
@@ -76,6 +77,24 @@ def sql(
         _show(answer[:rows_max])
     if len(answer) > rows_max:
         Console(stderr=True).print(f"There are more than {rows_max} rows; --rows prints more.")
+
+
+def require_question(query: str) -> None:
+    """Refuse what would change something: also a WITH or FROM that ends in an INSERT."""
+    if not query.strip().lower().startswith(_ASKS):
+        raise SqlError(
+            f"The question must begin with SELECT or WITH; nothing is changed here: {query[:60]!r}."
+        )
+    try:
+        words = tokenize(query, read="spark")
+    except TokenError as error:
+        raise SqlError(f"The question cannot be read: {_first_line(error)}") from None
+    changing = next((word.text for word in words if word.token_type in _CHANGES), None)
+    if changing is not None:
+        raise SqlError(
+            f"The question has the word {changing}; nothing is changed here. A column of that name stands "
+            "between backticks."
+        )
 
 
 def _require_tables(named: str) -> None:

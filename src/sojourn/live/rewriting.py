@@ -74,6 +74,7 @@ def write(path: Path, text: str) -> None:
     fresh = path.with_name(f"{path.name}.new")
     mode = path.stat().st_mode & 0o777
     with open(fresh, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        os.fchmod(file.fileno(), mode)  # whatever the process lets others do with what it makes
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -113,7 +113,8 @@ def open_trace(
 ) -> Trace:
     """Look at the files of a trace; `progress` is told how many of how many are done."""
     base = place(root).absolute()  # tasks may have another working directory
-    wanted = [table for table in tables if (base / table).is_dir()]
+    asked = list(tables)
+    wanted = [table for table in asked if (base / table).is_dir()]
     if not wanted:
         raise no_trace(base)
     manifests = read_manifests(base)  # first: a run that goes on may have more segments by then, not fewer
@@ -131,7 +132,7 @@ def open_trace(
             checked.append(result)
             if progress is not None:
                 progress(done, len(files))
-    return _sorted_out(base, checked, _chosen(manifests, wanted))
+    return _sorted_out(base, checked, _chosen(manifests, asked))
 
 
 def read_table(spark: SparkSession, trace: Trace, table: str, *, keyless: bool = False) -> DataFrame:
@@ -289,7 +290,9 @@ def _sorted_out(
     trusted: dict[str, list[TraceFile]] = {}
     size = 0
     runs = []
-    for run_id, files in sorted(by_run.items()):
+    noted = {run_id for run_id, writers in manifests.items() if any(writers.values())}
+    for run_id in sorted({*by_run, *noted}):
+        files = by_run.get(run_id, [])
         faults = [file.fault for file in files if file.fault]
         if not faults and run_id in manifests:
             found = [

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.studies.cited import queries
+from sojourn.studies.cited import Cited, queries
 from sojourn.studies.statistics import interval95
 
 VerdictName = Literal["holds", "differs", "not yet"]
@@ -214,7 +214,14 @@ def read_verdicts(path: Path) -> list[Verdict]:
 
 def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:
     """Write verdicts as a JSON list that a person can read."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(list(verdicts)), indent=2) + b"\n")
+    encoded = msgspec.json.encode(list(verdicts), enc_hook=_uncited)
+    path.write_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
+
+
+def _uncited(value: object) -> float:
+    """A margin may be made of numbers that carry queries; only those of `measured` are written with them."""
+    assert isinstance(value, Cited), f"{type(value).__name__} is no part of a verdict"
+    return float(value)
 
 
 def _plain(value: Number) -> Number:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from sojourn.broker import facts
 from sojourn.broker.offering import left_behind
@@ -66,10 +67,14 @@ class Leaving:
 
     async def farewell(self) -> None:
         """Tell the neighbour, and wait until it has noted that."""
-        left = self.go_on()
+        node, left = self._node, self.go_on()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARD_S):  # frames come and go: the last ones are on their way
+                while left:
+                    await asyncio.sleep(LOOK_S)
+                    left = self.go_on()
         if left:
-            raise ControlError(f"{self._node.place.name} still has something: {in_words(left)}.")
-        node = self._node
+            raise ControlError(f"{node.place.name} still has something: {in_words(left)}.")
         node.tell(facts.FarewellSaid())
         node.flush()
         try:

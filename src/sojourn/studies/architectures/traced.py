@@ -12,6 +12,7 @@ from sojourn.studies.architectures.replicas import Replicated
 from sojourn.studies.architectures.runs import KINDS
 from sojourn.studies.architectures.spec import Run
 from sojourn.trace import COLUMNS
+from sojourn.trace.rows import TABLES
 
 
 def simulate_traced(spec_json: str) -> Outcome:
@@ -52,7 +53,7 @@ def _broker(number: int | None) -> str | None:
 
 
 def _table(name: str, run_id: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-    columns = zip(*rows, strict=True)
+    columns = zip(*(TABLES[name].row(*row) for row in rows), strict=True)
     typed = {
         field.name: pa.array(list(values), field.type)
         for field, values in zip(COLUMNS[name], columns, strict=True)
