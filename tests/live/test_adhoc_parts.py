@@ -1,6 +1,7 @@
 """The senses and hands of a device, one by one: its log, its segment, and what it hears."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -106,7 +107,7 @@ def test_a_group_is_heard_by_all_who_joined_it_and_know_the_secret() -> None:
         secrets = (b"one", b"one", b"one", b"another")
         airs = [Air(number, segment, secret, ear(number)) for number, secret in enumerate(secrets)]  # type: ignore[arg-type]
         for air in airs:
-            await air.open(Address("127.0.0.1", 0))
+            await air.open(Address("127.0.0.7", 0))  # not what the system would speak from by itself
         flood = m.Flood(0, 0, 1, m.Search())
         airs[0].say(flood)
         async with asyncio.timeout(60):
@@ -121,6 +122,14 @@ def test_a_group_is_heard_by_all_who_joined_it_and_know_the_secret() -> None:
                 came.clear()
                 await came.wait()
         assert airs[1].counts["frames dropped"] >= FRAMES_MAX - 1, "so many wait, and no more"
+        back = m.Routed(0, 1, 0, 1, 9, m.Stored((("s", 2),)))
+        airs[0].say(back)
+        async with asyncio.timeout(60):
+            while (1, back) not in heard and not airs[0].counts["frames dropped"]:
+                came.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(came.wait(), 0.1)
+        assert (1, back) in heard, "who spoke by a stream is answered where it listens"
         assert not [number for number, _ in heard if number == 3]
         assert airs[3].counts["dropped"] >= 1
         for air in airs:

@@ -129,7 +129,9 @@ class Air:
         writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(CONNECT_S):
-                _, writer = await asyncio.open_connection(*self._places[device])
+                # From the address that it listens at: that is where the other one will answer.
+                own = self.address.host, 0
+                _, writer = await asyncio.open_connection(*self._places[device], local_addr=own)
             while waiting:
                 data = waiting.popleft()
                 writer.write(LENGTH.pack(len(data)) + data)
