@@ -176,6 +176,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert len(rows) == 12 + 1
 
 
+@pytest.mark.slow  # minutes: three sessions of Spark, and a cluster
 def test_the_same_numbers_on_one_core_two_cores_and_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     """Runs of the publisher-mobility study and their means are equal to the last bit."""
     masters = {"one": "local[1]", "two": "local[2]", "cluster": cluster.url}
