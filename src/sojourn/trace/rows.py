@@ -142,7 +142,9 @@ class Run(NamedTuple):
     spec_json: Annotated[str | None, "what was run, as JSON"]
     started_at: Annotated[datetime | None, "the moment that a live run's times count from"]
     duration_s: Annotated[float | None, "how long it was; null while it goes on"]
-    warmup_s: Annotated[float | None, "how much of its begin no measure counts"]
+    warmup_s: Annotated[
+        float | None, "how much of its begin the run itself did not measure; tables made from it do"
+    ]
     error: Annotated[str | None, "why it failed, if it did"]
 
 
