@@ -24,8 +24,9 @@ check: setup  ## ruff, mypy --strict, import directions, wheel and source archiv
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_imports.py tests/test_package.py
 
+# Tests of brokers wait more than they work, so that four processes keep two cores busy.
 test: setup  ## the test suite
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 4 --dist worksteal
 
 test-slow: setup  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

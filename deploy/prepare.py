@@ -28,6 +28,7 @@ from cryptography.x509.oid import NameOID
 
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.links.secret import write_secret
+from sojourn.live.templates import copies_for
 
 YEARS = 2
 SERVICES = ("sojourn-clients",)
@@ -35,6 +36,10 @@ SERVICES = ("sojourn-clients",)
 HEAD = """\
 # Made by deploy/prepare.py; every broker reads this file. `sojourn init` writes one that explains more keys.
 links = [{links}]
+
+[mobility]
+# How many other brokers hold a copy of each one. With two brokers each would wait while the other is away.
+copies = {copies}
 
 [network]
 secret = "network.secret"
@@ -58,6 +63,7 @@ name = "{name}"
 listen = "0.0.0.0:1883"
 listen_tls = "0.0.0.0:8883"
 peers = "{host}:7883"
+seats = "{host}:6883"
 metrics = "0.0.0.0:9883"
 store = "{stores}/{name}"
 """
@@ -105,7 +111,7 @@ def configuration(hosts: dict[str, str], password: str, stores: str, control: st
     """The file that all brokers read."""
     names = list(hosts)
     links = ", ".join(f'["{one}", "{other}"]' for one, other in itertools.pairwise(names))
-    text = HEAD.format(links=links, control=control, password=password)
+    text = HEAD.format(links=links, control=control, password=password, copies=copies_for(len(names)))
     for number, (name, host) in enumerate(hosts.items()):
         text += BROKER.format(name=name, host=host, stores=stores)
         text += PAGE.format(password=password) if number == 0 else ""

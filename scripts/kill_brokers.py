@@ -2,11 +2,12 @@
 
     python scripts/kill_brokers.py --seconds 300 [--delete-stores [--copies 1 [--away 8]]]
 
-A template of `sojourn init`, untouched, is run by `sojourn serve --all`. Plain MQTT clients
-(`plain_clients.py`) roam over its brokers and publish at QoS 1 and 2, while every few seconds the next broker
-is killed with SIGKILL; `serve --all` starts it again. In the end every acknowledged event is looked for at
-every subscriber. With `--delete-stores` a broker also loses its store each time: what only it had is then
-lost, and that is counted.
+A template of `sojourn init` is run by `sojourn serve --all`, without copies unless some are asked for. Plain
+MQTT clients (`plain_clients.py`) roam over its brokers and publish at QoS 1 and 2, while every few seconds
+the next broker is killed with SIGKILL; `serve --all` starts it again. In the end every acknowledged event is
+looked for at every subscriber: what brokers still have is late, and it is said where; the rest is lost.
+With `--delete-stores` a broker also loses its store each time: what only it had is then lost, and that is
+counted.
 
 What the columns mean: `doubled` are deliveries that came again without DUP although the event was published
 once; `published twice` those of events that a publisher had to send again, which MQTT allows; `disordered`
@@ -44,9 +45,11 @@ from soak_network import LOOK_S, START_S, Network, began_s
 
 BACK_S_MAX = 60.0
 QUIET_S = 60.0
-"""When nothing new has come to anybody for so long, the rest is lost."""
+"""When nothing has come to anybody for so long, and brokers have nothing for anybody, the rest is lost."""
 SETTLE_S_MAX = 1_200.0
-"""So long is waited for what is late and still comes, as it does on a machine that is far too busy."""
+"""So long is waited for what is late: on a machine that is far too busy it still comes."""
+SAY_S = 20.0
+"""How often it is said meanwhile what is late, and where it is."""
 FINISH_S_MAX = 180.0
 """How long publishers may take to settle their last event."""
 LINKS_S = 2.0
@@ -121,11 +124,43 @@ async def _watch(network: Network, name: str, pid: int, killed_s: float, at_s: f
     return Death(name, killed_s, at_s, started_s, listens_s, None, store)
 
 
+class Late:
+    """What is still to come, looked at again and again."""
+
+    def __init__(self, run: Run) -> None:
+        wanted = run.acknowledged()
+        self._pending = {one: wanted - one.got.keys() for one in run.subscribers}
+        self.count = sum(map(len, self._pending.values()))
+
+    def look(self) -> bool:
+        """Whether something has come since the last look."""
+        before = self.count
+        for one, events in self._pending.items():
+            if events:
+                self._pending[one] = {event for event in events if event not in one.got}
+        self.count = sum(map(len, self._pending.values()))
+        return self.count < before
+
+    def whose(self) -> str:
+        """Say to whom, from whom, and where these clients are."""
+        readers = [one for one, events in self._pending.items() if events]
+        writers = Counter(event.publisher for events in self._pending.values() for event in events)
+        places = Counter(one.here if one.is_connected else "nowhere" for one in readers)
+        return (
+            f"to {len(readers)} subscribers, now at "
+            + ", ".join(f"{place} ({count})" for place, count in sorted(places.items()))
+            + ", from "
+            + ", ".join(f"{name} ({count})" for name, count in sorted(writers.items()))
+        )
+
+
 class Run:
     """The clients of one run, and what became of their events."""
 
     def __init__(self, network: Network, options: argparse.Namespace) -> None:
         self.options = options
+        self.still_held = 0
+        """What brokers still had for somebody when the run stopped waiting."""
         names = network.names
         self.subscribers = [
             Subscriber(f"reader-{k}", 1 + k % 2, network.places, f"{options.seed}/{k}", tells=k % 4 < 2)
@@ -162,22 +197,36 @@ class Run:
         return deaths
 
     async def _settle(self, network: Network, console: Console) -> None:
-        """Wait for what is still to come; nothing comes as long as the last broker is not back."""
+        """Wait until all has come, or nothing comes any more and no broker has anything for anybody.
+
+        What is missing then is lost. What brokers still have after `SETTLE_S_MAX` is late, and it is said
+        where it is.
+        """
         loop = asyncio.get_running_loop()
-        began = changed = loop.time()
-        missing = self.missing()
-        while missing and loop.time() < min(began + SETTLE_S_MAX, changed + QUIET_S):
+        began = changed = said = loop.time()
+        late = Late(self)
+        while late.count and loop.time() < began + SETTLE_S_MAX:
             await asyncio.sleep(0.2)
-            before, missing = missing, self.missing()
-            if missing != before or (
-                self.options.copies
-                and loop.time() > changed + QUIET_S / 2
-                and not await asyncio.to_thread(network.is_whole)
-            ):
+            if late.look():
                 changed = loop.time()
+            if loop.time() < said + SAY_S:
+                continue
+            said = loop.time()
+            broken = await asyncio.to_thread(network.not_whole) if self.options.copies else []
+            held, where = await asyncio.to_thread(network.held)
+            console.print(f"{said - began:6.1f} s later: {late.count} deliveries are to come; {late.whose()}")
+            for sentence in [*broken, *where]:
+                console.print(f"          {sentence}")
+            if said > changed + QUIET_S and not broken and not held:
+                break
+            self.still_held = held
+        if not late.count:
+            self.still_held = 0
         # What comes twice comes after its first copy.
         await asyncio.sleep(2.0)
-        console.print(f"{loop.time() - began:.0f} s after the last publish {missing} deliveries are missing.")
+        console.print(
+            f"{loop.time() - began:.0f} s after the last publish {self.missing()} deliveries are missing."
+        )
 
     def acknowledged(self, qos: int | None = None) -> set[Event]:
         """The events that publishers were promised something about."""
@@ -303,7 +352,12 @@ def faults(
     rows = run.rows()
     lost = sum(row["lost"] for row in rows)
     may_lose = options.delete_stores and not options.copies
-    if lost and not may_lose:
+    if lost and not may_lose and run.still_held:
+        found.append(
+            f"{lost} deliveries had not come after {SETTLE_S_MAX:g} s, and brokers still had "
+            f"{run.still_held} events, frames or bytes for somebody: late or stuck"
+        )
+    elif lost and not may_lose:
         found.append(f"{lost} deliveries of acknowledged events were lost")
     for what in ("doubled", "disordered"):
         count = sum(row[what] for row in rows)

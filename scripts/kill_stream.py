@@ -49,7 +49,7 @@ HEAP_GIB = 1.5
 def query(folder: Path, url: str, trigger_s: float, cores: int) -> None:
     """Run both queries until somebody kills us, or says in a file that no more events come."""
     from sojourn.pipeline.events_source import EventsSource  # noqa: PLC0415 - the publisher needs no Spark
-    from sojourn.pipeline.session import spark_session  # noqa: PLC0415
+    from sojourn.pipeline.session import spark_session  # noqa: PLC0415 - the publisher needs no Spark
 
     spark = spark_session(f"local[{cores}]", memory_gib=HEAP_GIB)
     spark.dataSource.register(EventsSource)

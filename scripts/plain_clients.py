@@ -118,7 +118,8 @@ class Client:
         self._since_s = 0.0
         self._places = places
         self._tells = tells
-        self._here = ""
+        self.here = ""
+        """The broker that let it in last."""
         self._had_session = False
 
     def place(self, name: str | None = None) -> Place:
@@ -129,7 +130,7 @@ class Client:
     async def connect(self, place: Place) -> tuple[Wire, bool]:
         """Connect; return the connection, and whether the session goes on."""
         wire = await Wire.open(place)
-        said = [("sojourn-previous", self._here)] if self._tells and self._here else []
+        said = [("sojourn-previous", self.here)] if self._tells and self.here else []
         wire.send(
             mqtt5.ConnectPacket(
                 self.name,
@@ -151,7 +152,7 @@ class Client:
         if self._had_session and not answer.session_present:
             self.losses.append(SessionLoss(self.name, self._since_s, time.time()))
         self._since_s = time.time()
-        self._here = place.name
+        self.here = place.name
         self._had_session = True
         return wire, bool(answer.session_present)
 
@@ -171,6 +172,7 @@ class Subscriber(Client):
         """Events that came again and were said to."""
         self.disordered: list[Event] = []
         self.moves = 0
+        self.is_connected = False
         self.stays: list[tuple[float, float]] = []
         """From when to when it was connected, each time."""
         self.renewed: list[float] = []
@@ -191,6 +193,7 @@ class Subscriber(Client):
     async def _visit(self, place: Place, stay_s: float) -> None:
         wire, goes_on = await self.connect(place)
         came_s = time.time()
+        self.is_connected = True
         try:
             if not goes_on:
                 self._half.clear()
@@ -206,6 +209,7 @@ class Subscriber(Client):
                     break
                 self._take(wire, packet)
         finally:
+            self.is_connected = False
             self.stays.append((came_s, time.time()))
             wire.close(abrupt=self.draw.random() < 0.5)
 
@@ -322,7 +326,7 @@ class Publisher(Client):
 
     def _note_acknowledged(self) -> None:
         event = Event(self.name, self._number)
-        self.acknowledged.setdefault(event, Acknowledged(time.time(), self._here))
+        self.acknowledged.setdefault(event, Acknowledged(time.time(), self.here))
 
     async def _answer(self, wire: Wire) -> int:
         while True:

@@ -29,6 +29,13 @@ SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
 START_S = 240.0
 STOP_S = 30.0
 LOOK_S = 0.05
+HELD = {
+    "sojourn_stored_events": "events stored for clients that move",
+    "sojourn_queue_bytes": "bytes in queues of sessions",
+    "sojourn_link_queue_frames": "frames for neighbours",
+    "sojourn_waiting_turns": "turns that wait for copies",
+}
+"""What a broker may still have for somebody, by metric."""
 
 
 class Network:
@@ -51,7 +58,7 @@ class Network:
         text = path.read_text()
         wider = "".join(f"{name} = {value}\n" for name, value in limits.items())
         text = text.replace("[limits]\n", f"[limits]\n{wider}")
-        path.write_text(text.replace("# copies = 0\n", f"copies = {copies}\n"))
+        path.write_text(re.sub(r"^(# )?copies = \d+$", f"copies = {copies}", text, flags=re.MULTILINE))
         self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
         config = read_config(path.read_text())
         self._near = {name: _near(config.settings(name)) for name in self.names}
@@ -151,20 +158,44 @@ class Network:
 
     def is_whole(self) -> bool:
         """Whether every broker is at work, and all its copies hold everything."""
+        return not self.not_whole()
+
+    def not_whole(self) -> list[str]:
+        """Say of each broker that is not at work, or whose copies lack something, how it stands."""
+        found = []
         for name in self.names:
-            found = self.book.find(name)
-            if found is None or found.metrics is None or not _runs(found.pid):
-                return False
-            try:
-                with urllib.request.urlopen(f"http://{found.metrics}/metrics", timeout=5) as answer:
-                    said = dict(
-                        re.findall(r"^(sojourn_copies_\w+) (\S+)$", answer.read().decode(), re.MULTILINE)
-                    )
-            except (OSError, ValueError):
-                return False
-            if not said or said["sojourn_copies_whole"] != said["sojourn_copies_wanted"]:
-                return False
-        return True
+            said = self.metrics(name)
+            if said is None:
+                found.append(f"{name} does not answer")
+            elif said.get("sojourn_copies_whole") != said.get("sojourn_copies_wanted", -1.0):
+                found.append(f"{name} waits for copies with {said.get('sojourn_waiting_turns', 0):g} turns")
+        return found
+
+    def held(self) -> tuple[int, list[str]]:
+        """How many events and frames brokers still have for somebody, and where; what they lack is lost."""
+        count, found = 0, []
+        for name in self.names:
+            said = self.metrics(name) or {}
+            for key, what in HELD.items():
+                if waits := int(said.get(key, 0)):
+                    count += waits
+                    found.append(f"{name} has {waits} {what}")
+        return count, found
+
+    def metrics(self, name: str) -> dict[str, float] | None:
+        """What a broker says of itself, sums of what has several labels; None if it says nothing."""
+        found = self.book.find(name)
+        if found is None or found.metrics is None or not _runs(found.pid):
+            return None
+        try:
+            with urllib.request.urlopen(f"http://{found.metrics}/metrics", timeout=5) as answer:
+                text = answer.read().decode()
+        except (OSError, ValueError):
+            return None
+        sums: dict[str, float] = {}
+        for key, value in re.findall(r"^(sojourn_\w+)(?:\{[^}]*\})? (\S+)$", text, re.MULTILINE):
+            sums[key] = sums.get(key, 0.0) + float(value)
+        return sums
 
     @property
     def gave_up(self) -> bool:

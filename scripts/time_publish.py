@@ -64,7 +64,7 @@ async def serve(folder: Path, *, is_routed: bool) -> None:
     from sojourn.live.config import BrokerConfig, Config  # noqa: PLC0415 - the tree to measure is in the path
 
     try:
-        from sojourn.live.brokers.server import Server  # noqa: PLC0415
+        from sojourn.live.brokers.server import Server  # noqa: PLC0415 - the tree to measure is in the path
     except ImportError:  # a tree from before `live` had rooms
         from sojourn.live.server import Server  # type: ignore[import-not-found,no-redef]  # noqa: PLC0415
     from socket import create_server  # noqa: PLC0415 - only to reserve a port for the length of a call
@@ -83,8 +83,8 @@ async def serve(folder: Path, *, is_routed: bool) -> None:
     ]
     more: dict[str, Any] = {}
     with contextlib.suppress(ImportError):  # older trees know no secret
-        from sojourn.live.config import NetworkConfig  # noqa: PLC0415
-        from sojourn.live.links.secret import SECRET_NAME, write_secret  # noqa: PLC0415
+        from sojourn.live.config import NetworkConfig  # noqa: PLC0415 - the tree to measure is in the path
+        from sojourn.live.links.secret import SECRET_NAME, write_secret  # noqa: PLC0415 - the tree to measure is in the path
 
         write_secret(folder / SECRET_NAME)
         more["network"] = NetworkConfig(secret=str(folder / SECRET_NAME))

@@ -20,7 +20,17 @@ from sojourn.errors import LIBRARIES
 ROOT = Path(__file__).parent.parent
 BUILD_S = 240
 WHEEL_BYTES_MAX = 2_000_000
-BUILT_FROM = ("src", "tests", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+PRODUCT_BENCHMARKS = {f"sojourn/cli/bench_{name}.py" for name in ("manet", "match", "simulate")}
+BUILT_FROM = (
+    "src",
+    "tests",
+    "pyproject.toml",
+    "setup.py",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+)
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".hypothesis")
 
 
@@ -59,13 +69,17 @@ def about(wheel: Path) -> Message:
 
 
 def test_the_wheel_has_every_file_of_the_package(built: tuple[Path, Path]) -> None:
-    """Code, types, claims, pages; and none of the tests."""
-    wheel, _ = built
+    """Code, types, claims, pages; and neither tests nor benchmarks that need peers or a checkout."""
+    wheel, archive = built
     folder = ROOT / "src" / "sojourn"
     ours = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     expected = {f"sojourn/{path.relative_to(folder)}" for path in ours}
+    workshop = {name for name in expected if name.startswith("sojourn/cli/bench_")} - PRODUCT_BENCHMARKS
     found = {name for name in contents(wheel) if ".dist-info/" not in name}
-    assert found == expected
+    assert found == expected - workshop
+    with tarfile.open(archive) as files:
+        sources = {name.partition("/src/")[2] for name in files.getnames()}
+    assert "sojourn/cli/bench_live.py" in workshop <= sources, "who has the sources has them"
     assert wheel.stat().st_size < WHEEL_BYTES_MAX
 
 

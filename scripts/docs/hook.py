@@ -14,13 +14,13 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))  # mkdocs loads this file by its path, and not its neighbours
 
-import commands_reference  # noqa: E402
-import diagrams  # noqa: E402
-import metrics_reference  # noqa: E402
-import python_reference  # noqa: E402
-import settings_reference  # noqa: E402
-import trace_reference  # noqa: E402
-from mkdocs.structure.files import File, Files  # noqa: E402
+import commands_reference  # noqa: E402 - after the path is set
+import diagrams  # noqa: E402 - after the path is set
+import metrics_reference  # noqa: E402 - after the path is set
+import python_reference  # noqa: E402 - after the path is set
+import settings_reference  # noqa: E402 - after the path is set
+import trace_reference  # noqa: E402 - after the path is set
+from mkdocs.structure.files import File, Files  # noqa: E402 - after the path is set
 
 PAGES = {
     "reference/configuration.md": settings_reference.page,

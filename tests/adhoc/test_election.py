@@ -1,5 +1,7 @@
 """A broker without infrastructure: one is found, elected, merged, and nothing owed is lost on the way."""
 
+from functools import cache
+
 import pytest
 
 from sojourn.adhoc.election.messages import (
@@ -25,15 +27,16 @@ from sojourn.adhoc.election.messages import (
 from sojourn.adhoc.election.node import Node
 from sojourn.adhoc.election.office import Office
 from sojourn.adhoc.election.portions import MESSAGE_BYTES_MAX, portion
-from sojourn.adhoc.election.states import TRANSITIONS, IllegalTurnError, State, Turn, follow
+from sojourn.adhoc.election.states import TRANSITIONS, IllegalOccasionError, Occasion, Role, follow
 from sojourn.adhoc.election.table import BrokerTable
 from sojourn.adhoc.election.timing import Timing
 from sojourn.adhoc.election.user import SHOWING_MAX
 from sojourn.adhoc.errors import AdhocError
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
-from sojourn.sim.election.history import History
+from sojourn.sim.election.history import Healed, History
 from sojourn.sim.election.world import ElectionWorld, heal
+from tests.seeds import seeds
 
 EVERYTHING = Filter.parse("value >= 0")
 
@@ -42,18 +45,24 @@ def _kept(number: int, published_s: float = 1.0) -> Kept:
     return Kept(Event({"value": number}, source="s", sequence=number), published_s)
 
 
-def _state(node: Node) -> State:
+def _state(node: Node) -> Role:
     return node.state
+
+
+@cache
+def _healed(seed: int) -> Healed:
+    """What became of the history of a seed; several tests look at it."""
+    return heal(History(seed=seed))
 
 
 def _refresh(*seen: tuple[str, int], whole: bool = False) -> Refresh:
     return Refresh(1, EVERYTHING, 0.0, seen, whole)
 
 
-@pytest.mark.parametrize("seed", range(1, 41))
+@pytest.mark.parametrize("seed", seeds(12, 40, first=1))
 def test_any_history_heals(seed: int) -> None:
     """One broker, every live subscription on it, everything owed shown once; and it stays so."""
-    healed = heal(History(seed=seed))
+    healed = _healed(seed)
     assert healed.healed_s is not None
     assert healed.delivered_s is not None
     assert (healed.brokers, healed.missing, healed.lost) == (1, 0, 0)
@@ -62,7 +71,7 @@ def test_any_history_heals(seed: int) -> None:
 
 def test_histories_contain_what_they_are_about() -> None:
     """There are several brokers at once, merges, and events owed over partitions."""
-    found = [heal(History(seed=seed)) for seed in range(1, 9)]
+    found = [_healed(seed) for seed in range(1, 9)]
     assert max(healed.most_brokers for healed in found) >= 3
     assert sum(healed.merges for healed in found) > 8
     assert sum(healed.owed for healed in found) > 200
@@ -79,12 +88,12 @@ def test_a_radio_that_loses_something_heals_too(seed: int) -> None:
 def test_a_merge_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let brokers take over nothing, and histories lose events: the check can fail."""
     monkeypatch.setattr(BrokerTable, "take_over", lambda _self, _entries, _events: ([], []))
-    assert sum(heal(History(seed=seed)).lost for seed in range(1, 9)) > 0
+    assert any(heal(History(seed=seed)).lost for seed in range(1, 9))
 
 
 def test_a_history_repeats_itself() -> None:
     """One seed, one outcome."""
-    assert heal(History(seed=3)) == heal(History(seed=3))
+    assert heal(History(seed=3)) == _healed(3)
 
 
 def test_without_a_partition_there_is_one_election() -> None:
@@ -98,14 +107,14 @@ def test_without_a_partition_there_is_one_election() -> None:
     assert world.merges <= 1
 
 
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("turn", Turn)
-def test_every_state_and_turn_is_in_the_table_or_refused(state: State, turn: Turn) -> None:
+@pytest.mark.parametrize("state", Role)
+@pytest.mark.parametrize("turn", Occasion)
+def test_every_state_and_turn_is_in_the_table_or_refused(state: Role, turn: Occasion) -> None:
     """An illegal pair raises; a legal one gives the table's answer."""
     if (state, turn) in TRANSITIONS:
         assert follow(state, turn) is TRANSITIONS[state, turn]
     else:
-        with pytest.raises(IllegalTurnError, match="cannot come while"):
+        with pytest.raises(IllegalOccasionError, match="cannot come while"):
             follow(state, turn)
 
 
@@ -117,25 +126,25 @@ def test_search_election_and_merge_step_by_step() -> None:
     assert isinstance(effects[1], Say)
     assert effects[1].message == Flood(5, 5, 1, Search())
     node.handle(TimerFired("search"), 0.5)
-    assert _state(node) is State.CANDIDATE
+    assert _state(node) is Role.CANDIDATE
     node.handle(Heard(Flood(7, 7, 1, Candidacy())), 0.6)
-    assert _state(node) is State.CANDIDATE, "a higher number gives way to this one"
+    assert _state(node) is Role.CANDIDATE, "a higher number gives way to this one"
     node.handle(TimerFired("election"), 1.0)
-    assert _state(node) is State.BROKER
+    assert _state(node) is Role.BROKER
     assert node.table is not None
     assert node.table.displayers == {5}
     node.handle(Heard(Flood(9, 9, 1, Beacon((2.0, 9)))), 3.0)
-    assert _state(node) is State.BROKER, "the other one is junior"
+    assert _state(node) is Role.BROKER, "the other one is junior"
     node.handle(Heard(Flood(9, 3, 1, Beacon((0.5, 3)))), 3.5)
-    assert _state(node) is State.MERGING
+    assert _state(node) is Role.MERGING
     node.handle(TimerFired("silence"), 9.0)
-    assert _state(node) is State.BROKER, "the senior one has gone before it took over"
+    assert _state(node) is Role.BROKER, "the senior one has gone before it took over"
     assert node.table.displayers == {5}
     rival = Node(6)
     rival.handle(Subscribed(EVERYTHING), 0.0)
     rival.handle(TimerFired("search"), 0.5)
     rival.handle(Heard(Flood(5, 5, 2, Candidacy())), 0.6)
-    assert _state(rival) is State.SEARCHING
+    assert _state(rival) is Role.SEARCHING
 
 
 def test_a_broker_owes_until_it_is_told() -> None:
@@ -184,7 +193,7 @@ def test_limits_are_kept() -> None:
 
 
 @pytest.mark.parametrize("meeting", ["merge", "coordinate"])
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", seeds(3, 8, first=1))
 def test_nodes_that_die_and_a_fixed_network_that_comes_and_goes_cost_nothing(seed: int, meeting: str) -> None:
     """Killed between any two effects, out of reach at any time: everything arrives, here and there, once."""
     healed = heal(History(seed=seed, kills=2, fixed=True, meeting=meeting))
@@ -197,8 +206,7 @@ def test_nodes_that_die_and_a_fixed_network_that_comes_and_goes_cost_nothing(see
 def test_a_node_that_notes_nothing_loses_what_it_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what it took as a broker a node that dies costs events: the check can fail."""
     monkeypatch.setattr(Office, "store", lambda self, events: (self.table.store(events), []))
-    found = [heal(History(seed=seed, kills=3)) for seed in range(1, 9)]
-    assert sum(healed.lost for healed in found) > 0
+    assert any(heal(History(seed=seed, kills=3)).lost for seed in range(1, 9))
 
 
 def test_a_later_term_under_an_old_name_is_lost_in_the_fixed_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +218,7 @@ def test_a_later_term_under_an_old_name_is_lost_in_the_fixed_network(monkeypatch
         return named if named.custody is None else named._replace(custody=named.custody._replace(term=1))
 
     monkeypatch.setattr(Office, "_named", wrong)
-    found = [heal(History(seed=seed, fixed=True)) for seed in range(1, 31)]
-    assert sum(healed.fixed_lost for healed in found) > 0
+    assert any(heal(History(seed=seed, fixed=True)).fixed_lost for seed in range(1, 31))
 
 
 def test_notes_lead_to_what_a_node_knew() -> None:
@@ -231,7 +238,7 @@ def test_notes_lead_to_what_a_node_knew() -> None:
     assert [e.number for e in shown if isinstance(e, Show)] == [1]
     for told in (notes, list(node.memory())):
         again = Node(5, notes=told)
-        assert _state(again) is State.BROKER
+        assert _state(again) is Role.BROKER
         assert again.table is not None
         assert node.table is not None
         assert again.table.contents()[1] == node.table.contents()[1]

@@ -13,7 +13,7 @@ from sojourn.adhoc.tree.cooling import Cooling, handicap
 from sojourn.adhoc.tree.messages import Fact, Heard, Message, ParentChanged, Say, Started, TimerFired
 from sojourn.adhoc.tree.node import Choosing, ShopParent, Timing
 from sojourn.adhoc.tree.overhead import Costs, proxied_subscriptions
-from sojourn.adhoc.tree.states import TRANSITIONS, State, Step, after
+from sojourn.adhoc.tree.states import TRANSITIONS, Attachment, Step, after
 from sojourn.adhoc.tree.turns import rules, system, take_turns
 from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions, draw_subscriptions
 from sojourn.sim.adhoc.world import AdhocWorld
@@ -21,9 +21,9 @@ from sojourn.sim.radio import Radio
 from sojourn.sim.streams import Streams
 
 
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", Attachment)
 @pytest.mark.parametrize("step", Step)
-def test_every_state_and_step(state: State, step: Step) -> None:
+def test_every_state_and_step(state: Attachment, step: Step) -> None:
     """A step either leads to a state of the table or is refused."""
     if (state, step) in TRANSITIONS:
         assert after(state, step) is TRANSITIONS[state, step]

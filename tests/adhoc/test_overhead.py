@@ -81,7 +81,7 @@ def test_overhead_is_the_work_counted_event_by_event(
 ) -> None:
     """Following every event down the tree and adding r, p and f gives the cost formula's sum."""
     inherent = [events(*numbers) for numbers in wanted]
-    parents = [-1, *(chance.randrange(node) for node in range(1, len(wanted)))]  # type: ignore[attr-defined]
+    parents = [-1, *(chance.randrange(node) for node in range(1, len(wanted)))]  # type: ignore[attr-defined]  # a seeded generator
     costs = Costs(receive=receive, process=process, forward=forward)
     below = proxied_subscriptions(parents, inherent)
     total = own = 0

@@ -16,7 +16,7 @@ from mqtt5 import (
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
-from sojourn.broker.settings import Settings
+from sojourn.broker.settings import AtOnce, Settings
 from sojourn.mqtt.limits import Limits
 
 PING = b"\xc0\x00"
@@ -26,8 +26,16 @@ PINGRESP = b"\xd0\x00"
 class Alone:
     """A broker without neighbours, its clients, and what each was written."""
 
-    def __init__(self, limits: Limits | None = None, *, traces: bool = False) -> None:
-        settings = Settings(name="B1", brokers=("B1",), limits=limits or Limits(), traces=traces)
+    def __init__(
+        self, limits: Limits | None = None, *, traces: bool = False, at_once: AtOnce | None = None
+    ) -> None:
+        settings = Settings(
+            name="B1",
+            brokers=("B1",),
+            limits=limits or Limits(),
+            traces=traces,
+            at_once=at_once or AtOnce(),
+        )
         self.now = 1_000.0
         self.entries: list[bytes] = []
         self.settings = settings

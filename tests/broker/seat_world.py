@@ -23,8 +23,8 @@ from typing import Any
 from sojourn.broker.seats import effects as do
 from sojourn.broker.seats.council import TICK_S, Council
 from sojourn.broker.seats.desk import Terms
-from sojourn.broker.seats.messages import Begin, Line, MessageReader, Part, Seat, write_message
-from sojourn.broker.seats.register import Register, majority
+from sojourn.broker.seats.messages import ROLL, Begin, Line, MessageReader, Part, Seat, write_message
+from sojourn.broker.seats.register import Register, enough_to_enrol, majority
 
 LATENCY_S = (0.001, 0.02)
 GONE_S = 2.0
@@ -95,6 +95,11 @@ class Process:
         self.playing: dict[str, int] = {}
         """By broker that is played: the batch up to which promises were looked at."""
         self.stalled_until_s = 0.0
+        self.file = world.names, world.links
+        """The brokers and links of its configuration."""
+        self.invites: dict[str, tuple[str, ...]] = {}
+        self.is_gone = False
+        """Whether nobody starts it any more."""
 
     # Logs, as the council sees them --------------------------------------------------------------------
 
@@ -132,7 +137,7 @@ class Process:
 
     def start(self) -> None:
         """Begin a life with what the disk holds."""
-        if self.council is not None:
+        if self.council is not None or self.is_gone:
             return
         self.life += 1
         world = self.world
@@ -141,8 +146,10 @@ class Process:
             register = Register()
         else:
             register = Register.read(self.disk.register)
-        terms = Terms(self.name, world.names, world.links, world.copies, GONE_S, GONE_S)
+        terms = Terms(self.name, *self.file, world.copies, GONE_S, GONE_S, f"{self.name}/{self.life}")
         self.council = Council(terms, register, self, world.now)
+        self.council.invite(self.invites)
+        self.council.parted(world.left)
         self.run()
         world.plan(TICK_S * world.draw.random(), self._tick, self.life)
 
@@ -193,7 +200,7 @@ class Process:
         for name in list(self.playing):
             self._promise(council, name)
 
-    def _do(self, effect: do.Effect) -> None:  # noqa: C901 - one case each
+    def _do(self, effect: do.Effect) -> None:  # noqa: C901, PLR0912 - one case each
         world = self.world
         match effect:
             case do.Save(register):
@@ -229,6 +236,8 @@ class Process:
             case do.Seated(seat):
                 world.decided(seat)
                 world.counts["terms"] += 1
+            case do.Regrouped(roll):
+                world.regrouped(self, roll)
 
     def _serve(self, name: str) -> None:
         world = self.world
@@ -294,12 +303,27 @@ class World:
     """All processes, their connections and a clock."""
 
     def __init__(
-        self, seed: int, *, brokers: int = 5, copies: int = 1, death_share: float = 0.0, losses: bool = False
+        self,
+        seed: int,
+        *,
+        brokers: int = 5,
+        copies: int = 1,
+        death_share: float = 0.0,
+        losses: bool = False,
+        votes_go: bool = False,
+        changes_s: float = 0.0,
     ) -> None:
+        self._votes_go = votes_go
+        """Whether disks are lost one after the other, however few remember their votes then."""
+        self._changes_s = changes_s
+        """How often somebody joins or leaves, about; never with 0."""
+        self.left: set[str] = set()
+        """Brokers that have left, whether or not all know it."""
+        self._is_leaving: set[str] = set()
         self._losses = ("lose store", "lose end") if losses else ()
         """What happens besides to the journal of a process that remembers its votes."""
         self.draw = random.Random(f"seats/{seed}")
-        self.names = tuple(f"B{k}" for k in range(brokers))
+        self.names = self._first_names = tuple(f"B{k}" for k in range(brokers))
         self.links = tuple((self.names[self.draw.randrange(k)], self.names[k]) for k in range(1, brokers))
         self.copies, self.death_share = copies, death_share
         self.now = 0.0
@@ -319,6 +343,17 @@ class World:
         self.processes = {name: Process(self, name) for name in self.names}
         self.is_eventful = True
 
+    @property
+    def _on_roll(self) -> tuple[str, ...]:
+        """Who votes; at first those that there were then."""
+        latest = self.latest.get(ROLL)
+        return self._first_names if latest is None else latest.members
+
+    @property
+    def running(self) -> list[str]:
+        """Those that are started again when they end."""
+        return [name for name in self.names if not self.processes[name].is_gone]
+
     def plan(self, after_s: float, what: Callable[[Any], None], thing: object = None) -> None:
         """Have something happen later."""
         self._sequence += 1
@@ -337,12 +372,14 @@ class World:
     def compare(self, name: str) -> None:
         """See that every member of a broker's latest term that thinks so holds all that was promised."""
         latest = self.latest.get(name)
-        if latest is None:
+        if latest is None or name == ROLL:
             return
         for member in latest.members:
             process = self.processes[member]
             register = process.register
-            if register is None or register.entries[name].whole < latest.term or name in process.disk.hurt:
+            if register is None or name in self.left or name not in register.entries:
+                continue
+            if register.entries[name].whole < latest.term or name in process.disk.hurt:
                 continue
             log = process.disk.logs.get(name)
             if log is None or not log.holds(self.promised[name]):
@@ -395,9 +432,11 @@ class World:
         """Make the connections that can be made."""
         for place, one in enumerate(self.names):
             for other in self.names[place + 1 :]:
-                pair = one, other
+                pair = min(one, other), max(one, other)
                 ends = [self.processes[name].council for name in pair]
                 if pair in self._connections or None in ends or self._parted[frozenset(pair)]:
+                    continue
+                if not (self._accepts(one, other) and self._accepts(other, one)):
                     continue
                 if self.draw.random() < 0.5:
                     continue
@@ -410,26 +449,103 @@ class World:
                         self.processes[here].run()
         self.plan(0.05, self._connect)
 
+    def _accepts(self, name: str, peer: str) -> bool:
+        """Whether a process lets another one connect: one of its roll, or that was, or that may join."""
+        process = self.processes[name]
+        assert process.council is not None, "it runs"
+        roll = process.council.register.roll.seat
+        is_new = name not in roll.members and peer in process.file[0]
+        return peer in roll.members or peer in roll.left or peer in process.invites or is_new
+
+    # Who joins and leaves --------------------------------------------------------------------------------
+
+    def _change(self, _thing: object = None) -> None:
+        if not self.is_eventful:
+            return
+        draw = self.draw
+        stay = [name for name in self.running if name not in self._is_leaving]
+        waiting = {*stay}.difference(self._on_roll)
+        # Those who are still to join do not vote: without them enough have to stay.
+        if draw.random() < 0.5 or len(stay) - len(waiting) <= max(3, self.copies + 2):
+            self._join(draw.choice(stay))
+        else:
+            # Nobody leaves who is still to join, or by whom somebody is.
+            may = [one for one in stay if not waiting.intersection((one, *self.processes[one].invites))]
+            if may:
+                self._leave(draw.choice(may))
+        self.plan(draw.expovariate(1 / self._changes_s), self._change)
+
+    def _join(self, by: str) -> None:
+        name = f"B{len(self.names)}"
+        self.counts["joins"] += 1
+        self.names, self.links = (*self.names, name), (*self.links, (by, name))
+        self.promised[name] = []
+        process = self.processes[name] = Process(self, name)
+        sponsor = self.processes[by]
+        sponsor.invites = {**sponsor.invites, name: (by,)}
+        if self.draw.random() < 0.5:
+            sponsor.file = self.names, self.links
+        if sponsor.council is not None:
+            sponsor.council.invite(sponsor.invites)
+        self.plan(self.draw.uniform(0.0, 3.0), partial(_start, process))
+
+    def _leave(self, name: str) -> None:
+        """A broker leaves that has nothing any more, or whose process is gone for good."""
+        process = self.processes[name]
+        if self.draw.random() < 0.5 and process.council is not None and self.may_lose(name):
+            self.counts["gone for good"] += 1
+            process.die(wipes=True)
+            process.is_gone = True
+        self.counts["leaves"] += 1
+        self._is_leaving.add(name)
+        self.plan(self.draw.choice((0.0, 1.0, 5.0)), self._has_left, name)
+
+    def _has_left(self, name: Any) -> None:
+        self.left.add(name)
+        for process in self.processes.values():
+            self.plan(self.draw.choice((0.0, 0.1, 3.0)), partial(self._tell_left, process))
+
+    def _tell_left(self, process: Process, _thing: object) -> None:
+        if process.council is not None:
+            process.council.parted(self.left)
+            process.run()
+
+    def regrouped(self, process: Process, roll: Seat) -> None:
+        """A process has learnt of a roll."""
+        self.decided(roll)
+        if process.name in roll.left:
+            self.counts["ended after it left"] += 1
+            if self.draw.random() < 0.5:
+                process.is_gone = True
+
     # Faults --------------------------------------------------------------------------------------------
 
     def may_lose(self, name: str) -> bool:
-        """Whether a process may lose its disk: others hold all that it holds, and can vote without it."""
+        """Whether a process may lose its disk: others hold all that it holds, and remember their votes."""
         registers = {
             one: Register.read(process.disk.register)
             for one, process in self.processes.items()
             if process.disk.register is not None
         }
         voting = [one for one, register in registers.items() if one != name and register.may_vote]
-        if len(registers) < len(self.names) or len(voting) < min(
-            majority(len(self.names)), len(self.names) - 1
-        ):
+        rolls = {one.number: one.names for one in registers.values()}
+        names = self._on_roll
+        if name not in names or not (self._votes_go or {*names} <= registers.keys()):
             return False
-        for broker in self.names:
-            latest = max((one.entries[broker].seat for one in registers.values()), key=lambda seat: seat.term)
+        for roll in rolls.values():  # also an earlier one, by which some still go
+            enough = min(majority(len(roll)), len(roll) - 1)
+            if not self._votes_go and len({*voting}.intersection(roll)) < enough:
+                return False
+        for broker in {*names} - self.left:
+            known = [one.entries[broker].seat for one in registers.values() if broker in one.entries]
+            latest = max(known, key=lambda seat: seat.term)
             holders = [
                 one
                 for one in latest.members
                 if one != name
+                and one in registers
+                and broker in registers[one].entries
+                and registers[one].entries[broker].seat == latest
                 and registers[one].entries[broker].whole >= latest.term
                 and broker not in self.processes[one].disk.hurt
             ]
@@ -437,22 +553,29 @@ class World:
                 return False
         return True
 
+    def _count_who_remembers(self) -> None:
+        """Count the times when too few remember what was voted to tell those who do not."""
+        voting = [one.register is not None and one.register.may_vote for one in self.processes.values()]
+        self.counts["too few remember"] += sum(voting) < enough_to_enrol(len(self.names))
+
     def _fault(self, _thing: object = None) -> None:
         if not self.is_eventful:
             return
         draw = self.draw
-        name = draw.choice(self.names)
+        name = draw.choice(self.running)
         process = self.processes[name]
         kinds = ("kill", "kill", "wipe", "wipe", "part", "part", "isolate", "stall", "break")
-        kind = draw.choice((*kinds, *self._losses))
+        kind = draw.choice((*kinds, *self._losses, *("wipe",) * (8 * self._votes_go)))
         if kind in ("kill", "wipe", *self._losses) and process.council is not None:
             if kind != "kill" and not (self.may_lose(name) and name in process.disk.logs):
                 kind = "kill"
             self.counts[kind] += 1
             process.die(wipes=kind == "wipe")
+            self._count_who_remembers()
             if kind in self._losses:
                 process.lose(kind)
-            self.plan(draw.choice((0.1, 1.0, 4.0, 10.0)), lambda _: process.start())
+            away_s = (0.1, 1.0, 4.0, 10.0, 30.0) if self._votes_go else (0.1, 1.0, 4.0, 10.0)
+            self.plan(draw.choice(away_s), lambda _: process.start())
         elif kind == "part":
             self._part([frozenset((name, draw.choice(self.names)))], draw.choice((0.5, 3.0, 10.0)))
         elif kind == "isolate":
@@ -479,8 +602,9 @@ class World:
 
     def _traffic(self, _thing: object = None) -> None:
         process = self.processes[self.draw.choice(self.names)]
-        if process.playing and self.now >= process.stalled_until_s:
-            process.note(self.draw.choice(sorted(process.playing)))
+        brokers = sorted(process.playing.keys() - self.left)
+        if brokers and self.now >= process.stalled_until_s:
+            process.note(self.draw.choice(brokers))
         self.plan(0.02, self._traffic)
 
     # Running -------------------------------------------------------------------------------------------
@@ -492,27 +616,47 @@ class World:
             what(thing)
         self.now = until_s
 
-    def run(self, seconds: float = 60.0, rest_s: float = 60.0) -> None:
-        """Let everything break for a time, and then come to rest."""
+    def begin(self) -> None:
+        """Start all processes, and let them meet and note lines."""
         for process in self.processes.values():
             self.plan(self.draw.uniform(0.0, 1.0), partial(_start, process))
         self._connect()
         self._traffic()
+
+    def run(self, seconds: float = 60.0, rest_s: float = 60.0) -> None:
+        """Let everything break for a time, and then come to rest."""
+        self.begin()
         self.plan(5.0, self._fault)
+        if self._changes_s:
+            self.plan(8.0, self._change)
         self.run_until(seconds)
         self.is_eventful, self.death_share = False, 0.0
         self._parted.clear()
         self.run_until(seconds + 11.0)
         self._parted.clear()
-        self.run_until(seconds + rest_s)
+        self.rest(rest_s - 11.0)
+
+    def rest(self, rest_s: float) -> None:
+        """Let nothing happen any more; then every broker is at home, and goes on promising."""
+        self.run_until(self.now + rest_s)
         before = {name: len(lines) for name, lines in self.promised.items()}
-        self.run_until(seconds + rest_s + 5.0)
-        for name in self.names:
+        self.run_until(self.now + 5.0)
+        names = [name for name in self.names if name not in self.left]
+        self._compare_rolls(names)
+        for name in names:
             if name not in self.processes[name].playing:
-                seat = self.processes[name].council.seat(name)  # type: ignore[union-attr]
+                seat = self.processes[name].council.seat(name)  # type: ignore[union-attr]  # it is there
                 raise WorldError(f"{name} is not at home: {seat}")
             if len(self.promised[name]) == before[name]:
                 raise WorldError(f"{name} promises nothing any more")
+
+    def _compare_rolls(self, names: list[str]) -> None:
+        """See that all who joined and have not left are on the roll, and nobody else."""
+        for name in names:
+            council = self.processes[name].council
+            assert council is not None, "all run in the end"
+            if sorted(names) != sorted(council.desk.names):
+                raise WorldError(f"{name} goes by the roll of {council.desk.names}, and there are {names}")
 
 
 def _start(process: Process, _thing: object) -> None:

@@ -61,7 +61,7 @@ def test_a_greeting_that_takes_long_is_cut(
     fill(hall, policy)
     reader, other = hall.client("reader"), hall.client("other")
     looked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(content, "_read_json", counted(content._read_json, looked))
+    monkeypatch.setattr(content, "read_json", counted(content.read_json, looked))
     monkeypatch.setattr(
         hall.broker.core.deliverer, "permits", counted(hall.broker.core.deliverer.permits, looked)
     )

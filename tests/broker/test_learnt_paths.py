@@ -106,8 +106,8 @@ def test_a_publishers_tree_is_prepared_where_it_is_likely_to_go() -> None:
         prepare = receivers[Kind.PREPARE]
 
         def note(message: object, bit: int, desk: Desk = desk, prepare: object = prepare) -> None:
-            prepared.append((desk.name, message.destination))  # type: ignore[attr-defined]
-            prepare(message, bit)  # type: ignore[operator]
+            prepared.append((desk.name, message.destination))  # type: ignore[attr-defined]  # as the method it stands for
+            prepare(message, bit)  # type: ignore[operator]  # as the method it stands for
 
         receivers[Kind.PREPARE] = note
         desk.network.clients.broker.receivers = tuple(receivers)

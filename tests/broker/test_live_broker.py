@@ -50,7 +50,7 @@ def undying(desk: Desk, life: str) -> LiveBroker:
 
 def everything(desk: Desk) -> list[bytes]:
     """The lines that came before a desk's snapshot, and those after it."""
-    return [*desk.hall.before[desk.name], *desk.store.written]  # type: ignore[attr-defined]
+    return [*desk.hall.before[desk.name], *desk.store.written]  # type: ignore[attr-defined]  # put there by this test
 
 
 def life_with(
@@ -60,15 +60,15 @@ def life_with(
 
     What no line tells of is left out: events of QoS 0, and how far neighbours and clients had read.
     """
-    hall = NotedHall(line(3, **options))  # type: ignore[arg-type]
-    hall.before = {"B2": []}  # type: ignore[attr-defined]
+    hall = NotedHall(line(3, **options))  # type: ignore[arg-type]  # whatever a case names
+    hall.before = {"B2": []}  # type: ignore[attr-defined]  # put there by this test
     desk, traffic = hall.desks[1], Traffic(hall, seed, levels=(1, 1, 2))
     traffic.forget = lambda: None  # type: ignore[method-assign]  # whoever dies here does it as is said below
-    desk.revived = lambda life: revive(desk, life)  # type: ignore[method-assign]
+    desk.revived = lambda life: revive(desk, life)  # type: ignore[method-assign]  # for this test
     for step in range(3 * STEPS):
         traffic.step()
         if step == STEPS // 2:
-            hall.before["B2"] = everything(desk)  # type: ignore[attr-defined]
+            hall.before["B2"] = everything(desk)  # type: ignore[attr-defined]  # put there by this test
             desk.keep()
         if step in (STEPS, 2 * STEPS):
             hall.unlink("B2")
@@ -114,7 +114,7 @@ def network(names: str, *links: str, **mobility: float) -> Config:
     return Config(
         brokers=places(*names.split()),
         links=[(one, other) for one, other in (link.split() for link in links)],
-        mobility=MobilityConfig(**{"timeout_s": 600.0, **mobility}),  # type: ignore[arg-type]
+        mobility=MobilityConfig(**{"timeout_s": 600.0, **mobility}),  # type: ignore[arg-type]  # whatever a case names
     )
 
 

@@ -33,6 +33,52 @@ def test_users_of_one_address_have_their_turn_in_a_circle() -> None:
     assert 999 in [one.work for one in first if one is not None]
 
 
+def turns_until(logins: Logins[int], wanted: int) -> int:
+    """How many passwords are compared until one is, all others being wrong."""
+    for count in range(1, 10_000):
+        found = logins.next(0.0)
+        assert found is not None
+        if found.work == wanted:
+            return count
+        logins.answered(found, 0.0, fits=False)
+    raise AssertionError("its turn never comes")
+
+
+def test_a_user_elsewhere_waits_for_few_of_who_tries_its_passwords() -> None:
+    """It is the address that counts, not the name: 1,500 wrong ones for a user come from another one."""
+    logins: Logins[int] = Logins(1_500, 5.0)
+    for number in range(1_500):
+        logins.ask(login("attacker", "victim", number), 0.0)
+    for number in (9_001, 9_002):
+        logins.next(0.0)
+        logins.ask(login("home", "victim", number), 0.0)
+        assert turns_until(logins, number) <= 2
+
+
+def test_many_addresses_that_try_one_user_take_the_time_of_that_one() -> None:
+    """Another user waits for a few of theirs, not for one of each."""
+    logins: Logins[int] = Logins(1_000, 5.0)
+    for number in range(1_500):
+        logins.ask(login(f"address {number}", "victim", number), 0.0)
+    for number, waited in enumerate(range(5), 9_000):
+        for _ in range(waited):
+            logins.next(0.0)
+        logins.ask(login("home", f"me {number}", number), 0.0)
+        assert turns_until(logins, number) <= 4
+
+
+def test_one_address_that_tries_many_users_takes_its_own_time() -> None:
+    """Somebody elsewhere waits for a few of its passwords, also where it is the turn of users."""
+    logins: Logins[int] = Logins(10_000, 5.0)
+    for number in range(1_500):
+        logins.ask(login("attacker", f"user {number}", number), 0.0)
+    for number, waited in enumerate(range(5), 9_000):
+        for _ in range(waited):
+            logins.next(0.0)
+        logins.ask(login("home", f"me {number}", number), 0.0)
+        assert turns_until(logins, number) <= 3
+
+
 def test_wrong_passwords_make_the_next_one_wait_longer_and_longer() -> None:
     """Up to a limit; a right one ends that; others do not wait."""
     logins: Logins[int] = Logins(1_000, 5.0)

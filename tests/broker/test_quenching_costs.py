@@ -98,7 +98,7 @@ def test_patterns_that_are_too_many_to_combine_are_not_combined(monkeypatch: pyt
 
 
 def test_changes_of_one_turn_share_what_they_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight patterns that come at once take no more steps than one; sources are told to send everything."""
+    """Eight patterns that come at once take no more steps than one, however they are entangled."""
     hall = Hall(line(1))
     source, reader = hall.visit(0, "source", user_properties=QUENCH), hall.visit(0, "reader")
     reader.send(mqtt5.SubscribePacket(8, [mqtt5.TopicFilter(one) for one in CROSSED[:20]]))
@@ -115,8 +115,20 @@ def test_changes_of_one_turn_share_what_they_may_take(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Work, "spend", counted)
     reader.send(mqtt5.SubscribePacket(9, wanted))
     hall.settle()
-    assert quenching.STEPS_MAX / 2 < sum(steps) <= quenching.STEPS_MAX + 500, "some for reading them"
-    assert was_told_everything(source)
+    limit = quenching.CHANGE_STEPS_MAX + quenching.STEPS_MAX
+    assert quenching.CHANGE_STEPS_MAX < sum(steps) <= limit + 500, "some for reading them"
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 9, 10, 11, 70])
+def test_it_does_not_depend_on_turns_what_sources_are_told(at_once: int) -> None:
+    """Seventy patterns beside each other are few enough, whichever of them come together."""
+    hall = Hall(line(1))
+    source, reader = hall.visit(0, "source", user_properties=QUENCH), hall.visit(0, "reader")
+    for first in range(0, 70, at_once):
+        together = [mqtt5.TopicFilter(f"t/{n}/#") for n in range(first, min(70, first + at_once))]
+        reader.send(mqtt5.SubscribePacket(9 + first, together))
+        hall.settle()
+        assert not was_told_everything(source), first
 
 
 def test_what_narrowing_takes_is_counted_for_whoever_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from sojourn.broker.seats.attempt import Attempt
 from sojourn.broker.seats.choosing import Order, first_seat, next_seat
+from sojourn.broker.seats.enrolling import Enrolling
 from sojourn.broker.seats.messages import (
+    ROLL,
     Accept,
     Accepted,
     Held,
@@ -42,21 +44,63 @@ def test_nothing_promised_is_lost(brokers: int, copies: int, death_share: float,
     assert sum(world.counts[how] for how in deaths) > 0
 
 
-@pytest.mark.parametrize(("brokers", "seed"), [(3, 1), (5, 2), (6, 3)])
-def test_a_journal_that_is_lost_alone_comes_back_from_a_copy(brokers: int, seed: int) -> None:
+def test_a_journal_that_is_lost_alone_comes_back_from_a_copy() -> None:
     """Its process remembers its votes, and lost its store or its end: it tells nothing to who holds more."""
-    world = World(seed, brokers=brokers, losses=True)
-    world.run(seconds=40.0)
-    assert sum(map(len, world.promised.values())) > 100
-    assert world.counts["lose store"] + world.counts["lose end"] > 0
+    lost = 0
+    for brokers, seed in ((3, 1), (5, 2), (6, 3)):
+        world = World(seed, brokers=brokers, losses=True)
+        world.run(seconds=40.0)
+        assert sum(map(len, world.promised.values())) > 100
+        lost += world.counts["lose store"] + world.counts["lose end"]
+    assert lost > 0
 
 
-def found_by(seeds: range, brokers: int) -> int:
+@pytest.mark.parametrize("first", ["away", "back"])
+def test_disks_that_are_lost_one_after_the_other_are_survived(first: str) -> None:
+    """Of three two lose theirs, with copies whole in between, whether or not the first is back by then."""
+    world = World(1, brokers=3, votes_go=True)
+    world.begin()
+    world.run_until(20.0)
+    for name in ("B0", "B1"):
+        assert world.may_lose(name), "copies are whole"
+        world.processes[name].die(wipes=True)
+        if first == "back":
+            world.processes[name].start()
+        world.run_until(world.now + 20.0)
+    for name in ("B0", "B1"):
+        world.processes[name].start()
+    world.rest(30.0)
+    assert all(process.register.may_vote for process in world.processes.values() if process.register)
+
+
+def test_nothing_is_lost_with_the_votes_of_most() -> None:
+    """However few remember their votes: as long as copies are whole, everything is there when all are."""
+    too_few = 0
+    for brokers, copies, seed in ((3, 1, 1), (3, 1, 2), (4, 1, 3), (5, 2, 4), (5, 1, 5), (6, 1, 6)):
+        world = World(seed, brokers=brokers, copies=copies, death_share=0.0005, votes_go=True)
+        world.run(seconds=60.0)
+        assert sum(map(len, world.promised.values())) > 100
+        too_few += world.counts["too few remember"] > 0
+    assert too_few > 0
+
+
+def test_who_asks_only_some_of_those_who_remember_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world can fail: one process that remembers is not enough while others may remember more."""
+
+    def hasty(self: Enrolling) -> bool:
+        return any(one.is_enrolled for one in self._answers.values())
+
+    monkeypatch.setattr(Enrolling, "_is_all_there_is", hasty)
+    monkeypatch.setattr(Enrolling, "_is_everybody", lambda *_: True)
+    assert found_by(range(16), brokers=3, votes_go=True)
+
+
+def found_by(seeds: range, brokers: int, *, votes_go: bool = False) -> int:
     """How many worlds break a promise."""
     found = 0
     for seed in seeds:
         try:
-            World(seed, brokers=brokers).run(seconds=40.0)
+            World(seed, brokers=brokers, votes_go=votes_go).run(seconds=40.0)
         except (WorldError, AssertionError):
             found += 1
     return found
@@ -92,7 +136,8 @@ def test_one_attempt_at_a_term_is_decided() -> None:
 
 def test_who_lost_its_memory_takes_over_the_votes_that_others_know() -> None:
     """It takes part in no attempt earlier than one which others promised, and says what they voted for."""
-    other = Register(may_vote=True, entries={"B1": Entry(BASE)})
+    roll = Seat(ROLL, 1, "B1", ("B2", "B3"))
+    other = Register(may_vote=True, entries={ROLL: Entry(roll), "B1": Entry(BASE)})
     other.entries["B1"].prepare(Prepare(BASE, (2, "B2")), STAMP)
     other.entries["B1"].accept(Accept(BASE, (2, "B2"), OTHER), STAMP)
     fresh = Register(2, entries={"B1": Entry(BASE)})

@@ -113,10 +113,10 @@ def test_what_is_not_declared_is_found() -> None:
     """An attribute that somebody adds to a class, and an object of a class that nobody declared."""
     world = World()
     world.client().connect("c")
-    world.core.state.forgotten = 1  # type: ignore[attr-defined]
+    world.core.state.forgotten = 1  # type: ignore[attr-defined]  # that is the mistake
     assert undeclared(world.core, None) == ["State.forgotten"]
-    del world.core.state.forgotten  # type: ignore[attr-defined]
-    world.core.state.sessions["c"].will = world  # type: ignore[assignment]
+    del world.core.state.forgotten  # type: ignore[attr-defined]  # that is the mistake
+    world.core.state.sessions["c"].will = world  # type: ignore[assignment]  # that is the mistake
     assert undeclared(world.core, None) == ["World"]
     with pytest.raises(StateError, match="World is referred to and not declared"):
         dump_state(world.core, None)
@@ -346,7 +346,7 @@ def test_a_snapshot_that_was_stored_by_the_first_release_is_read() -> None:
     assert [one.text for one in session.subscriptions.values()] == ["news/#", "sport"]
     assert str(session.subscriptions["sport"].filter) == "n > 3"
     holding = network.clients.broker.subscribers.main[network.links.names.client_number("reader")]
-    assert [one.message.payload for one in holding.queue] == [b"missed", b"for later"]  # type: ignore[attr-defined]
+    assert [one.message.payload for one in holding.queue] == [b"missed", b"for later"]  # type: ignore[attr-defined]  # of a subscriber
     kept = core.state.retained.get("news/kept")
     assert kept is not None
     assert kept.payload == b"for later"

@@ -21,6 +21,7 @@ from mqtt5 import (
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.mqtt3 import written_length
 from sojourn.mqtt.room import ADDRESS_FULL, levels_of
 from tests.broker.alone import PING, PINGRESP, Alone, events, patterns
 from tests.live.hall import Hall, line
@@ -41,6 +42,26 @@ def test_who_sends_endlessly_is_read_in_turn_with_others(traces: bool) -> None:
     assert hall.broker.core.state.counters.received < 1_000
     hall.settle()
     assert hall.broker.core.state.counters.received == 5_000
+
+
+@pytest.mark.parametrize("address", ["there", "here"])
+def test_many_busy_clients_of_one_address_are_one_to_those_of_another(address: str) -> None:
+    """A ping waits behind a slice of that address, or of each of its clients where it is its own address."""
+    hall = Alone()
+    busy = [hall.client(f"busy-{number}") for number in range(100)]
+    other = hall.client("other", address)
+    for number in busy:
+        hall.send(number, events(2_000))
+    hall.send(other, PING)
+    slices = 0
+    while not hall.came.get(other):
+        assert slices <= len(busy) + 1
+        hall.broker.handle(facts.ReadyForMore(), hall.now)
+        slices += 1
+        hall.came.update(hall.broker.turn(hall.now).writes)
+    assert slices <= 2 if address == "there" else slices > 2
+    hall.settle()
+    assert hall.broker.core.state.counters.received == 2_000 * len(busy)
 
 
 def test_what_waits_its_turn_is_not_measured_by_a_packet_that_is_done_with() -> None:
@@ -122,6 +143,23 @@ def test_a_long_subscribe_is_one_packet_to_its_client_and_many_turns_to_others(t
     (answer,) = hall.packets(greedy)
     assert isinstance(answer, UnsubAckPacket)
     assert len(answer.reason_codes) == 1_000
+    assert hall.broker.core.state.subscriptions == 0
+
+
+def test_a_long_unsubscribe_with_topic_filters_that_are_none_is_answered_one_by_one() -> None:
+    """Of a hundred, the wrong one has its own code, and the others end."""
+    hall = Alone()
+    client = hall.client("one that errs")
+    texts = [f"d/{number}" if number != 50 else "d\x1f+/#" for number in range(100)]
+    hall.send(client, SubscribePacket(7, [TopicFilter(text) for text in texts if "#" not in text]))
+    hall.settle()
+    body = b"\0\x08\0" + b"".join(len(text).to_bytes(2) + text.encode() for text in texts)
+    hall.send(client, b"\xa2" + written_length(len(body)) + body)
+    hall.settle()
+    *_, answer = hall.packets(client)
+    assert isinstance(answer, UnsubAckPacket)
+    assert answer.packet_id == 8
+    assert [int(code) for code in answer.reason_codes] == [0] * 50 + [0x8F] + [0] * 49
     assert hall.broker.core.state.subscriptions == 0
 
 
@@ -330,7 +368,7 @@ def test_who_says_much_and_goes_is_heard_to_the_end(traces: bool) -> None:
     assert [one.payload for one in hall.packets(watcher) if isinstance(one, PublishPacket)] == [b"rude"]
     assert state.connections.keys() == {watcher}
     assert state.sessions["brief"].connection is None
-    assert state.input.ring == type(state.input.ring)()
+    assert not state.input.ring
     again = hall.again().core.state.sessions["brief"]
     assert again.expires_s == state.sessions["brief"].expires_s
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from sojourn.broker import facts
+from sojourn.broker.settings import AtOnce
 from tests.live.hall import Hall, Visitor, line
 
 TOPICS = [f"device/{number}" for number in range(6)]
 
 
-def leaving(monkeypatch: pytest.MonkeyPatch) -> tuple[Hall, Visitor, list[bytes]]:
+def leaving() -> tuple[Hall, Visitor, list[bytes]]:
     """B1 has withdrawn `#`, which covered six subscriptions, and has done one of six parts."""
-    monkeypatch.setattr("sojourn.broker.clients.WITHDRAWN_AT_ONCE", 1)
-    hall = Hall(line(2))
+    hall = Hall(line(2), at_once=AtOnce(withdrawn=1))
     everything, reader = (hall.visit(0, name, lasts_s=1_000) for name in ("everything", "reader"))
     hall.settle()
     everything.subscribe("#")
@@ -69,10 +69,10 @@ def forgetful(hall: Hall) -> None:
 
 @pytest.mark.parametrize("happens", [nothing, lines, snapshot, forgetful])
 def test_the_neighbour_has_what_is_wanted_in_the_end_and_events_come_all_the_time(
-    happens: Callable[[Hall], None], monkeypatch: pytest.MonkeyPatch
+    happens: Callable[[Hall], None],
 ) -> None:
     """After a restart of either, too."""
-    hall, reader, got = leaving(monkeypatch)
+    hall, reader, got = leaving()
     hall.visit(1, "writer").publish(TOPICS[5], b"meanwhile")
     hall.settle()
     assert got == [b"meanwhile"]

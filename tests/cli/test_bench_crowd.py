@@ -15,4 +15,6 @@ def test_nothing_is_lost_of_a_crowd_that_moves() -> None:
     assert row["p99_ms"] >= row["p50_ms"] > 0
     assert row["longest_turn_coming_s"] > 0
     assert row["longest_turn_moving_s"] > 0
+    assert row["longest_cpu_coming_s"] > 0
+    assert row["longest_cpu_moving_s"] > 0
     assert said

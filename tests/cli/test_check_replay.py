@@ -75,7 +75,7 @@ def test_a_broker_that_comes_to_something_else_is_found(
     right = LiveBroker.replay
 
     def wrong(self: LiveBroker, told: object) -> None:
-        right(self, told)  # type: ignore[arg-type]
+        right(self, told)  # type: ignore[arg-type]  # as the method it stands for
         for session in self.core.state.sessions.values():
             session.expiry += 1
 

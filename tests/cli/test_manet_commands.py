@@ -49,7 +49,7 @@ def test_the_view_shows_nodes_homes_and_perimeter_walks() -> None:
     assert "A" in text
     assert view._walks > 0
     watched = World(Manet(duration_s=2.0, warmup_s=1.0), hops_logged=HOPS_LOGGED)
-    watch_manet(watched, pace=0, console=Console(width=120, file=Path("/dev/null").open("w")))  # noqa: SIM115
+    watch_manet(watched, pace=0, console=Console(width=120, file=Path("/dev/null").open("w")))  # noqa: SIM115 - closed at exit
     assert watched.now_s == 2.0
 
 

@@ -59,7 +59,7 @@ def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
     with running(command, stderr=subprocess.PIPE) as fleet:
         assert fleet.stderr is not None
         said = read_until(fleet.stderr, "Ctrl-C stops them all")
-        port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]
+        port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]  # it is there, or the test fails
         logs = (tmp_path / "logs").glob("*.log")
         assert any(is_link_up(line) for log in logs for line in log.read_text().splitlines())
         children = list(map(int, Path(f"/proc/{fleet.pid}/task/{fleet.pid}/children").read_text().split()))
@@ -93,7 +93,7 @@ def test_one_damaged_store_stops_one_broker(tmp_path: Path) -> None:
         assert fleet.stderr is not None
         said = read_until(fleet.stderr, "Ctrl-C stops them all")
         assert f"sojourn store repair {store}" in said
-        port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]
+        port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]  # it is there, or the test fails
         with Raw(port) as client:
             assert client.connect("guest").reason_code == 0
         if "given up" not in said:
@@ -334,7 +334,7 @@ def test_the_view_shows_what_is_wrong(tmp_path: Path) -> None:
     """A link that is down, a broker that refuses and one that is gone are all in the picture."""
     config = read_config(two_brokers(tmp_path).read_text())
     report = a_report(B2=False)
-    console = Console(width=140, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+    console = Console(width=140, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123 - closed at exit
     console.print(view(config, {"B1": Watched(0.0, report), "B2": Watched(0.0, start_at_s=2.0)}))
     text = console.export_text()
     for part in ("B2 down", "refuses", "ended, comes back", "1,234", "2.0 KiB", "7 queue full", "2 bad user"):

@@ -82,6 +82,13 @@ def test_a_roaming_run_and_its_trace(tmp_path: Path) -> None:
     assert (arrived < 20).sum() == round(measured["throughput"] * 20)
 
 
+def test_traces_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
+    """Another scenario is another run of the trace; the same one replaces itself."""
+    for seed in (1, 2, 2):
+        _run(*SMALL, f"--seed={seed}", f"--trace={tmp_path}", "--json")
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -120,7 +127,7 @@ def test_bad_topology_file(tmp_path: Path) -> None:
 
 def test_each_world_shows_its_own_options() -> None:
     """Every parameter of a world and none of another's; what some call protocol is --protocol everywhere."""
-    commands = typer.main.get_command(APP).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(APP).commands  # type: ignore[attr-defined]  # a group
     shown = {world: {name for one in commands[world].params for name in one.opts} for world in KINDS}
     for world, kind in KINDS.items():
         own = {f"--{factor.name.replace('_', '-')}" for factor in factors(kind)}

@@ -47,6 +47,8 @@ WORDS = {
     "humanize",
 }
 WAIT_S = 120
+DOORS = ("listen", "listen_tls", "peers", "seats", "metrics")
+"""Keys of a broker with a port each."""
 
 
 def prepared(folder: Path, *more: str) -> str:
@@ -73,7 +75,7 @@ class Network:
         before, *tables = file.read_text().split("[[brokers]]\n")
         for number, name in enumerate(NAMES):
             host = self.hosts[name]
-            tables[number] = tables[number].replace("0.0.0.0", host).replace(f'"{name}:', f'"{host}:')  # noqa: S104
+            tables[number] = tables[number].replace("0.0.0.0", host).replace(f'"{name}:', f'"{host}:')  # noqa: S104 - a text
         file.write_text("[[brokers]]\n".join([before, *tables]))
 
     def client(self, broker: str, name: str) -> Client:
@@ -87,7 +89,7 @@ class Network:
 
     async def linked(self, broker: str) -> None:
         """Wait until a broker at the end of the line has its link."""
-        while 'sojourn_link_up{peer="b2"} 1.0' not in await asyncio.to_thread(self.metrics, broker):  # noqa: ASYNC110
+        while 'sojourn_link_up{peer="b2"} 1.0' not in await asyncio.to_thread(self.metrics, broker):  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.2)
 
     def metrics(self, broker: str) -> str:
@@ -111,7 +113,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
             terminal.type(f"sojourn serve network/network.toml {arguments}")
             terminals.append(terminal)
         for name, terminal in zip(NAMES, terminals, strict=True):
-            terminal.wait_for([f"sojourn: broker {name} listens on …"], to_the_end=False)
+            terminal.wait_for(["…", f"sojourn: broker {name} listens on …"], to_the_end=False)
         yield built
 
 
@@ -214,9 +216,7 @@ def test_manifests_agree_with_the_configuration(tmp_path: Path) -> None:
     prepared(folder, "--brokers", *names)
     file = folder / "network.toml"
     config, raw = load_config(file), tomllib.loads(file.read_text())
-    ports = {
-        int(raw["brokers"][0][key].rpartition(":")[2]) for key in ("listen", "listen_tls", "peers", "metrics")
-    }
+    ports = {int(raw["brokers"][0][key].rpartition(":")[2]) for key in DOORS}
     state = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))[-1]["spec"]["template"]["spec"]
     container = state["containers"][0]
     assert {port["containerPort"] for port in container["ports"]} == ports
@@ -283,7 +283,7 @@ def test_the_image_gets_what_it_copies_and_nothing_else() -> None:
 def test_the_unit_starts_a_broker_of_the_file() -> None:
     """With options that exist, and folders that the configuration names."""
     unit = configparser.RawConfigParser(strict=False)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # for this test
     unit.read(DEPLOY / "sojourn@.service")
     start = unit["Service"]["ExecStart"].split()
     assert start[1:] == ["serve", "/etc/sojourn/network.toml", "--broker", "%i"]
@@ -299,7 +299,7 @@ def test_systemd_knows_every_key_of_the_unit(tmp_path: Path) -> None:
         file = tmp_path / f"sojourn@{name}.service"
         file.write_text(unit)
         done = subprocess.run(
-            ["systemd-analyze", "verify", str(file)],  # noqa: S607
+            ["systemd-analyze", "verify", str(file)],  # noqa: S607 - from the path, as a user has it
             capture_output=True, text=True, timeout=WAIT_S, check=False,
         )  # fmt: skip
         said.append([line for line in done.stderr.splitlines() if file.name in line])

@@ -121,7 +121,7 @@ def test_the_notebook_is_small_and_has_no_outputs() -> None:
 def test_the_notebook_reads_a_trace(tmp_path: Path) -> None:
     """All cells in order, on the trace of a simulated building."""
     simulated = subprocess.run(
-        ["sojourn", "simulate", "roaming", "--duration-s", "20", "--trace", str(tmp_path / "trace")],  # noqa: S607
+        ["sojourn", "simulate", "roaming", "--duration-s", "20", "--trace", str(tmp_path / "trace")],  # noqa: S607 - from the path, as a user has it
         env=surroundings(), capture_output=True, text=True, timeout=RUN_S, check=False,
     )  # fmt: skip
     assert simulated.returncode == 0, simulated.stderr

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import msgspec
 
 import sojourn
 from sojourn.cli.commands import COMMANDS
 from sojourn.live.config import Config
-from sojourn.mobility import copies, stays
 from sojourn.mqtt.limits import Limits
 from sojourn.pipeline.schemas import TRACE
 from tests.docs.building import script
+
+ROOT = Path(__file__).parents[2]
+TRANSITIONS = re.compile(r"^[A-Z_]+: dict\[tuple\[[A-Z]\w+, [A-Z]\w+\], \w+\] = \{", re.MULTILINE)
+"""How a table of what follows in which state is declared."""
 
 
 def test_every_setting_is_there_with_default_and_words() -> None:
@@ -76,10 +80,24 @@ def test_every_public_name_is_there() -> None:
 def test_diagrams_show_every_way_between_states() -> None:
     """An arrow for each pair of states that some fact leads between, and a cell for each row."""
     diagrams = script("diagrams")
-    for name, table in (("mobility.stays", stays.TABLE), ("mobility.copies", copies.TABLE)):
-        pairs = {(state, after.state) for (state, _), after in table.items() if after.state is not state}
+    for name, table in diagrams.TABLES.items():
+        follows = {key: getattr(after, "state", after) for key, after in table.items()}
+        pairs = {(state, after) for (state, _), after in follows.items() if after is not state}
         assert diagrams.picture(name).count('marker-end="') == len(pairs)
         rows = diagrams.facts_table(name).splitlines()[2:]
         cells = [cell.strip() for row in rows for cell in row.split("|")[2:]]
         assert len([cell for cell in cells if cell.isupper()]) == len(table)
         assert set(diagrams.moves(name)) == {(one.name, other.name) for one, other in pairs}
+
+
+def test_every_transition_table_is_drawn_in_a_page() -> None:
+    """What follows in which state is a table in the code; each has its picture, and the picture its page."""
+    package = ROOT / "src" / "sojourn"
+    tables = {
+        ".".join(path.relative_to(package).with_suffix("").parts)
+        for path in package.rglob("*.py")
+        if TRANSITIONS.search(path.read_text("utf-8"))
+    }
+    assert tables == set(script("diagrams").TABLES)
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    assert all(f"<!-- states: {name} -->" in pages for name in tables)

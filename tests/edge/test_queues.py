@@ -89,6 +89,27 @@ def test_each_policy_keeps_what_an_informed_reader_would(policy: QueuePolicy) ->
         assert (len(queue), queue.bytes) == (0, 0)
 
 
+def test_what_may_outlive_an_extreme_is_hardly_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of thousands that fall is kept beside those before it: a newcomer is compared with few of them."""
+    compared = 0
+    score = PolicyQueue._score
+
+    def counting(queue: PolicyQueue, item: Queued) -> float | None:
+        nonlocal compared
+        compared += 1
+        return score(queue, item)
+
+    monkeypatch.setattr(PolicyQueue, "_score", counting)
+    queue, count = PolicyQueue(QueuePolicy(keep="highest", value="value", expiry_s=1e6)), 3_000
+    for number in range(count):
+        event = Event({"value": count - number}, source="s", sequence=number)
+        assert not queue.add(Queued(event, float(number), 10), float(number))
+    assert compared < 10 * count
+    best = Queued(Event({"value": count + 1}, source="s", sequence=count), float(count), 10)
+    assert len(queue.add(best, float(count))) == count
+    assert queue.drain(float(count))[0] == [best]
+
+
 def test_limits_drop_the_oldest() -> None:
     """Events and bytes are bounded whatever the policy; what goes is named."""
     stream = [item for _, item in _stream(3)]

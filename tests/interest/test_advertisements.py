@@ -79,7 +79,7 @@ def test_covering_is_what_brute_force_says(one_text: str, other_text: str) -> No
     one, other = Advertisement.parse(one_text), Advertisement.parse(other_text)
     assert one.covers(other) == all(one.determines(event) for event in FLAT if other.determines(event))
     assert Advertisement.parse(str(one)) == one
-    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301
+    assert pickle.loads(pickle.dumps(one)) == one
 
 
 def test_objects_announced_as_a_whole() -> None:

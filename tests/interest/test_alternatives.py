@@ -91,8 +91,8 @@ def test_no_attribute_is_looked_at_twice() -> None:
     assert quick is not None
     assert len(wanted.conjunctions) == 64
     given = Counted(dict.fromkeys(names, 2))
-    assert quick(given, ())  # type: ignore[arg-type]
+    assert quick(given, ())  # type: ignore[arg-type]  # as far as it is looked at
     assert given.asked == len(names)
     last = Counted(dict.fromkeys(names, 2) | {"c79": 0})
-    assert not quick(last, ())  # type: ignore[arg-type]
+    assert not quick(last, ())  # type: ignore[arg-type]  # as far as it is looked at
     assert last.asked <= len(names)

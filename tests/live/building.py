@@ -53,8 +53,8 @@ def building(scheme: str = "proactive", mode: str = "content", stores: str | Non
         ],
         links=LINKS,
         network=an_address_folder(),
-        mobility=MobilityConfig(subscribers=scheme),  # type: ignore[arg-type]
-        routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
+        mobility=MobilityConfig(subscribers=scheme),  # type: ignore[arg-type]  # whatever a case names
+        routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]  # whatever a case names
     )
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 import mqtt5
+import msgspec
 from mqtt5 import ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
 
 from sojourn.broker import facts
 from sojourn.broker.effects import Note
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.network import Network
-from sojourn.broker.settings import MobilityConfig, RoutingConfig
+from sojourn.broker.settings import AtOnce, MobilityConfig, RoutingConfig
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.mqtt import conventions
 from sojourn.mqtt.core import Core
@@ -44,8 +45,8 @@ def line(
     return Config(
         brokers=[BrokerConfig(name=name, listen="127.0.0.1:0") for name in names],
         links=list(itertools.pairwise(names)),
-        mobility=MobilityConfig(subscribers=scheme, timeout_s=timeout_s, **mobility),  # type: ignore[arg-type]
-        routing=RoutingConfig(mode=mode, covering=covering),  # type: ignore[arg-type]
+        mobility=MobilityConfig(subscribers=scheme, timeout_s=timeout_s, **mobility),  # type: ignore[arg-type]  # whatever a case names
+        routing=RoutingConfig(mode=mode, covering=covering),  # type: ignore[arg-type]  # whatever a case names
     )
 
 
@@ -74,7 +75,7 @@ class Desk:
     def __init__(self, hall: Hall, name: str) -> None:
         self.hall = hall
         self.name = name
-        self.settings = hall.config.settings(name)
+        self.settings = msgspec.structs.replace(hall.config.settings(name), at_once=hall.at_once)
         self.store = Memory()
         self.visitors: dict[int, Visitor] = {}
         self.opened = self.lives = 0
@@ -182,8 +183,14 @@ def anybody(knock: Knock) -> facts.ClientAdmitted:
 class Hall:
     """Brokers, the links between them, and the time."""
 
-    def __init__(self, config: Config, admitted: Callable[[Knock], facts.ClientAdmitted] = anybody) -> None:
+    def __init__(
+        self,
+        config: Config,
+        admitted: Callable[[Knock], facts.ClientAdmitted] = anybody,
+        at_once: AtOnce | None = None,
+    ) -> None:
         self.config = config
+        self.at_once = at_once or AtOnce()
         self.admitted = admitted
         """What becomes of a client that knocks, at every broker."""
         self.now = START_S

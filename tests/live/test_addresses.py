@@ -66,7 +66,7 @@ def test_brokers_find_each_other_whatever_ports_they_got(kind: str, tmp_path: Pa
         elsewhere = Server(two(), "B2", book)
         assert (await elsewhere.start()).port not in ports
         await linked(one)
-        assert reference_for(two(), "B1", book) == elsewhere.listening.clients  # type: ignore[union-attr]
+        assert reference_for(two(), "B1", book) == elsewhere.listening.clients  # type: ignore[union-attr]  # it is there
         for taker in takers:
             taker.close()
         await elsewhere.stop()

@@ -105,7 +105,7 @@ def test_a_group_is_heard_by_all_who_joined_it_and_know_the_secret() -> None:
 
         segment = Segment.parse("239.255.77.3:27018")
         secrets = (b"one", b"one", b"one", b"another")
-        airs = [Air(number, segment, secret, ear(number)) for number, secret in enumerate(secrets)]  # type: ignore[arg-type]
+        airs = [Air(number, segment, secret, ear(number)) for number, secret in enumerate(secrets)]  # type: ignore[arg-type]  # a stand-in
         for air in airs:
             await air.open(Address("127.0.0.7", 0))  # not what the system would speak from by itself
         flood = m.Flood(0, 0, 1, m.Search())
@@ -144,7 +144,7 @@ def test_what_is_said_to_be_anothers_hides_nothing_of_that_other() -> None:
     def came(*properties: tuple[str, str]) -> bool:
         packet = mqtt5.PublishPacket("a", b"", user_properties=list(properties))
         before = inbox.repeated
-        inbox.put(packet, Receipt(SimpleNamespace(alive=True), mqtt5.QoS.AT_MOST_ONCE, None))  # type: ignore[arg-type]
+        inbox.put(packet, Receipt(SimpleNamespace(alive=True), mqtt5.QoS.AT_MOST_ONCE, None))  # type: ignore[arg-type]  # a stand-in
         return inbox.repeated == before
 
     inbox = Inbox(100)

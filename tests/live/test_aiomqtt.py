@@ -105,7 +105,7 @@ def test_a_member_of_a_group_moves_between_brokers(version: aiomqtt.ProtocolVers
                         await source.publish("jobs/a", b"%d" % number, qos=1)
                     published += 6
                     async with came:
-                        await came.wait_for(lambda: sum(map(len, got.values())) >= published)  # noqa: B023
+                        await came.wait_for(lambda: sum(map(len, got.values())) >= published)  # noqa: B023 - called before the next round
                     mine.cancel()
                 if stay < 3:  # what comes while it is away is for either of them
                     for number in (published, published + 1):

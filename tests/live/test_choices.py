@@ -37,6 +37,18 @@ SCHEMES = "mobility.subscribers may be proactive, reactive, durable"
         ),
         ("[limts]\n", "the top level has no key 'limts' (perhaps 'limits' was meant)."),
         (BROKER + "[trace]\nzzz = 1\n", "trace has no key 'zzz', only folder, run, sample."),
+        (
+            BROKER + '[mobility]\ncopies = "1"\n',
+            "mobility.copies is a whole number without quotes, not text in quotes.",
+        ),
+        (
+            BROKER + "[mobility]\ncopies = true\n",
+            "mobility.copies is a whole number without quotes, not true or false.",
+        ),
+        (
+            BROKER + "seats = 6883\n",
+            "brokers[0].seats is text in quotes, not a whole number without quotes.",
+        ),
     ],
 )
 def test_the_choices_are_told(text: str, sentence: str) -> None:
@@ -48,5 +60,5 @@ def test_the_choices_are_told(text: str, sentence: str) -> None:
 
 def test_other_refusals_stay_as_they_are() -> None:
     """Also of a place that there is none of."""
-    for sentence in ("Expected `str`, got `int` - at `$.links`", "Invalid enum value 'x' - at `$.nowhere`"):
+    for sentence in ("Expected something else", "Invalid enum value 'x' - at `$.nowhere`"):
         assert with_choices(sentence, Config) == sentence

@@ -25,7 +25,7 @@ def test_a_second_filter_does_not_silently_replace_the_first(
     """It is refused with the ways out, the first goes on; `replace` says that it is meant."""
 
     async def scenario() -> None:
-        async with kind(url(broker) if kind is Client else [url(broker)]) as client:  # type: ignore[arg-type]
+        async with kind(url(broker) if kind is Client else [url(broker)]) as client:  # type: ignore[arg-type]  # parametrised
             await client.subscribe("n = 1")
             await client.subscribe("n = 1")  # the same again is no other
             with pytest.raises(ClientError, match="replace=True"):
@@ -66,7 +66,7 @@ def test_what_can_be_no_event_is_refused_in_a_sentence(
         async with Client(url(broker)) as client:
             asked: dict[str, object] = {"topic": "a", "payload": b"b", **wrong}
             with pytest.raises(SojournError, match=sentence):
-                await client.publish(**asked)  # type: ignore[arg-type]
+                await client.publish(**asked)  # type: ignore[arg-type]  # whatever a case names
             await client.publish("a", b"b")
 
     asyncio.run(asyncio.wait_for(scenario(), 2 * LONG_S))

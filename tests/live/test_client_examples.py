@@ -86,7 +86,7 @@ def test_the_client_loads_neither_spark_nor_compilers() -> None:
 def test_the_root_has_no_other_names() -> None:
     """What is not there is an AttributeError, as with any module."""
     with pytest.raises(AttributeError, match="no attribute 'Broker'"):
-        sojourn.Broker  # noqa: B018
+        sojourn.Broker  # noqa: B018 - asking is what is tested
 
 
 def test_who_is_not_connected_is_told_so() -> None:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
+import os
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sojourn.broker.effects import Turn
+from sojourn.errors import SojournError
 from sojourn.live.brokers import outbox as waiting_turns
 from sojourn.live.brokers.outbox import Outbox
+from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import ConfigError, read_config
-from sojourn.live.seats import pump, revivals
+from sojourn.live.seats import folders, pump, revivals
 from sojourn.live.store import keeper
+from sojourn.live.store.folder import FolderError
+from sojourn.live.store.journal import JournalError
 from tests.live.building import url
-from tests.live.copied_network import PATIENCE_S, begun, copied, end, kill
+from tests.live.copied_network import PATIENCE_S, begun, copied, end, kill, until
 
 
 def test_nothing_is_acknowledged_before_the_copies_have_it(tmp_path: Path) -> None:
@@ -48,7 +57,9 @@ def test_nothing_is_acknowledged_before_the_copies_have_it(tmp_path: Path) -> No
     assert is_replaced
 
 
-def test_who_does_not_prove_its_name_neither_follows_nor_hosts(tmp_path: Path) -> None:
+def test_who_does_not_prove_its_name_neither_follows_nor_hosts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A process without the secret is shut out at `seats`, and the council never hears of it."""
     config = copied(tmp_path, brokers=3)
 
@@ -69,9 +80,13 @@ def test_who_does_not_prove_its_name_neither_follows_nor_hosts(tmp_path: Path) -
         await end(servers)
         return said, refusals
 
-    said, refusals = asyncio.run(scenario())
+    with caplog.at_level(logging.WARNING):
+        said, refusals = asyncio.run(scenario())
     assert said == b""
     assert refusals == 1
+    told = [one for one in caplog.records if "a stranger at" in one.getMessage()]
+    assert [one.name for one in told] == ["sojourn.seats"], "it is not said of links"
+    assert "B1 ends a connection for copies (`seats`) to a stranger" in told[0].getMessage()
 
 
 class Wire:
@@ -108,6 +123,7 @@ def test_nobody_is_read_from_while_too_much_waits(monkeypatch: pytest.MonkeyPatc
         connections={1: client},
         place=SimpleNamespace(name="B1"),
         carry_out=lambda turn: left.append(len(turn.peer_writes)),
+        loop=SimpleNamespace(time=lambda: 0.0),
     )
     box = Outbox(node, copying)
     for _ in range(6):
@@ -134,6 +150,104 @@ def test_a_configuration_that_cannot_keep_copies_is_refused(text: str, why: str)
     brokers = "".join(f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\n' for name in ("B1", "B2"))
     with pytest.raises(ConfigError, match=why):
         read_config(f"[mobility]\n{text}\n{brokers}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("seats of B1", "seats of B3"), ("peers of B2", "seats of B3")], ids=("two", "peers")
+)
+def test_two_do_not_listen_for_others_at_one_address(one: str, other: str) -> None:
+    """One sentence names both, and the address."""
+    place = "127.0.0.1:6881" if "B1" in one else "127.0.0.1:7882"
+    brokers = "".join(
+        f'[[brokers]]\nname = "B{k}"\nlisten = "127.0.0.1:188{k}"\npeers = "127.0.0.1:788{k}"\n'
+        f'store = "B{k}"\nseats = "{place if k == 3 else f"127.0.0.1:688{k}"}"\n'
+        for k in (1, 2, 3)
+    )
+    with pytest.raises(ConfigError, match=f"{one} and {other} are both {place}"):
+        read_config(f"[mobility]\ncopies = 1\n{brokers}")
+    read_config(f"[mobility]\ncopies = 1\n{brokers.replace(place, '127.0.0.1:0')}")
+
+
+def test_who_kept_copies_is_not_played_without_them(tmp_path: Path) -> None:
+    """Another process may be playing it: two of one broker would both make promises."""
+    config = copied(tmp_path, brokers=3)
+
+    async def scenario() -> None:
+        servers = await begun(config)
+        await end(servers)
+        alone = replace(config, mobility=replace(config.mobility, copies=0))
+        with pytest.raises(FolderError, match="start it with the copies that it had, or stop all"):
+            await Server(alone, "B1").start()
+        shutil.rmtree(tmp_path / "B1.copies")
+        server = Server(alone, "B1")
+        await server.start()
+        await server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_is_full_at_the_start_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Votes that cannot be noted keep a broker from starting, and the sentence says why."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(folders, "write_file", full)
+    with pytest.raises(FolderError, match=r"B1 cannot note its votes .*: No space left on device"):
+        asyncio.run(Server(copied(tmp_path), "B1").start())
+
+
+def test_a_process_without_room_makes_way_for_one_that_has_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk is full, so it keeps no more lines: another follows, and what waited is acknowledged."""
+    config = copied(tmp_path, brokers=3)
+
+    async def scenario() -> tuple[str, ...]:
+        servers = await begun(config)
+        chamber, follower = servers[0].chamber, servers[1].chamber
+        assert chamber is not None
+        assert follower is not None
+        assert chamber.council.seat("B1").followers == ("B2",)
+
+        def full(*_: object) -> None:
+            raise JournalError("The store cannot be written: No space left on device.")
+
+        monkeypatch.setattr(follower.folders, "append", full)
+        async with Client(url(config, 0), client_id="source") as publisher:
+            async with asyncio.timeout(PATIENCE_S):
+                await publisher.publish("news/a", {"n": 1})
+        found = chamber.council.seat("B1").followers
+        await end(servers)
+        return found
+
+    assert asyncio.run(scenario()) == ("B3",)
+
+
+def test_who_cannot_note_its_votes_any_more_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody hears of a vote that is not noted; and the sentence says what to do."""
+    config = copied(tmp_path, brokers=3)
+
+    async def scenario() -> SojournError | None:
+        servers = await begun(config)
+        chamber, node = servers[2].chamber, servers[2].node
+        assert chamber is not None
+        assert node is not None
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(chamber.folders, "save_register", full)
+        kill(servers[1], wipes=False)  # so that there is something to vote about
+        await until(lambda: node.failure is not None)
+        await until(lambda: not chamber.mesh.connections)
+        failure = node.failure
+        await end([servers[0]])
+        return failure
+
+    assert "cannot note its votes about copies any more: No space left" in str(asyncio.run(scenario()))
 
 
 def test_others_have_their_turn_while_a_broker_is_revived(monkeypatch: pytest.MonkeyPatch) -> None:

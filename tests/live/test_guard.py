@@ -20,10 +20,16 @@ def _basic(password: str) -> list[str]:
     ("host", "is_here"),
     [
         ("localhost", True),
-        ("LOCALHOST:8080", True),
+        ("LOCALHOST:80", True),
         ("127.0.0.1:80", True),
-        ("[::1]", True),
-        ("[::1]:8080", True),
+        ("127.0.0.1", True),
+        ("localhost:8080", False),
+        ("127.0.0.1:8", False),
+        ("127.0.0.1:80000000", False),
+        ("127.0.0.2", False),
+        ("127.0.0.2:80", False),
+        ("[::1]", False),
+        ("[::1]:80", False),
         ("[::1%evil.com]", False),
         ("[::1%25lo]:80", False),
         ("[::1", False),
@@ -40,6 +46,18 @@ def _basic(password: str) -> list[str]:
 def test_a_page_on_loopback_answers_to_names_of_this_machine(host: str, is_here: bool) -> None:
     """Written as HTTP writes them, with a port or without, and nothing else beside them."""
     assert Guard(Address("127.0.0.1", 80), lambda: None).is_host([host]) is is_here
+
+
+def test_a_page_answers_to_where_it_listens() -> None:
+    """Whichever port it found, and to the usual name of the usual addresses."""
+    page = Guard(Address("::1", 0), lambda: None)
+    page.listens_at(Address("::1", 8_080))
+    hosts = ("[::1]:8080", "localhost:8080", "127.0.0.1:8080", "[::1]", "[::1]:0")
+    assert [page.is_host([one]) for one in hosts] == [True, True, False, False, False]
+    named = Guard(Address("localhost", 80), lambda: None)
+    assert all(named.is_host([one]) for one in ("localhost", "127.0.0.1:80", "[::1]"))
+    other = Guard(Address("127.0.0.9", 80), lambda: None)
+    assert [other.is_host([one]) for one in ("127.0.0.9", "localhost", "127.0.0.1")] == [True, False, False]
 
 
 @pytest.mark.parametrize(

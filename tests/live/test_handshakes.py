@@ -169,7 +169,7 @@ def test_certificates_that_are_not_accepted_are_one_sentence_each_and_counted(
         for number, (name, why) in enumerate(zip(("late", "mallory", None), said, strict=True), 1):
             with pytest.raises((ssl.SSLError, OSError, ClientError)):
                 await Client(there, tls=context(folder, name)).connect()
-            await until(lambda number=number: node.closed_at_once == {FAILED: number})  # type: ignore[misc]
+            await until(lambda number=number: node.closed_at_once == {FAILED: number})  # type: ignore[misc]  # mypy infers no default of a lambda
             assert why in caplog.records[-1].getMessage()
         _, writer = await asyncio.open_connection("127.0.0.1", ports["listen_tls"])
         writer.write(b"GET / HTTP/1.1\r\n\r\n")

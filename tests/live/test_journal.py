@@ -154,7 +154,7 @@ def test_a_torn_tail_is_cut_off_and_told(tmp_path: Path, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING, "sojourn.store"):
         journal = opened(tmp_path)
     assert journal.cut_bytes == cut
-    assert caplog.records[0].cut_bytes == cut  # type: ignore[attr-defined]
+    assert caplog.records[0].cut_bytes == cut  # type: ignore[attr-defined]  # given as extra
     assert segment.stat().st_size == size
     turn(journal, b"b")
     journal.close()

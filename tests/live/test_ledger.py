@@ -187,7 +187,7 @@ def test_a_loss_is_known_after_a_restart_and_waits_for_others_again(tmp_path: Pa
     file.write(later.written())
     assert Ledger(rank, 90.0, file.read(NUMBERS)).due("B1", 99.0) == []
     assert file.read(["B1"]) is not None
-    assert "B3" not in file.read(["B1"]).known  # type: ignore[union-attr]
+    assert "B3" not in file.read(["B1"]).known  # type: ignore[union-attr]  # it is there
 
 
 def test_a_file_that_cannot_be_read_or_written_costs_nothing_else(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_who_was_away_for_longer_than_events_are_stored_is_told_that_its_session
         hall.wait(away_s)
         again = hall.visit(place, "reader", lasts_s=3_600)
         hall.settle()
-        assert answer(again).session_present is is_present  # type: ignore[attr-defined]
+        assert answer(again).session_present is is_present  # type: ignore[attr-defined]  # a CONNACK
         assert again.got == ([b"stored"] if is_present else [])
 
 
@@ -45,8 +45,8 @@ def test_a_clock_that_is_ahead_keeps_no_client_from_moving(*, restarts: bool) ->
     for place in (0, 1, 2, 0):
         moved = hall.visit(place, "roamer", lasts_s=50)
         hall.settle()
-        assert int(answer(moved).reason_code) == 0  # type: ignore[attr-defined]
-        assert answer(moved).session_present  # type: ignore[attr-defined]
+        assert int(answer(moved).reason_code) == 0  # type: ignore[attr-defined]  # a CONNACK
+        assert answer(moved).session_present  # type: ignore[attr-defined]  # a CONNACK
         moved.leave()
 
 
@@ -98,6 +98,6 @@ def test_a_takeover_by_another_broker_sends_a_will_that_has_no_delay() -> None:
         after = hall.visit(1, "mortal", lasts_s=3_600)
         hall.settle()
         assert before.is_over
-        assert answer(after).session_present  # type: ignore[attr-defined]
+        assert answer(after).session_present  # type: ignore[attr-defined]  # a CONNACK
         hall.wait(90.0)
         assert heir.got == expected

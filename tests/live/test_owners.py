@@ -22,7 +22,7 @@ def by_name(knock: Knock) -> facts.ClientAdmitted:
 
 def hall(count: int = 3, scheme: str = "proactive", **mobility: float) -> Hall:
     """Brokers in a line that know their clients' names."""
-    return Hall(line(count, scheme, **mobility), by_name)  # type: ignore[arg-type]
+    return Hall(line(count, scheme, **mobility), by_name)  # type: ignore[arg-type]  # whatever a case names
 
 
 def answer(visitor: Visitor) -> int:

@@ -134,7 +134,7 @@ def test_a_connection_that_a_broker_closes_is_made_again() -> None:
             await until(lambda: one.channel.open and two.channel.open)
             closing.put(b"last words")
             closing.links.close(closing.peer, "as a test")
-            await until(lambda before=before: one.ups > before[0] and two.ups > before[1])  # type: ignore[misc]
+            await until(lambda before=before: one.ups > before[0] and two.ups > before[1])  # type: ignore[misc]  # mypy infers no default of a lambda
         await settled(one, two)
         assert two.taken == [b"last words"] * 2
         assert one.taken == [b"last words"]
@@ -322,4 +322,6 @@ def test_a_wrong_port_for_a_neighbour_is_said_once(caplog: pytest.LogCaptureFixt
 
     with caplog.at_level(logging.WARNING, "sojourn.peers"):
         asyncio.run(scenario())
-    assert [record.getMessage() for record in caplog.records] == [f"B1 ends a connection to B2: {UNANSWERED}"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"B1 ends a connection to B2: {UNANSWERED.format(key='peers')}"
+    ]

@@ -35,7 +35,7 @@ def pair(mode: str = "content", count: int = 2) -> Config:
         ],
         links=[(f"B{at}", f"B{at + 1}") for at in range(1, count)],
         network=an_address_folder(),
-        routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]
+        routing=RoutingConfig(mode=mode),  # type: ignore[arg-type]  # whatever a case names
     )
 
 

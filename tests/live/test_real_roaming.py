@@ -40,7 +40,7 @@ class PahoReader:
 
     def connect(self, port: int) -> bool:
         """Connect; say whether the broker had the session."""
-        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]  # paho types it not
         properties.SessionExpiryInterval = 60
         self._client.connect("127.0.0.1", port, clean_start=False, properties=properties)
         self._client.loop_start()
@@ -48,7 +48,7 @@ class PahoReader:
 
     def subscribe(self) -> None:
         """Subscribe by content."""
-        properties = Properties(PacketTypes.SUBSCRIBE)  # type: ignore[no-untyped-call]
+        properties = Properties(PacketTypes.SUBSCRIBE)  # type: ignore[no-untyped-call]  # paho types it not
         properties.UserProperty = ("filter", "n >= 0 AND kind = 'news'")
         self._client.subscribe("paper/#", self._qos, properties=properties)
         self._ready.get(timeout=10)

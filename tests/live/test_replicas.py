@@ -168,7 +168,7 @@ def test_a_subscription_says_what_to_keep_at_every_replica() -> None:
         await displayer.connect()
         await _until(lambda: len(displayer.connected) == 2)
         with pytest.raises(TypeError, match="keeps"):
-            await displayer.subscribe(topic="cars", keeps="last:road")  # type: ignore[call-arg]
+            await displayer.subscribe(topic="cars", keeps="last:road")  # type: ignore[call-arg]  # refused when it runs
         await displayer.subscribe(topic="cars", keep="last:road")
         await displayer.close()
         async with ReplicaClient(pair.urls) as source:

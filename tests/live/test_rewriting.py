@@ -41,7 +41,7 @@ password = "x"
 @pytest.mark.parametrize("name", [name for name, one in TEMPLATES.items() if one.links])
 def test_templates_grow_and_shrink_with_all_their_comments(name: str) -> None:
     """What is written reads as it should, and no comment is lost."""
-    text = template(name)
+    text = template(name, 0)
     before = read_config(text)
     grown = with_broker(text, NEW, ["B3", "B1"], WRITTEN)
     config = read_config(grown)

@@ -125,7 +125,7 @@ def test_a_broker_that_is_taken_over_while_it_runs_promises_nothing_more(tmp_pat
         node.on_failure = ended.set
         async with Client(url(config, 1), client_id="source", patience_s=PATIENCE_S) as publisher:
             await publisher.publish("other", {"n": 0})
-            seats = chamber.mesh._listener._servers[0].sockets[0].getsockname()  # type: ignore[union-attr]
+            seats = chamber.mesh._listener._servers[0].sockets[0].getsockname()  # type: ignore[union-attr]  # it is there
             chamber.mesh.abort()
             waiting = asyncio.create_task(publisher.publish("news/c", {"n": "late"}))
             others = [one.chamber for one in servers if one.chamber is not None]

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from sojourn.broker.settings import MobilityConfig
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.config import Config, NetworkConfig, load_config, read_config
 from sojourn.live.links.secret import SECRET_NAME
-from sojourn.live.templates import TEMPLATES, TemplateError, template
+from sojourn.live.templates import TEMPLATES, TemplateError, copies_for, template
 from sojourn.mqtt.limits import Limits
 from tests.live.raw_client import Raw, running_broker
 
@@ -35,7 +36,10 @@ def test_what_is_stated_is_the_default(name: str) -> None:
     """What stands there without a comment sign is what holds without it; only the first broker has a page."""
     config = read_config(template(name))
     secret = SECRET_NAME if config.links else None
-    plain = Config(brokers=config.brokers, links=config.links, network=NetworkConfig(secret=secret))
+    mobility = MobilityConfig(copies=1 if config.links else 0)
+    plain = Config(
+        brokers=config.brokers, links=config.links, network=NetworkConfig(secret=secret), mobility=mobility
+    )
     assert config == plain
     pages = [broker.page for broker in config.brokers]
     assert pages[0] == "127.0.0.1:8080"
@@ -43,6 +47,18 @@ def test_what_is_stated_is_the_default(name: str) -> None:
     assert [broker.listen for broker in config.brokers] == [
         f"127.0.0.1:{1883 + number}" for number in range(len(config.brokers))
     ]
+
+
+def test_copies_are_kept_where_a_majority_can_do_without_one() -> None:
+    """Networks of three brokers and more begin with a copy of each, smaller ones without; or as is asked."""
+    assert [copies_for(count) for count in (1, 2, 3, 6)] == [0, 0, 1, 1]
+    assert read_config(template("line", 0)).mobility.copies == 0
+    assert read_config(template("building", 2)).mobility.copies == 2
+    for name, copies in (("line", 3), ("single", 1)):
+        with pytest.raises(TemplateError, match="at most"):
+            template(name, copies)
+    with pytest.raises(TemplateError, match="There cannot be -1 copies; 0 writes"):
+        template("line", -1)
 
 
 def test_an_unknown_template_is_refused() -> None:

@@ -101,17 +101,17 @@ def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
     assert stays == [("B1", "reader"), ("B2", "reader")]
     (move,) = [row for row in rows(tmp_path, "handoffs") if row["client"] == "reader"]
     assert (move["from_broker"], move["to_broker"]) == ("B1", "B2")
-    assert move["ready_s"] >= move["arrived_s"] >= move["left_s"]  # type: ignore[operator]
+    assert move["ready_s"] >= move["arrived_s"] >= move["left_s"]  # type: ignore[operator]  # columns of numbers
     began, ended = rows(tmp_path, "interests")
     assert (began["filter"], began["to_s"]) == (ended["filter"], None)
     assert began["from_s"] == ended["from_s"]
-    assert ended["to_s"] > ended["from_s"]  # type: ignore[operator]
+    assert ended["to_s"] > ended["from_s"]  # type: ignore[operator]  # columns of numbers
     (run,) = rows(tmp_path, "runs")
     assert run["world"] == "live"
     load = rows(tmp_path, "broker_load")
     assert {row["broker"] for row in load} == {broker.name for broker in config.brokers}
-    assert all(row["handled"] > 0 and row["busy_s"] > 0 for row in load)  # type: ignore[operator]
-    assert all(row["queue_max"] >= row["queue_mean"] >= 0 for row in load)  # type: ignore[operator]
+    assert all(row["handled"] > 0 and row["busy_s"] > 0 for row in load)  # type: ignore[operator]  # columns of numbers
+    assert all(row["queue_max"] >= row["queue_mean"] >= 0 for row in load)  # type: ignore[operator]  # columns of numbers
     attributes = {row["client"]: row["attributes_json"] for row in rows(tmp_path, "clients")}
     assert '"role": "medic"' in str(attributes["reader"])
 

@@ -169,5 +169,5 @@ def test_mutated_frames_become_messages_or_wire_errors(seed: int) -> None:
 
 def test_no_two_messages_are_of_the_same_kind() -> None:
     """Or one would be read as the other."""
-    kinds = [one.kind for one in MESSAGES]  # type: ignore[attr-defined]
+    kinds = [one.kind for one in MESSAGES]  # type: ignore[attr-defined]  # every message has a kind
     assert len({*kinds, int(messages.Kind.PUBLISH)}) == len(kinds) + 1

@@ -328,7 +328,7 @@ class World:
             self._lose(connection)
         broker.waiting.clear()
         if not forgets:
-            broker.finder = pickle.loads(pickle.dumps(broker.finder))  # noqa: S301
+            broker.finder = pickle.loads(pickle.dumps(broker.finder))
             return
         for wire, queue in self.wires.items():
             if number in wire:

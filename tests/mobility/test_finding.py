@@ -331,7 +331,7 @@ def test_senseless_messages_are_ignored() -> None:
         finder.asked(Find(destination=0, sender=sender, client=1, epoch=epoch), 3, 1.0, present=False)
     found = {"destination": 0, "client": 1, "epoch": 5, "held_at": 1, "present": True, "holds": True}
     for sender, epoch in ((1, EPOCH_END), (7, 6)):
-        message = Found(**found, sender=sender, held_epoch=epoch, waits_for=(), holder=1, state=None)  # type: ignore[arg-type]
+        message = Found(**found, sender=sender, held_epoch=epoch, waits_for=(), holder=1, state=None)  # type: ignore[arg-type]  # whatever a case names
         finder.answered(message, None, 1.0, present=False)
     assert not finder.sends
     assert not finder.gives
@@ -345,7 +345,7 @@ def test_a_clock_never_repeats_itself_and_catches_up() -> None:
     assert clock.next(2.0) == 2001
     clock.witness(9000, 2.0)
     assert clock.next(1.0) == 9001
-    assert pickle.loads(pickle.dumps(clock)).next(1.0) == 9002  # noqa: S301
+    assert pickle.loads(pickle.dumps(clock)).next(1.0) == 9002
 
 
 def test_a_message_pushes_a_clock_by_a_year_at_most() -> None:
@@ -358,3 +358,31 @@ def test_a_message_pushes_a_clock_by_a_year_at_most() -> None:
     assert clock.next(2.0) == 2002
     clock.witness(beyond - 1, 2.0)
     assert clock.next(2.0) == beyond
+
+
+def test_a_broker_that_joins_while_a_session_is_looked_for_is_asked_too() -> None:
+    """The session may have gone there: a search does not end without a broker that was heard of late."""
+    finder = Finder(0, 2, give_up_s=GIVE_UP_S)
+    epoch = finder.next_epoch(CLIENT, 100.0)
+    finder.seek(CLIENT, epoch, None, 100.0)
+    finder.sends.clear()
+    finder.regroup(3, (), 100.1)
+    assert [(send.destination, send.epoch) for send in finder.sends if isinstance(send, Find)] == [(2, epoch)]
+
+    for sender, state in ((1, None), (2, b"session")):
+        assert not finder.results
+        answer = Found(
+            destination=0,
+            sender=sender,
+            client=CLIENT,
+            epoch=epoch,
+            held_epoch=0,
+            held_at=sender,
+            present=False,
+            holds=False,
+            waits_for=(),
+            holder=sender,
+            state=state,
+        )
+        finder.answered(answer, None, 100.2, present=False)
+    assert [result.state for result in finder.results] == [b"session"]

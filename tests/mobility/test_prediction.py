@@ -25,6 +25,7 @@ from sojourn.mobility.learnt_graph import (
 from sojourn.mobility.prediction import Predictor, foreseen
 from sojourn.sim.handoff_check.check import check
 from sojourn.sim.handoff_check.script import CheckSpec
+from tests.seeds import seeds
 
 GRAPH = LearntGraph(
     edges=[
@@ -126,7 +127,7 @@ class Whim:
 
 
 @pytest.mark.parametrize("routing", ["content", "flooding"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 40))
 def test_no_prediction_costs_an_event(seed: int, routing: str) -> None:
     """Whatever is predicted, in a world where everything that may go wrong does."""
     brokers: list[Broker] = []

@@ -249,6 +249,45 @@ def test_who_comes_back_within_the_grace_is_served_and_bothers_nobody() -> None:
     assert not [key for key in net.timers if key[0] == 0]
 
 
+def test_who_moves_within_the_grace_takes_the_messages_that_it_takes_without_copies() -> None:
+    """Copies that are given what they need when they are activated are not made before."""
+    said = {}
+    for scheme in (
+        Scheme.named("reactive"),
+        Scheme.named("proactive", timeout_s=60, grace_s=0.5, gives_along=True),
+    ):
+        net = Roaming(chain(4), scheme)
+        for number in (0, 2, 3):
+            net.brokers[1].subscribers.table.cross(number, 0.0)
+        net.arrive(1, 1)
+        net.lose(1, 1)
+        net.say()
+        net.arrive(2, 2, previous=1, marks={})
+        assert net.delivered == [(2, S, 1)]
+        assert net.states() == ["-", "-", "PRESENT", "-"]
+        said[scheme.ahead] = kinds(net)
+    assert said[True] == said[False]
+
+
+def test_copies_that_were_never_made_go_when_the_subscriber_came_to_one_of_them() -> None:
+    """After the grace they are given what it wants and store; whoever it does not come to forgets it."""
+    net = Roaming(chain(3), Scheme.named("proactive", timeout_s=60, grace_s=0.5, gives_along=True))
+    for number in (0, 2):
+        net.brokers[1].subscribers.table.cross(number, 0.0)
+    net.arrive(1, 1)
+    assert net.states() == ["-", "PRESENT", "-"]
+    net.lose(1, 1)
+    net.say()
+    (timer,) = [key for key in net.timers if key[0] == 1]
+    net.expire(timer)
+    net.settle()
+    assert net.states() == ["ACTIVE", "AWAY", "ACTIVE"]
+    net.arrive(0, 2, previous=1, marks={})
+    assert net.ready[-1] == Ready(S, 2, How.COPY, complete=True)
+    assert net.delivered == [(0, S, 1)]
+    assert net.states() == ["PRESENT", "-", "-"]
+
+
 def test_timeout_ends_everything() -> None:
     """Case 8: the stay, its events and the copies go, and a late return is told that it is not complete."""
     net = Roaming(chain(2), Scheme.named("proactive", timeout_s=5))

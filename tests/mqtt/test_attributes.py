@@ -114,7 +114,7 @@ def test_a_payload_with_many_numbers_that_take_long_is_not_read(
 ) -> None:
     """Though it has next to no names and lists; one with some of them, and any number of others, is."""
     read: list[tuple[bytes]] = []
-    monkeypatch.setattr(content, "_read_json", counted(content._read_json, read))
+    monkeypatch.setattr(content, "read_json", counted(content.read_json, read))
     many = b",".join([number] * (200_000 // min(len(number), 50)))
     assert event_of(new_message("t", b'{"a":1,"b":[%s]}' % many, qos=0, now=0.0)).flat == {"topic": "t"}
     assert read == []
@@ -129,7 +129,7 @@ def test_a_payload_with_too_much_in_it_is_not_looked_into(
 ) -> None:
     """It is not even read; one that is only long is, also where its text looks like structure."""
     read: list[tuple[bytes]] = []
-    monkeypatch.setattr(content, "_read_json", counted(content._read_json, read))
+    monkeypatch.setattr(content, "read_json", counted(content.read_json, read))
     payload = b'{"a":1,"b":[' + b",".join([piece] * 60_000) + b"]}"
     message = new_message("t", payload, qos=0, now=0.0, properties=Properties(user=(("p", "7"),)))
     assert event_of(message).flat == {"p": 7, "topic": "t"}

@@ -121,7 +121,7 @@ def test_a_message_is_read_once_for_all_who_ask_while_it_is_handed_out(
 ) -> None:
     """Also where a slice of others is read meanwhile; and again, with the same result, much later."""
     read: list[tuple[bytes]] = []
-    monkeypatch.setattr(content, "_read_json", counted(content._read_json, read))
+    monkeypatch.setattr(content, "read_json", counted(content.read_json, read))
     slice_of_them = [new_message("t", b'{"a":%d}' % number, qos=1, now=0.0) for number in range(256)]
     for _ in range(3):
         assert [content.event_of(message).flat["a"] for message in slice_of_them] == list(range(256))

@@ -257,9 +257,9 @@ def test_hand_over_to_another_broker() -> None:
     assert again.connect("subscriber", clean_start=False, **options).session_present
     packets = list(again.inbox)
     assert [type(one).__name__ for one in packets[:3]] == ["PublishPacket", "PubRelPacket", "PublishPacket"]
-    assert [one.packet_id for one in packets[:3]] == [one.packet_id for one in first]  # type: ignore[union-attr]
-    assert packets[0].duplicate  # type: ignore[union-attr]
-    assert packets[0].message_expiry_interval == 400  # type: ignore[union-attr]
+    assert [one.packet_id for one in packets[:3]] == [one.packet_id for one in first]  # type: ignore[union-attr]  # of its kind
+    assert packets[0].duplicate  # type: ignore[union-attr]  # of its kind
+    assert packets[0].message_expiry_interval == 400  # type: ignore[union-attr]  # of its kind
     session = there.core.state.sessions["subscriber"]
     assert [delivery.message.payload for delivery in session.queue] == [b"3", b"4", b"5", b"6", b"7", b"up"]
     assert session.received == {44}

@@ -148,7 +148,7 @@ def test_what_a_client_says_of_itself_is_short(options: dict[str, object]) -> No
     """It stays with the session, also while the client is away."""
     world = World()
     one = world.client()
-    one.send(ConnectPacket("one", clean_start=True, **options))  # type: ignore[arg-type]
+    one.send(ConnectPacket("one", clean_start=True, **options))  # type: ignore[arg-type]  # options of a packet, by name
     assert int(one.next(ConnAckPacket).reason_code) == 0x97
     assert not world.core.state.sessions
 

@@ -26,7 +26,7 @@ def test_more_subscriptions_for_a_topic_than_are_asked_keep_everything(
     def counting(self: PolicyQueue, *arguments: object) -> object:
         nonlocal asked
         asked += 1
-        return add(self, *arguments)  # type: ignore[arg-type]
+        return add(self, *arguments)  # type: ignore[arg-type]  # as the method it stands for
 
     monkeypatch.setattr(PolicyQueue, "add", counting)
     hall = Alone()

@@ -38,7 +38,7 @@ class OldClient(Client):
 
     def start(self, client_id: str, *, clean: bool = True, **options: object) -> tuple[int, ...]:
         """Connect; return session present and the code."""
-        self.send(old.connect(client_id, clean=clean, **options))  # type: ignore[arg-type]
+        self.send(old.connect(client_id, clean=clean, **options))  # type: ignore[arg-type]  # whatever a case names
         (answer,) = self.old.take(old.CONNACK)
         return answer.codes
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar, SupportsIndex
 from unittest.mock import patch
 
 import mqtt5
@@ -21,7 +22,7 @@ from sojourn.mqtt.filter_book import FilterBook
 from sojourn.mqtt.message import new_message
 from sojourn.mqtt.packets import PacketError, VersionError, decode
 from sojourn.mqtt.retained import Retained
-from sojourn.mqtt.topic_tree import TopicTree, pattern_matches
+from sojourn.mqtt.topic_tree import Shape, TopicTree, pattern_matches
 from tests.interest.languages import TOPIC_VALUES, filters_of, flat_events, nested_events
 from tests.mqtt.world import World
 
@@ -39,9 +40,47 @@ EVENTS = flat_events() + nested_events()
 @settings(deadline=None)
 def test_topic_filters_match_as_in_the_language(pattern: str) -> None:
     """The session core and the filters of `interest` agree on every topic."""
-    language = TopicPattern.parse(pattern)
+    language, shape = TopicPattern.parse(pattern), Shape(pattern)
     for topic in TOPICS:
         assert pattern_matches(pattern, topic) == language.matches(topic), topic
+        assert shape.meets(topic, topic.split("/")) == language.matches(topic), topic
+
+
+def test_levels_that_may_be_anything_are_passed_over() -> None:
+    """A hundred shared subscriptions of 190 levels, of which two have a name: those two are looked at."""
+    tree = TopicTree()
+    for number in range(100):
+        pattern = f"a/{'+/' * 188}{number}"
+        one: Any = SimpleNamespace(session=object(), pattern=pattern, share="g", filter=None)
+        tree.add(one)
+    topic = CountedTopic(f"a/{'x/' * 188}7")
+    assert tree.find(topic).shares == [tree._shares["g", f"a/{'+/' * 188}7"]]
+    assert CountedLevels.looked <= 2 * 100 + 190, "and once all of the topic, for other subscriptions"
+
+
+class CountedLevels(list[str]):
+    """Levels, and how many of all were looked at."""
+
+    looked: ClassVar[int] = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for level in super().__iter__():
+            CountedLevels.looked += 1
+            yield level
+
+    def __getitem__(self, place: Any) -> Any:
+        CountedLevels.looked += 1
+        return super().__getitem__(place)
+
+
+class CountedTopic(str):
+    """A topic of which it is counted how many levels are looked at."""
+
+    __slots__ = ()
+
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        """Return its levels."""
+        return CountedLevels(super().split(sep, maxsplit))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), PATTERNS, st.booleans()), max_size=15))
@@ -71,8 +110,8 @@ def test_the_tree_finds_what_trying_all_finds(steps: list[tuple[int, str, bool]]
         for topic in TOPICS[:: max(1, len(TOPICS) // 12)]:
             route = tree.route(topic)
             found = sorted(
-                [session.number for group in route.groups for session in group.sessions]  # type: ignore[attr-defined]
-                + [one.session.number for several in route.several for one in several]  # type: ignore[attr-defined]
+                [session.number for group in route.groups for session in group.sessions]  # type: ignore[attr-defined]  # routes of this kind have them
+                + [one.session.number for several in route.several for one in several]  # type: ignore[attr-defined]  # routes of this kind have them
             )
             assert found == sorted(owner for owner, text in held if pattern_matches(text, topic))
 

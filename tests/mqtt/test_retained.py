@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import ClassVar, SupportsIndex
 
 import pytest
 from mqtt5 import PubAckPacket, PublishPacket, QoS, SubscribePacket, TopicFilter, Will
@@ -10,7 +11,15 @@ from mqtt5 import PubAckPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
 from sojourn.mqtt import delivery
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message, new_message
-from sojourn.mqtt.retained import DEPTH_MAX, SPARE_EXPIRIES, TOMBSTONE_S, TOMBSTONES_MAX, Retained
+from sojourn.mqtt.retained import (
+    BURIED_AT_ONCE,
+    BURIED_FOR_ROOM,
+    DEPTH_MAX,
+    SPARE_EXPIRIES,
+    TOMBSTONE_S,
+    TOMBSTONES_MAX,
+    Retained,
+)
 from sojourn.mqtt.room import change_queued, why_full
 from tests.counting import counted
 from tests.mqtt.world import World, again
@@ -146,7 +155,7 @@ def test_a_retained_will_is_numbered_like_any_event(qos: int) -> None:
     client.lose()
     assert kept(world) == b"gone"
     (told,) = world.core.effects.published
-    assert world.core.state.retained.get("t").sequence == told.sequence > ahead  # type: ignore[union-attr]
+    assert world.core.state.retained.get("t").sequence == told.sequence > ahead  # type: ignore[union-attr]  # it is there
 
 
 def test_numbers_are_the_same_when_packets_are_told_again() -> None:
@@ -217,6 +226,86 @@ def test_expired_values_hold_no_room() -> None:
     retained = world.core.state.retained
     assert retained.count == 3
     assert retained.bytes == sum(one.size for one in retained.values(world.now) if one.payload)
+
+
+class Topic(str):
+    """A topic that notes when its levels are told apart."""
+
+    __slots__ = ()
+    splits: ClassVar[list[str]] = []
+
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        """Split it."""
+        self.splits.append(self)
+        return super().split(sep, maxsplit)
+
+
+def test_levels_that_may_be_anything_are_not_looked_at() -> None:
+    """However many levels topics have: one filter over many of them would hold the broker for seconds."""
+    retained = Retained(1_000, 1_000_000)
+    for number in range(100):
+        topic = Topic("/".join(["a"] * 8 + [""] * 240) + f"/{number}")
+        assert retained.keep(value(b"x", number + 1, topic=topic))
+    Topic.splits.clear()
+    for end, count in (("nobody", 0), ("+", 100), ("7", 1), ("+/#", 100), ("+/+/#", 0), ("+/b/+", 0)):
+        pattern = "/".join(["+"] * (248 - end.count("b/+"))) + "/" + end
+        assert len(retained.matching(pattern, 1_000.0)) == count, end
+    assert not Topic.splits
+    assert len(retained.matching("/".join([*"a" * 8, *["+"] * 200, "", *["+"] * 39, "7"]), 1_000.0)) == 1
+    assert len(Topic.splits) == 1
+
+
+def expiring(count: int, limits: Limits) -> Retained:
+    """Messages whose time runs out at one moment, before 1010, all of one party."""
+    retained = Retained(limits.retained_messages_max, limits.retained_bytes_max)
+    for number in range(count):
+        message = value(b"x", 1_000_000_000 + number, topic=f"t/{number}", expiry=5)
+        message.party = "p"
+        assert retained.has_share_for(message, limits)
+        assert retained.keep(message)
+    return retained
+
+
+def test_what_expires_at_one_moment_is_not_buried_in_one_turn() -> None:
+    """It is found by nobody all the same, told as ended, and buried in the end."""
+    count = 1_000
+    retained = expiring(count, Limits())
+    before = retained.changes
+    assert len(retained.matching("#", 1_004.0)) == count
+    for pattern in ("#", "t/#", "+/+", "t/999"):
+        assert not retained.matching(pattern, 1_010.0)
+    assert retained.keep(value(b"y", 1_010_000_000, topic="u", now=1_010.0))
+    assert retained.changes - before <= 5 * BURIED_AT_ONCE + 1
+    told = [*retained.values(1_010.0)]
+    assert [one.payload for one in told] == [b""] * count + [b"y"]
+    assert retained.count > count // 2
+    assert not retained.is_news(value(b"x", 1_000_000_998, topic="t/999", now=1_010.0))
+    for _ in range(count // BURIED_AT_ONCE):
+        assert [one.topic for one in retained.matching("#", 1_010.0)] == ["u"]
+    assert (retained.count, retained.tombstones) == (1, count)
+
+
+def test_nobody_is_refused_for_the_sake_of_what_has_expired() -> None:
+    """Also where it takes more room than is made at once, of the broker or of one party."""
+    count = 3 * BURIED_FOR_ROOM
+    size = sum(one.size for one in expiring(count, Limits()).kept())
+    for limits in (
+        Limits(retained_messages_max=count),
+        Limits(retained_bytes_max=size),
+        Limits(retained_messages_address_max=count),
+        Limits(retained_bytes_address_max=size),
+    ):
+        retained = expiring(count, limits)
+        before = retained.changes
+        large = value(bytes(size - 100), 1_010_000_000, topic="large", now=1_010.0)
+        large.party = "p"
+        assert retained.has_share_for(large, limits)
+        assert retained.keep(large)
+        assert retained.changes - before <= 2 * (BURIED_FOR_ROOM + BURIED_AT_ONCE) + 1
+        larger = value(bytes(size), 1_010_000_001, topic="larger", now=1_010.0)
+        larger.party = "p"
+        is_kept = retained.has_share_for(larger, limits) and retained.keep(larger)
+        assert is_kept == (size not in (limits.retained_bytes_max, limits.retained_bytes_address_max))
 
 
 def test_an_expired_value_leaves_its_key() -> None:

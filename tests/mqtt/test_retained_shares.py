@@ -35,7 +35,7 @@ def retain(who: Client, topic: str, payload: bytes = bytes(100), **options: int)
 
 def shares(world: World) -> dict[str, tuple[int, int]]:
     """What each address has, as the core counts it."""
-    return {party: tuple(one) for party, one in world.core.state.retained.shares.by_party.items()}  # type: ignore[misc]
+    return {party: tuple(one) for party, one in world.core.state.retained.shares.by_party.items()}  # type: ignore[misc]  # a row of two
 
 
 def by_hand(world: World) -> dict[str, tuple[int, int]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from mqtt5 import DisconnectPacket, QoS, UnsubscribePacket, Will
+from mqtt5 import DisconnectPacket, PubAckPacket, QoS, UnsubscribePacket, Will
 
 from sojourn.interest import Filter, TopicPattern
 from sojourn.mqtt.admission import Admission
+from sojourn.mqtt.message import Properties, new_message
+from sojourn.mqtt.readings import meets
 from sojourn.mqtt.session import Permissions
 from tests.mqtt.world import World
 
@@ -82,6 +84,96 @@ def test_wills_keep_to_what_may_be_published() -> None:
         will = Will(topic="a", payload=b"gone", qos=QoS.AT_LEAST_ONCE, user_properties=[("level", level)])
         codes.append(int(world.client().connect(f"client {level}", will=will).reason_code))
     assert codes == [0, NOT_AUTHORIZED]
+
+
+SLOW, FAST = b'{"speed": 10}', b'{"speed": 95}'
+MANY = b"".join(b'"f%d": 1,' % number for number in range(5_000))
+READINGS = [
+    ("alike", SLOW, [("speed", "10")], True),
+    ("of another name", SLOW, [("color", "red")], True),
+    ("no JSON", b"\x01\x02", [("speed", "10")], True),
+    ("JSON without it", b'{"color": "red"}', [("speed", "10")], True),
+    ("nothing there", b'{"speed": null}', [("speed", "10")], True),
+    ("hidden", FAST, [("speed", "10")], False),
+    ("the other way round", SLOW, [("speed", "95")], False),
+    ("the first of two", SLOW, [("speed", "95"), ("speed", "10")], False),
+    ("a list", b'{"speed": [95]}', [("speed", "10")], False),
+    ("an object", b'{"speed": {"kmh": 95}}', [("speed", "10")], False),
+    ("a number too large", b'{"speed": 99999999999999999999}', [("speed", "10")], False),
+    ("not read by us", b'{"speed": 95, "x": NaN}', [("speed", "10")], False),
+    ("behind many", b"{" + MANY + FAST[1:], [("speed", "10")], False),
+    ("below an object", b'{"car": {"speed": 95}}', [("car", "10"), ("speed", "10")], True),
+]
+
+
+@pytest.mark.parametrize(
+    ("payload", "properties", "is_allowed"),
+    [case[1:] for case in READINGS],
+    ids=[case[0] for case in READINGS],
+)
+def test_an_event_must_be_allowed_however_it_is_read(
+    payload: bytes, properties: list[tuple[str, str]], *, is_allowed: bool
+) -> None:
+    """A user property hides no field of the payload from `publish_if`, of an event or of a will."""
+    world = World()
+    watcher = world.client()
+    watcher.connect("watcher")
+    watcher.subscribe("a")
+    world.admission = Admission(owner="ann", permissions=Permissions(publish_if=Filter.parse("speed < 50")))
+    client = world.client()
+    client.connect("client")
+    client.publish("a", payload, qos=1, user_properties=properties)
+    answer = client.inbox.pop()
+    assert isinstance(answer, PubAckPacket)
+    assert int(answer.reason_code) == (0 if is_allowed else NOT_AUTHORIZED)
+    assert watcher.payloads() == [payload] * is_allowed
+    will = Will(topic="a", payload=payload, user_properties=properties)
+    code = int(world.client().connect("other", will=will).reason_code)
+    assert code == (0 if is_allowed else NOT_AUTHORIZED)
+
+
+UNLESS_FAST = [
+    ("no JSON", b"\x01\x02", [], True),
+    ("text", b" [info] all is well", [], True),
+    ("a list", b'[{"speed": 10}]', [], True),
+    ("JSON without it", b'{"color": "red"}', [], True),
+    ("behind many, slow", b"{" + MANY + SLOW[1:], [], True),
+    ("behind many", b"{" + MANY + FAST[1:], [], False),
+    ("after a mark", b"\xef\xbb\xbf" + FAST, [], False),
+    ("NaN", b'{"speed": 95, "x": NaN}', [], False),
+    ("infinite", b'{"speed": 1e999}', [], False),
+    ("something after it", FAST + b"!", [], False),
+    ("heavy", b'{"x": [' + b"{}," * 60_000 + b'1], "speed": 95}', [], False),
+    ("too large a number", b'{"speed": 99999999999999999999}', [], False),
+    ("too large a property", b"", [("speed", "99999999999999999999")], False),
+    ("two of three", b"", [("speed", "10"), ("speed", "20"), ("speed", "10")], True),
+    ("the second of three", b"", [("speed", "10"), ("speed", "95"), ("speed", "10")], False),
+    ("too many to compare", b"", [("speed", str(number)) for number in range(17)], False),
+]
+
+
+@pytest.mark.parametrize(
+    ("payload", "properties", "is_allowed"),
+    [case[1:] for case in UNLESS_FAST],
+    ids=[case[0] for case in UNLESS_FAST],
+)
+def test_what_is_not_read_as_an_attribute_evades_no_permission(
+    payload: bytes, properties: list[tuple[str, str]], *, is_allowed: bool
+) -> None:
+    """One that allows what does not speak of something holds for those who read what brokers do not."""
+    allowed = Filter.parse("speed IS NULL OR speed < 50")
+    message = new_message("a", payload, qos=0, now=0.0, properties=Properties(user=tuple(properties)))
+    assert meets(allowed, message) == is_allowed
+    assert meets(Filter.parse("topic = 'a'"), message), "which speaks of nothing in it"
+
+
+def test_what_lies_below_a_hidden_object_must_be_allowed_too() -> None:
+    """The property takes the place of the whole object where events are routed."""
+    allowed = Filter.parse("car.speed < 50 OR car = 10")
+    for speed, is_allowed in ((10, True), (95, False)):
+        payload = b'{"car": {"speed": %d}}' % speed
+        message = new_message("a", payload, qos=0, now=0.0, properties=Properties(user=(("car", "10"),)))
+        assert meets(allowed, message) == is_allowed
 
 
 def test_a_will_that_is_not_allowed_any_more_is_not_published() -> None:

@@ -84,7 +84,7 @@ class Engine:
             if cached is not None:
                 return self._rows(cached)
         rows = []
-        for partition in pickle.loads(pickle.dumps(list(partitions))):  # noqa: S301 - our own
+        for partition in pickle.loads(pickle.dumps(list(partitions))):
             rows += self._rows(_streamReader(self.source, LIVE_EVENTS).read(partition))
         return rows
 

@@ -102,7 +102,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             work = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name)]
             start(f"{name}.log", f"{DEPLOY}.worker.Worker", url, *work)
         for name in ("one", "two"):
-            _wait_until(lambda log=f"{name}.log": said(log, "Successfully registered"), "a worker")  # type: ignore[misc]
+            _wait_until(lambda log=f"{name}.log": said(log, "Successfully registered"), "a worker")  # type: ignore[misc]  # mypy infers no default of a lambda
         yield Cluster(url, [process.pid for process in processes[1:]])
     finally:
         for process in reversed(processes):

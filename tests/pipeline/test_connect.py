@@ -48,7 +48,7 @@ def test_connect_gives_what_this_machine_gives(spark: SparkSession, tmp_path: Pa
     recorder = Recorder("roaming")
     changes = {"subscribers": 20, "warmup_s": 10.0, "duration_s": 60.0, "connect_s": 8.0, "sleep_s": 0.2}
     RoamingWorld(
-        RoamingScenario(**changes, message_cost_ms=1.0),  # type: ignore[arg-type]
+        RoamingScenario(**changes, message_cost_ms=1.0),  # type: ignore[arg-type]  # whatever a case names
         recorder=recorder,
     ).run()
     write_run(tmp_path, "roaming", recorder.tables)

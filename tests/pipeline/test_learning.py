@@ -193,6 +193,7 @@ async def second_day(tmp_path: Path, config: Config) -> None:
     await phone.connect()
     await phone.subscribe(topic="news")
     await phone.move_to(url(config, 1))
+    await phone.close()  # a copy is made for who is away
 
     def holders() -> set[str]:
         found = set()
@@ -211,7 +212,6 @@ async def second_day(tmp_path: Path, config: Config) -> None:
     with pytest.raises(LearningError, match=r"learnt\.json the neighbour graph does not read"):
         await servers[1].reload()
     assert how_much(servers[1]) > 0
-    await phone.close()
     await stop(servers)
     servers = await started(config)  # they say what is wrong with the file, and go on without
     assert [how_much(server) for server in servers] == [0] * 6

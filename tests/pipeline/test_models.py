@@ -272,7 +272,7 @@ def measured(**changes: float) -> Measured:
         "load_r2": 0.99,
         "control_share": 0.25,
     } | changes
-    return Measured(**values, long_run=True, shared_out=False, curve=Curve(PAPER_CURVE, 0.92, 1.0, 60.0))  # type: ignore[arg-type]
+    return Measured(**values, long_run=True, shared_out=False, curve=Curve(PAPER_CURVE, 0.92, 1.0, 60.0))  # type: ignore[arg-type]  # whatever a case names
 
 
 def test_the_plan_is_the_smallest_that_fits() -> None:

@@ -10,10 +10,10 @@ from sojourn.edge.properties import violations
 from sojourn.pipeline.properties import filter_late, properties_by_run
 from sojourn.pipeline.properties_job import judge_trace
 from sojourn.sim.edge.workload import Workload
-from sojourn.studies.architectures.grid import run_id_of
 from sojourn.studies.architectures.replicas import Replicated
 from sojourn.studies.architectures.spec import Run
 from sojourn.studies.architectures.traced import trace_of
+from sojourn.studies.runner import run_id_of
 from sojourn.trace import write_run
 
 

@@ -20,9 +20,9 @@ from sojourn.pipeline.sweep import (
     _with_imports,
     code_version,
     read_store,
+    recorded_rows,
     run_one,
     sweep,
-    trace_rows,
     with_key,
     with_rank,
     write_traces,
@@ -150,9 +150,9 @@ def test_one_row_a_task_and_the_dearest_first(spark: SparkSession, tmp_path: Pat
 def test_the_trace_of_a_run_comes_back_as_its_tables(spark: SparkSession, tmp_path: Path) -> None:
     """Rows of a trace are in the columns of their table, and only those of the wanted runs."""
     store = str(tmp_path / "store")
-    results = sweep(spark, grid_of(spark, range(1, 4)), simulate_traced, store, trace=True)
+    results = sweep(spark, grid_of(spark, range(1, 4)), simulate_traced, store, tables=schemas.TRACE)
     chosen = results.where(sf.col("run_id") != "run-2")
-    rows = trace_rows(read_store(spark, store), chosen, "deliveries").orderBy("run_id", "sequence")
+    rows = recorded_rows(read_store(spark, store), chosen, "deliveries").orderBy("run_id", "sequence")
     assert rows.columns == schemas.TRACE["deliveries"].fieldNames()
     assert [(row.run_id, row.sequence, row.time_s) for row in rows.collect()] == [
         ("run-1", 0, 1.0),

@@ -51,12 +51,12 @@ class SetInterests(Interests):
         """All others, of which few will do."""
         return [one for one in self.subs.values() if one != sub]
 
-    def ad_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002
+    def ad_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002 - the same door
         """Inclusion."""
         sets = list(self.ads)
         return sets[wide] >= sets[narrow]
 
-    def sub_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002
+    def sub_covers(self, wide: int, narrow: int, looks: Looks) -> bool:  # noqa: ARG002 - the same door
         """Inclusion."""
         sets = list(self.subs)
         return sets[wide] >= sets[narrow]

@@ -127,7 +127,7 @@ def test_what_is_forgotten_leaves_nothing_behind(
 ) -> None:
     """Those that stay relate and match as if the others had never been; all may come back, and all may go."""
     entries: list[Filter | Advertisement] = [*map(Filter.parse, wanted), *map(Advertisement.parse, offered)]
-    event = Event(contents)  # type: ignore[arg-type]
+    event = Event(contents)  # type: ignore[arg-type]  # drawn, not typed
     interests, without = FilterInterests(), FilterInterests()
     assert interests.matcher.use_index()
     _enter(interests, entries)
@@ -185,7 +185,7 @@ def test_matching_agrees_with_the_filters(wanted: list[str], attributes: dict[st
     interests = FilterInterests()
     for text in wanted:
         interests.subscription(Filter.parse(text))
-    event = Event(attributes)  # type: ignore[arg-type]
+    event = Event(attributes)  # type: ignore[arg-type]  # drawn, not typed
     expected = tuple(sub for sub, one in interests.subs.items() if one.matches(event))
     assert interests.match(event) == expected
 

@@ -38,9 +38,9 @@ def test_a_broker_that_trips_over_a_stranger_is_found(monkeypatch: pytest.Monkey
     subscribe = Subscriber.subscribe
 
     def trips(self: Subscriber, connection: object, session: object, packet: object, now: float) -> None:
-        if any("very" in one.pattern for one in packet.topic_filters):  # type: ignore[attr-defined]
+        if any("very" in one.pattern for one in packet.topic_filters):  # type: ignore[attr-defined]  # of its kind
             raise KeyError("very")
-        subscribe(self, connection, session, packet, now)  # type: ignore[arg-type]
+        subscribe(self, connection, session, packet, now)  # type: ignore[arg-type]  # as the method it stands for
 
     monkeypatch.setattr(Subscriber, "subscribe", trips)
     found = check(SPEC)

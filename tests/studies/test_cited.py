@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from sojourn.pipeline.views import views
 from sojourn.studies.adhoc_tree.table import Table as TreeTable
 from sojourn.studies.base import runs_table
-from sojourn.studies.cited import Cited, queries
+from sojourn.studies.cited import Cited, queries, total_of
 from sojourn.studies.claims import (
     Claim,
     Margin,
@@ -23,6 +23,7 @@ from sojourn.studies.claims import (
 )
 from sojourn.studies.means import flat, ratio, tabulate
 from sojourn.studies.runner import Row, RunSpec
+from sojourn.studies.statistics import straight_line
 
 MEASURE = "wait of p50, it's ms"
 
@@ -58,8 +59,10 @@ def test_numbers_made_of_cited_numbers_are_cited() -> None:
     assert isinstance(made, Cited)
     assert float(made) == -1.5
     assert made.query == "((((SELECT 1) + (SELECT 2)) / (SELECT 2)) - (3.0D * (SELECT 1)))"
-    assert not isinstance(max(abs(one), 0.0), Cited)
-    assert pickle.loads(pickle.dumps(one)).query == "(SELECT 1)"  # noqa: S301  our own
+    assert isinstance(turned := abs(-one), Cited)
+    assert (float(turned), turned.query) == (1.0, "abs((-(SELECT 1)))")
+    assert not isinstance(round(one, 1), Cited)
+    assert pickle.loads(pickle.dumps(one)).query == "(SELECT 1)"
 
 
 def test_verdicts_carry_the_queries_of_their_numbers(tmp_path: Path) -> None:
@@ -74,7 +77,7 @@ def test_verdicts_carry_the_queries_of_their_numbers(tmp_path: Path) -> None:
 
 
 def test_sql_gives_the_numbers_again(spark: SparkSession, tmp_path: Path) -> None:
-    """Means over seeds, ratios of them and means of lists: the query over the runs' rows is the number."""
+    """Means over seeds, ratios and fits of them, sums, means of lists: the query gives the number."""
     specs, rows = _grid()
     runs: pd.DataFrame = runs_table(specs, rows)
     runs.to_parquet(tmp_path / "runs.parquet", index=False)
@@ -83,6 +86,10 @@ def test_sql_gives_the_numbers_again(spark: SparkSession, tmp_path: Path) -> Non
     cited = flat("a", lines["a"]) | flat("b", lines["it's"])
     cited |= {"ratio": ratio(lines["a"][1.0], lines["it's"][2.0])}
     cited |= flat("tree", TreeTable(specs, rows).ratio_line("fig8", "it's", "nhop"))
+    every = [*lines["a"].values(), *lines["it's"].values()]
+    cited |= {"fit": straight_line([1.0, 2.0, 3.0, 4.0], every).r2, "size": abs(-every[0])}
+    whole = [float(str(row[MEASURE])) for row in rows[:6] if row["error"] is None]
+    cited |= {"total": total_of([MEASURE], {"experiment": "fig8", "series": "a"}, sum(whole))}
     asked = queries(cited)
     assert set(asked) == set(cited)
     for name, frame in views(spark, str(tmp_path)).items():

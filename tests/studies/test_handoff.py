@@ -83,7 +83,7 @@ def _as_nobody_says(text: str) -> Row:
 
 def _verdicts(simulated: object, scale: str = "paper") -> dict[str, Verdict]:
     def sweep(specs: list[RunSpec]) -> list[Row]:
-        return run_grid(specs, simulated, workers=1)  # type: ignore[arg-type]
+        return run_grid(specs, simulated, workers=1)  # type: ignore[arg-type]  # a function of a test
 
     return {verdict.id: verdict for verdict in study.run(SCALES[scale], 2, sweep).verdicts}
 
@@ -230,7 +230,7 @@ def test_a_simulated_past_teaches_what_the_pipeline_would_learn(spark: SparkSess
 def test_the_trace_of_a_run_is_audited(spark: SparkSession, tmp_path: Path) -> None:
     """The audit finds in a run's trace what the run counted itself."""
     changes = {"subscribers": 20, "warmup_s": 0.0, "duration_s": 40.0, "connect_s": 8.0, "scheme": "durable"}
-    scenario = RoamingScenario(**{**parameters.TESTBED, **changes})  # type: ignore[arg-type]
+    scenario = RoamingScenario(**{**parameters.TESTBED, **changes})  # type: ignore[arg-type]  # whatever a case names
     recorder = Recorder("roaming", study="handoff")
     result = RoamingWorld(scenario, recorder=recorder).run()
     write_run(tmp_path, "roaming", recorder.tables)

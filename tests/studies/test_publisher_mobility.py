@@ -94,7 +94,7 @@ def _as_nobody_says(text: str) -> Row:
 
 def _verdicts(simulate: object, scale: str = "paper") -> dict[str, Verdict]:
     def sweep(specs: list[RunSpec]) -> list[Row]:
-        return run_grid(specs, simulate, workers=1)  # type: ignore[arg-type]
+        return run_grid(specs, simulate, workers=1)  # type: ignore[arg-type]  # a function of a test
 
     outcome = study.run(SCALES[scale], 2, sweep)
     return {verdict.id: verdict for verdict in outcome.verdicts}

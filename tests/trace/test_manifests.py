@@ -110,9 +110,9 @@ def test_a_writer_does_not_fill_a_gap(root: Path) -> None:
 
 
 def test_runs_of_other_programs_and_older_versions_are_not_judged(root: Path) -> None:
-    """They have no manifests, or one that cannot be read."""
+    """They have no manifests."""
     (root / FOLDER / "part-b1-00000001.parquet").unlink()
-    manifest_path(root, "r1", "b1").write_text("{")
+    manifest_path(root, "r1", "b1").unlink()
     assert fault(root) == ""
 
 
@@ -129,3 +129,12 @@ def test_a_run_that_is_written_again_has_the_new_manifest(tmp_path: Path) -> Non
         write_run(tmp_path, "r1", {"deliveries": {name: value * rows for name, value in columns.items()}})
         assert fault(tmp_path) == ""
     assert read_manifest(manifest_path(tmp_path, "r1", "main")) == {"deliveries": Sealed(1, 3)}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"deliveries": 4}', '{"deliveries": {"segments": 4}}'])
+def test_a_manifest_that_cannot_be_read_is_named(root: Path, text: str) -> None:
+    """What a damaged manifest would have said is not known: the run is refused, and not judged without it."""
+    manifest_path(root, "r1", "b2").write_text(text)
+    assert fault(root).startswith("_manifests/run_id=r1/b2.json is no manifest that can be read")
+    manifest_path(root, "r1", "b2").unlink()
+    assert fault(root) == ""

@@ -67,7 +67,7 @@ def test_a_failed_write_leaves_nothing_readable(tmp_path: Path, monkeypatch: pyt
     """When the disk gives up in the middle, no file with a segment's name appears."""
 
     def half_written(_table: pa.Table, file: object, **_options: object) -> None:
-        file.write(b"PAR1half")  # type: ignore[attr-defined]
+        file.write(b"PAR1half")  # type: ignore[attr-defined]  # parametrised
         raise OSError("no space left")
 
     monkeypatch.setattr(pq, "write_table", half_written)
@@ -112,7 +112,7 @@ def test_a_run_written_again_replaces_itself(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_refused_with_a_sentence(tmp_path: Path, action: object, sentence: str) -> None:
     """A wrong row, table, run id or writer's name is named in one sentence."""
     with pytest.raises(TraceError) as caught:
-        action(SegmentWriter(tmp_path, "r1"))  # type: ignore[operator]
+        action(SegmentWriter(tmp_path, "r1"))  # type: ignore[operator]  # parametrised
     assert sentence in str(caught.value)
 
 

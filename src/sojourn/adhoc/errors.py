@@ -1,4 +1,4 @@
-"""What is refused by all that is here; without the libraries that some of it needs."""
+"""The error of every ad-hoc protocol, by itself, so that it can be caught without NumPy and Numba."""
 
 from sojourn.errors import SojournError
 

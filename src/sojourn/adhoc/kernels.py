@@ -10,17 +10,19 @@ and constants from others: so a kept entry is known by a digest of all code and 
 
 import hashlib
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, TypeVar
+from types import FunctionType, ModuleType
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core import types
 from numba.core.options import DefaultOptions
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+Untyped: TypeAlias = Any
+"""What Numba gives and takes where it says no types, or narrower ones than it takes."""
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Untyped] = {"nogil": True, "error_model": "numpy"}
 # Numba counts references to every array it takes out of a tuple; a kernel that makes no arrays needs none.
 if hasattr(DefaultOptions, "_nrt"):
     _OPTIONS["_nrt"] = False
@@ -28,55 +30,55 @@ if hasattr(DefaultOptions, "_nrt"):
 _STAMP = "_source_stamp"
 """Where a cache of Numba's keeps the age of its source; a Numba that keeps it elsewhere is left alone."""
 
-_njit_options: Any = numba.njit
-_plain: Any = types.unliteral
+_plain: Untyped = types.unliteral
 
 
-def _njit(function: Any, **options: Any) -> Any:
-    return _njit_options(**_OPTIONS, **options)(function)
+def _njit(function: F, **options: Untyped) -> Untyped:
+    return numba.njit(**_OPTIONS, **options)(function)
 
 
 def inner(function: F) -> F:
     """Compile a function that is called by kernels only."""
-    kernel: Any = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    kernel = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     _once_for_all_constants(kernel)
-    return kernel  # type: ignore[no-any-return]  # Numba ships no types
+    return cast("F", kernel)
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls, and keep it on disk."""
-    kernel: Any = _njit(function, cache=True, no_cfunc_wrapper=True)
+    kernel = _njit(function, cache=True, no_cfunc_wrapper=True)
     file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if hasattr(file, _STAMP):
         digest = hashlib.sha256()
-        _add(digest, function, set())
+        _add(digest.update, cast("FunctionType", function), set())
         setattr(file, _STAMP, digest.hexdigest())
-    return kernel  # type: ignore[no-any-return]  # Numba ships no types
+    return cast("F", kernel)
 
 
-def _add(digest: Any, function: Any, known: set[Any]) -> None:
+def _add(put: Callable[[bytes], None], function: FunctionType, known: set[FunctionType]) -> None:
     """Add a function's code to a digest, the constants it uses, and the functions it calls."""
     if function in known:
         return
     known.add(function)
     code = function.__code__
     constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
-    digest.update(repr((function.__qualname__, code.co_code, constants, code.co_names)).encode())
+    put(repr((function.__qualname__, code.co_code, constants, code.co_names)).encode())
     for name in code.co_names:
         value = function.__globals__.get(name)
         members = code.co_names if isinstance(value, ModuleType) else ()
         for used in (value, *(getattr(value, member, None) for member in members)):
-            if hasattr(used, "py_func"):
-                _add(digest, used.py_func, known)
+            kernel = getattr(used, "py_func", None)
+            if kernel is not None:
+                _add(put, kernel, known)
             elif isinstance(used, (int, float, str, tuple, np.generic, np.ndarray)):
-                digest.update(f"{name}={used!r}".encode())
+                put(f"{name}={used!r}".encode())
 
 
-def _once_for_all_constants(kernel: Any) -> None:
+def _once_for_all_constants(kernel: Untyped) -> None:
     """Compile a function once for all constants it is called with; Numba would do so for each anew."""
     resolve = kernel.get_call_template
 
-    def without_literals(arguments: Any, keywords: Any) -> Any:
+    def without_literals(arguments: tuple[Untyped, ...], keywords: dict[str, Untyped]) -> Untyped:
         plain = tuple(_plain(argument) for argument in arguments)
         return resolve(plain, {name: _plain(kind) for name, kind in keywords.items()})
 

@@ -6,7 +6,7 @@ is added, which the driver counts. One record holds the fields of all layers, si
 them.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,9 +93,11 @@ PACKET = np.dtype(
     align=True,
 )
 
-Packets = NDArray[Any]
-Packet = Any
-"""One record of a `Packets` array."""
+Record: TypeAlias = np.record
+"""One record of an array of them, whose fields kernels read and set by name."""
+Records: TypeAlias = NDArray[np.void]
+Packet: TypeAlias = Record
+Packets: TypeAlias = Records
 
 
 class Effects(NamedTuple):

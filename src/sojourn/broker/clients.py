@@ -33,13 +33,12 @@ from sojourn.mobility.stays import State as Stay
 from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Change, Turn
+from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Session
-from sojourn.routing.effects import Dropped, Effects
+from sojourn.routing.effects import Deliver, Dropped, Effects
 
 UNTOLD = "neighbour had not said what it wants"
 """Why an event was not sent to a neighbour that may have wanted it: too much waited for it already."""
-WITHDRAWN_AT_ONCE = 1_000
-"""How many subscriptions are looked at together when one that covered them is withdrawn."""
 
 
 class Clients:
@@ -51,7 +50,8 @@ class Clients:
         self.names = links.names
         core.effects.collects = True
         self.broker = mobility_core(settings, links)
-        self.broker.router.withdraw_in_parts(WITHDRAWN_AT_ONCE)
+        self.broker.router.withdraw_in_parts(settings.at_once.withdrawn)
+        self.broker.subscribers.give_in_parts(settings.at_once.given)
         self.follows = self.broker.subscribers.scheme.follows
         """Whether sessions move with their clients; with durable subscriptions every broker keeps its own."""
         self.traces = settings.traces
@@ -72,7 +72,7 @@ class Clients:
         self.interests_changed = False
         """Whether the router's subscriptions may have changed since whoever follows them looked."""
         self.timers = Timers()
-        self.shares = Shares(core, links, self.broker.router, self.drops)
+        self.shares = Shares(core, links, self.broker.router, self.drops, settings.at_once.picked_again)
         self.members = Membership(self)
         self.events = EventRouting(self)
         core.effects.weigh = self.events.weigh
@@ -237,6 +237,7 @@ class Clients:
         """Do what the core asks for."""
         sends, deliveries, ready = effects.sends[:], effects.deliveries[:], effects.ready[:]
         drops, closes, ends = effects.drops[:], effects.closes[:], effects.ends[:]
+        begun = effects.begun[:]
         guesses = effects.guesses[:]
         for timer in effects.timers:
             self.timers.set(timer, now)
@@ -244,10 +245,14 @@ class Clients:
             self.timers.cancel(cancel)
         effects.clear()
         self._send(sends, guesses, now)
+        for client in begun:
+            self._hold(client)
         thinned = [one.client for one in ready if self._hold(one.client)]
         for clients, publication in deliveries:
             assert isinstance(publication, Carried), "live brokers carry MQTT messages"
             self.deliver(clients, publication.message, now)
+        if begun or self.broker.subscribers.is_giving:
+            self._thin_parts(deliveries, now)
         for client in thinned:
             self._thin(client, now)
         for drop in drops:
@@ -294,15 +299,28 @@ class Clients:
 
     def _thin(self, client: int, now: float) -> None:
         """Send of what was held back what the client's subscriptions keep; the rest is done with."""
-        name, roamer = self.names.client_name(client), self.roamers.get(client)
-        for message, reason in self.core.custody.thin(name, now):
+        name = self.names.client_name(client)
+        self._done_without(client, name, self.core.custody.thin(name, now), now)
+        self.core.custody.release(name, now)
+
+    def _thin_parts(self, deliveries: list[Deliver], now: float) -> None:
+        """Look at what clients were given of what is given them in parts, and is held back."""
+        for client in dict.fromkeys(client for clients, _ in deliveries for client in clients):
+            name = self.names.client_name(client)
+            session = self.core.state.sessions.get(name)
+            if session is not None and session.held and session.thin_at:
+                self._done_without(client, name, self.core.custody.thin_part(name), now)
+
+    def _done_without(self, client: int, name: str, gone: list[tuple[Message, str]], now: float) -> None:
+        """Be done with events that a client does not want."""
+        roamer = self.roamers.get(client)
+        for message, reason in gone:
             self.members.settled(message, reason)
             if self.traces:
                 self.note("dropped", name, message, reason, now)
             if roamer is not None:
                 roamer.acknowledge(message)
                 self.events.advance(client, roamer, message.source)
-        self.core.custody.release(name, now)
 
     def _ready(self, one: Any, now: float) -> None:
         roamer = self.roamers.get(one.client)

@@ -51,12 +51,17 @@ class Doubts:
         """By client: questions for a session in doubt, which wait."""
 
     def regroup(self, brokers: int, neighbours: Iterable[int], left: Collection[int]) -> None:
-        """Go by other brokers from now on; what those think that have left does not matter."""
-        self._others = frozenset(range(brokers)) - {self._number} - frozenset(left)
+        """Go by other brokers from now on; what those think that have left does not matter.
+
+        One that has come may have been given any session since.
+        """
+        others = frozenset(range(brokers)) - {self._number} - frozenset(left)
+        came, self._others = others - self._others, others
         self._neighbours = frozenset(neighbours)
         self.unmet.difference_update(left)
         for silent in self.silent.values():
             silent.difference_update(left)
+            silent.update(came)
 
     def restarted(self, now: float) -> None:
         """A life begins: no client waits any more, and no neighbour has been met."""

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.connection import State as Phase
+
 REPEATED = "repeated by a neighbour"
 """The reason for events that were let go because they had come before: no subscriber misses them."""
 COPY_FULL = "no room in a copy"
@@ -48,3 +51,20 @@ class Turn(msgspec.Struct):
     notes: list[Note] = []
     leaves_more: bool = False
     """Whether something is left to the next turn, which should come soon."""
+
+    def collect_writes(self, touched: list[Connection]) -> list[int]:
+        """Take what is for clients, each connection once; return for whom something waits all the same."""
+        waiting: list[int] = []
+        for connection in touched:
+            output = connection.output
+            if output:
+                self.writes.append((connection.number, output[0] if len(output) == 1 else b"".join(output)))
+                output.clear()
+            if connection.state is Phase.CLOSED:
+                self.closes.append(connection.number)
+            elif not connection.direct and not connection.blocked:
+                session = connection.session
+                if session is not None and (session.queue or session.unsent):
+                    waiting.append(connection.number)
+        touched.clear()
+        return waiting

@@ -268,7 +268,8 @@ class TimePassed(Remembered, frozen=True, array_like=True, tag=21):
     """Something may be due."""
 
     silent: list[int] | None = None
-    """Connections found silent; given when this is told again, since a journal holds no pings."""
+    """Connections closed, for their silence or another reason; given when this is told again, since a journal
+    holds no pings."""
     sessions: list[str] | None = None
     """The sessions of which it was looked what is due; the others had their turn later. None for all."""
     timers: int | None = None

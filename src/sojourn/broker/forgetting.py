@@ -55,7 +55,7 @@ class Forgetting:
 
     def next_moment(self, network: Network) -> float | None:
         """When to look again; None while there is nothing to forget."""
-        if network.links.interests.is_refiling:
+        if network.links.interests.is_refiling or network.links.interests.leftovers:
             return 0.0
         if not self._has_memories(network):
             return None
@@ -70,6 +70,7 @@ class Forgetting:
 
     def time_passed(self, network: Network, now: float) -> None:
         """Look, if it is time; before that be done with what was forgotten when it last looked."""
+        network.links.interests.leftovers.go_on()
         if network.links.interests.is_refiling:
             network.links.interests.refile()
             return

@@ -260,6 +260,11 @@ class Links:
             return None
         return b"".join(self._pieces.pop(peer))
 
+    def would_be_whole(self, peer: str, place: int, piece: bytes) -> bytes | None:
+        """Return the message that a last piece would complete; None if others are missing."""
+        pieces = self._pieces.get(peer, [])
+        return b"".join([*pieces, piece]) if place == len(pieces) else None
+
     def forget_pieces(self, peer: str) -> None:
         """Let go of a message that was not whole yet."""
         self._pieces.pop(peer, None)

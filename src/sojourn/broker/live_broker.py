@@ -45,7 +45,6 @@ from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.broker.wire import Carried
 from sojourn.errors import SojournError
 from sojourn.mqtt import system_topics
-from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.costs import UNSLICED_MAX
 from sojourn.mqtt.effects import Knock
@@ -75,7 +74,7 @@ class LiveBroker:
         self.now_s = self._before_s = 0.0
         """The time of the last fact."""
         self._quencher: Quencher | None = None
-        self._slices = Slices(self.core)
+        self._slices = Slices(self.core, settings.at_once)
         self.core.begin_turn()
         self._turn = Turn()
         self.to_pump: list[int] = []
@@ -113,9 +112,8 @@ class LiveBroker:
         network = self.network
         if self.to_pump:
             self._pump(now)
-        slices, ring = self._slices, self.core.state.input.ring
-        has_time = self.core.gate.unsliced > 0
-        if has_time and (slices.frames_wait or ring or slices.late):
+        slices = self._slices
+        if self.core.gate.unsliced > 0 and self.has_slices:
             self.handle(facts.ReadyForMore(), now)
         if self.core.state.sequence - self._noted_to > UNNOTED_NUMBERS_MAX and self.remembers:
             if not self._turn.entries and self.core.state.refusing is None:
@@ -132,12 +130,12 @@ class LiveBroker:
         if self._quencher is not None or self.core.effects.sources:
             self._quench()
         turn, self._turn = self._turn, Turn()
-        self._collect_writes(turn)
+        self.to_pump += turn.collect_writes(self.core.effects.touched)
         pressure = network.pressure if network is not None else None
         is_pressed = pressure is not None and (pressure.holds or pressure.releases)
         if is_pressed or slices.has_held or self.core.effects.waiting:
             self._hold_and_release(turn)
-        turn.leaves_more = bool(self.to_pump or slices.frames_wait or ring or slices.late or self.knocks)
+        turn.leaves_more = self.has_work
         if network is not None:
             turn.notes, network.clients.notes = network.clients.notes, []
             self._end_links_turn(network, turn, now)
@@ -170,7 +168,8 @@ class LiveBroker:
     @property
     def has_slices(self) -> bool:
         """Whether something waits its turn, to be taken in (`ReadyForMore`) while there is time."""
-        return self._slices.frames_wait or bool(self.core.state.input.ring or self._slices.late)
+        slices = self._slices
+        return slices.frames_wait or bool(self.core.state.input.ring or slices.late or slices.clients.waiting)
 
     @property
     def has_work(self) -> bool:
@@ -294,6 +293,10 @@ class LiveBroker:
         if connection is not None:
             self._on_sent(facts.ClientSent(connection.number, b""), now)
             self._report(now)
+        if self._slices.clients.waiting and (ready := self._slices.clients.next_ready()) is not None:
+            self._sequence = self.core.state.sequence
+            self._on_admitted(ready, now)
+            self._report(now)
         for number in self._slices.left():
             self._sequence = self.core.state.sequence
             self._lose(facts.ClientLost(number), now)
@@ -304,6 +307,8 @@ class LiveBroker:
         if network is not None and not self._is_replaying and network.is_deaf_about(fact.connection):
             text = "Your session may be at another broker, which this one cannot hear at present; try again."
             self.handle(facts.ClientRefused(fact.connection, int(ConnectCode.SERVER_UNAVAILABLE), text), now)
+            return
+        if not self._is_replaying and self._slices.clients.is_put_off(fact):
             return
         self._note(fact, now)
         if network is not None:
@@ -343,6 +348,7 @@ class LiveBroker:
             left = FRAMES_A_SLICE
             for position, body in channel.arrived(data):
                 must_look = left <= 0 or pressure.frames or self.core.state.refusing is not None
+                must_look = must_look or pressure.prepared.is_dear(body)
                 is_open = not must_look and links.is_open_for(peer)
                 if is_open or not pressure.hold_frame(peer, (position, body), is_turn=left > 0):
                     left -= self._take_frame(peer, position, body, now)
@@ -449,22 +455,6 @@ class LiveBroker:
                 self.network.confirming.ask(Answer(one.number, one.packet))
             else:
                 self.core.answer(one.number, one.packet)
-
-    def _collect_writes(self, turn: Turn) -> None:
-        """Take what is for clients, each connection once."""
-        touched = self.core.effects.touched
-        for connection in touched:
-            output = connection.output
-            if output:
-                turn.writes.append((connection.number, output[0] if len(output) == 1 else b"".join(output)))
-                output.clear()
-            if connection.state is Phase.CLOSED:
-                turn.closes.append(connection.number)
-            elif not connection.direct and not connection.blocked:
-                session = connection.session
-                if session is not None and (session.queue or session.unsent):
-                    self.to_pump.append(connection.number)
-        touched.clear()
 
     def _pump(self, now: float) -> None:
         """Go on with queues that were cut off because a connection had been given enough for a turn."""

@@ -6,9 +6,11 @@
     logins.next_moment(now)       # when to ask for the next one again, if all have to wait
 
 Addresses have their turn in a circle, and within an address the users it names: so one that tries passwords
-takes its own time and nobody else's. After `FREE` wrong ones for a user an address waits before the next one
-is compared, twice as long with each, up to a limit. A password that was right once is known again by a digest
-that its driver makes with a secret of its own; nothing here holds a password.
+takes its own time and nobody else's. Every third turn is a user's, in another circle, whichever addresses
+name it: so many addresses that try passwords of one user take the time of that one. After `FREE` wrong ones
+for a user an address waits before the next one is compared, twice as long with each, up to a limit. A
+password that was right once is known again by a digest that its driver makes with a secret of its own;
+nothing here holds a password.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from collections import OrderedDict, deque
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
+USERS_TURN = 3
+"""Every so many turns is for the user who has waited for longest, the others for the address."""
 FREE = 3
 """Wrong passwords after which pauses begin."""
 PAUSE_S = 0.1
@@ -63,6 +67,9 @@ class Logins(Generic[Work]):
         self.waiting_max, self.pause_max_s = waiting_max, pause_max_s
         self._lines: dict[str, dict[str, deque[Login[Work]]]] = {}
         """By address, the one whose turn is next first: by user, as well."""
+        self._users: dict[str, dict[str, None]] = {}
+        """By user, the one whose turn is next first: the addresses that name it, in the same order."""
+        self._turns = 0
         self._waiting: dict[str, int] = {}
         self._known: OrderedDict[bytes, None] = OrderedDict()
         self._failures: OrderedDict[tuple[str, str], _Failures] = OrderedDict()
@@ -82,27 +89,46 @@ class Logins(Generic[Work]):
             return Verdict.TOO_MANY
         self._waiting[login.address] = count + 1
         self._lines.setdefault(login.address, {}).setdefault(login.user, deque()).append(login)
+        self._users.setdefault(login.user, {})[login.address] = None
         self._forget(now)
         return Verdict.WAITS
 
     def next(self, now: float) -> Login[Work] | None:
-        """Return the password that is to be compared now; its address and user go to the circle's end."""
+        """Return the password that is to be compared now; its address and user go to the circles' ends."""
+        is_users = self._turns % USERS_TURN == USERS_TURN - 1
+        found = self._of_user(now) if is_users else self._of_address(now)
+        if found is None:
+            return None
+        self._turns += 1
+        return self._take(*found)
+
+    def _of_address(self, now: float) -> tuple[str, str] | None:
+        """Whose turn it is where addresses have theirs."""
         for address, users in self._lines.items():
-            for user, line in users.items():
+            for user in users:
                 if self._until(address, user) <= now:
-                    self._lines[address] = self._lines.pop(address)
-                    return self._take(address, user, users, line)
+                    return address, user
         return None
 
-    def _take(
-        self, address: str, user: str, users: dict[str, deque[Login[Work]]], line: deque[Login[Work]]
-    ) -> Login[Work]:
+    def _of_user(self, now: float) -> tuple[str, str] | None:
+        """Whose turn it is where users have theirs."""
+        for user, addresses in self._users.items():
+            for address in addresses:
+                if self._until(address, user) <= now:
+                    return address, user
+        return None
+
+    def _take(self, address: str, user: str) -> Login[Work]:
+        users, addresses = self._lines.pop(address), self._users.pop(user)
+        line = users.pop(user)
+        del addresses[address]
         login = line.popleft()
-        del users[user]
         if line:
-            users[user] = line
-        if not users:
-            del self._lines[address]
+            users[user], addresses[address] = line, None
+        if users:
+            self._lines[address] = users
+        if addresses:
+            self._users[user] = addresses
         self._waiting[address] -= 1
         if not self._waiting[address]:
             del self._waiting[address]

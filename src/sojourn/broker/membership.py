@@ -185,6 +185,11 @@ class Membership:
         finally:
             self._is_following = False
 
+    def go_on(self, now: float) -> None:
+        """Have members picked for a part of what others left that are no more."""
+        self._clients.events.route(list(self._shares.go_on(now)), now)
+        self.follow(now)
+
     def told(self, now: float) -> None:
         """A neighbour has told all that it wants."""
         self._clients.events.route(list(self._shares.told(now)), now)

@@ -81,7 +81,7 @@ class Network:
         self.arrivals = Arrivals(settings, core, self.links, self.clients)
         self.confirming = Confirming(self.links)
         self.reconciling = Reconciling(core, self.links, self.clients, lambda: regrouping.told(self))
-        self.pressure = Pressure(core, self.links)
+        self.pressure = Pressure(core, self.links, settings.at_once)
         self.forgetting = Forgetting(settings.mobility.timeout_s)
         self.confirms = settings.routing.mode == "content"
         """Whether subscriptions travel at all; where events are flooded they do not."""
@@ -287,6 +287,7 @@ class Network:
             self.pressure.next_moment(),
             self.forgetting.next_moment(self),
             0.0 if self.clients.broker.router.leaving else None,
+            0.0 if self.clients.broker.subscribers.is_giving or self.clients.shares.left else None,
             self.retained_look_s if self.core.state.retained.lacks else None,
         ]
         return min((moment for moment in moments if moment is not None), default=None)
@@ -302,6 +303,9 @@ class Network:
         self.confirming.time_passed(now)
         self.forgetting.time_passed(self, now)
         self._go_on_withdrawing(now)
+        self._go_on_giving(now)
+        if clients.shares.left:
+            clients.members.go_on(now)
         self._ask_for_retained(now)
         return fired
 
@@ -312,6 +316,14 @@ class Network:
             broker.router.go_on_withdrawing()
             self.clients.interests_changed = True
             self.clients.carry_out(broker.effects, now)
+
+    def _go_on_giving(self, now: float) -> None:
+        """Give a part of what is stored for clients that have come, here or elsewhere."""
+        broker = self.clients.broker
+        if broker.subscribers.is_giving:
+            broker.subscribers.go_on_giving(now)
+            self.clients.carry_out(broker.effects, now)
+            self.clients.report(now)
 
     def settle(self, now: float) -> list[Answer]:
         """End a turn: begin what waits for it; return the answers that clients may be given now."""

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from sojourn.broker.channel import Position
 from sojourn.broker.links import Links
 from sojourn.broker.messages import PART, Slow
+from sojourn.broker.preparing import PreparedFrames
+from sojourn.broker.settings import AtOnce
 from sojourn.broker.wire import kind_of
 from sojourn.mobility.finding_messages import FIND
 from sojourn.mqtt.core import Core
@@ -36,12 +38,14 @@ Frame = tuple[Position, bytes]
 class Pressure:
     """Which frames and clients of one broker wait."""
 
-    def __init__(self, core: Core, links: Links) -> None:
+    def __init__(self, core: Core, links: Links, at_once: AtOnce) -> None:
         self._core, self._links = core, links
         self.frames: dict[str, deque[Frame]] = {}
         """By neighbour: its frames that wait."""
         self.held: dict[int, float] = {}
         """By connection of a client that is not read: until when at least; 0 while a link here is full."""
+        self.prepared = PreparedFrames(links, at_once.read)
+        """Frames that bring much to read wait until it has been read."""
         self._spoken_of: dict[tuple[int, str], float] = {}
         """By broker and publisher: when it was last asked to wait."""
         self.holds: list[int] = []
@@ -61,7 +65,8 @@ class Pressure:
 
     def hold_frame(self, peer: str, frame: Frame, *, is_turn: bool = True) -> bool:
         """Hold a frame back if it must wait, for room or because it is not its turn; say whether it must."""
-        if not is_turn or peer in self.frames or not self._is_open_for(peer):
+        is_dear = self.prepared.is_dear(frame[1])
+        if not is_turn or is_dear or peer in self.frames or not self._is_open_for(peer):
             self.frames.setdefault(peer, deque()).append(frame)
             return True
         return False
@@ -72,14 +77,15 @@ class Pressure:
             self.frames.setdefault(peer, deque()).extendleft(reversed(frames))
 
     def next_frame(self) -> tuple[str, Frame] | None:
-        """A frame that need not wait any longer, of each neighbour in turn, or None."""
+        """A frame that need not wait any longer, of each neighbour in turn; None also if one is only read."""
         for peer, frames in self.frames.items():
             if self._is_open_for(peer):
-                frame = frames.popleft()
+                is_ready = self.prepared.is_ready(peer, *frames[0])
+                frame = frames.popleft() if is_ready else None
                 del self.frames[peer]
                 if frames:
                     self.frames[peer] = frames
-                return peer, frame
+                return None if frame is None else (peer, frame)
         return None
 
     @property
@@ -105,6 +111,7 @@ class Pressure:
     def forget(self, peer: str) -> None:
         """A connection broke: what it brought and was not taken in comes again."""
         self.frames.pop(peer, None)
+        self.prepared.forget(peer)
 
     # Clients -------------------------------------------------------------------------------------------
 

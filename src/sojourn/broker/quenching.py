@@ -41,6 +41,10 @@ RETRY_SHARE = 0.75
 """To what share the interests must fall before combining them is tried again."""
 CHANGES_MAX = 10
 """Changes in one turn that are entered one by one; for more, all is combined anew."""
+CHANGE_STEPS_MAX = STEPS_MAX // 3
+"""Work that entering them one by one may take. Beyond it all is combined anew, which takes less where many
+patterns stand beside each other: otherwise it would depend on which changes share a turn whether sources
+are told anything."""
 EVERYTHING = QuenchUpdate(0, UNKNOWN, (), ((0, "TRUE"),))
 
 
@@ -165,13 +169,13 @@ class Quencher:
             self._combine()
             return
         try:
-            with within(Work(STEPS_MAX)):
+            with within(Work(CHANGE_STEPS_MAX)):
                 for interest in fresh:
                     self._combined.add(interest)
                 for interest in gone:
                     self._combined.remove(interest)
         except SojournError:  # it takes too long
-            self._give_up()
+            self._combine()
 
     def _changes(self) -> Counter[Filter]:
         found: Counter[Filter] = Counter()

@@ -53,6 +53,21 @@ class RoutingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Whether a subscription that a wider one covers stays at home."""
 
 
+class AtOnce(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a long piece of work is done in one turn, before others have theirs."""
+
+    given: int = 1_000
+    """Stored events that are given to a client that comes, or to its next broker."""
+    withdrawn: int = 1_000
+    """Subscriptions that are looked at when one that covered them is withdrawn."""
+    picked_again: int = 250
+    """Events for which another member of a group is picked when one has ended that had not acknowledged
+    them."""
+    read: int = 1_024
+    """Characters of filters and advertisements that are read for a client, or its session, before it is
+    taken in: some ten milliseconds."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One broker's place in its network, and what it allows."""
 
@@ -65,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mobility: MobilityConfig = MobilityConfig()
     routing: RoutingConfig = RoutingConfig()
     limits: Limits = Limits()
+    at_once: AtOnce = AtOnce()
     traces: bool = False
     """Whether somebody records what happened (`Effects.notes`)."""
     learnt: tuple[Foreseen, ...] = ()

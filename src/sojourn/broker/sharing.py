@@ -12,8 +12,9 @@ Who picked remembers that until the member's broker says that it is `Settled`:
   not asked before, those first who did not decline what they were sent last. An event that all declined, or
   `ASKED_MAX` of them, is dropped, and counted.
 
-A member that ends leaves what it had not acknowledged, and each such event is picked again: with a number of
-its own, since it comes after later ones, and marked `sojourn-again`, since the one before may have had it.
+A member that ends leaves what it had not acknowledged, and each such event is picked again, in parts: with a
+number of its own, since it comes after later ones, and marked `sojourn-again`, since the one before may have
+had it.
 What its broker had to say of events it said before it withdrew the address, over the same links, which are
 FIFO: so nothing that was acknowledged is picked again.
 
@@ -31,7 +32,7 @@ broker is back. Of picks beyond `queue_bytes_max_all` the oldest are forgotten, 
 from __future__ import annotations
 
 import bisect
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ from sojourn.mqtt.conventions import AGAIN
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.members import Group, Member, member_of, told_by
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.topic_tree import pattern_matches
+from sojourn.mqtt.topic_tree import Shape
 from sojourn.routing.router import Router
 
 NOBODY_LEFT = "no member of the group is left"
@@ -86,9 +87,12 @@ class Kept(NamedTuple):
 class Shares:
     """The groups of a network as one broker knows them, and the events for which it chose a member."""
 
-    def __init__(self, core: Core, links: Links, router: Router, drops: Counter[str]) -> None:
+    def __init__(
+        self, core: Core, links: Links, router: Router, drops: Counter[str], again_at_once: int
+    ) -> None:
         self._core, self._links, self._router = core, links, router
         self._drops = drops
+        self._again_at_once = again_at_once
         self.groups: dict[Group, dict[str, Member]] = {}
         """By group its members by address."""
         self._order: dict[Group, list[str]] = {}
@@ -97,11 +101,14 @@ class Shares:
         """Members that declined what they were sent last."""
         self._brokers: dict[str, set[int]] = {}
         """By address: where the member's client is connected, if it is."""
+        self._shapes: dict[Group, Shape] = {}
         self._by_topic: dict[str, list[Group]] = {}
         self.picks: dict[tuple[str, int], Pick] = {}
         """By source and number, under which the member has it: what is not settled, the oldest first."""
         self._of: dict[str, dict[tuple[str, int], None]] = {}
         """The same by address."""
+        self.left: deque[tuple[str, int]] = deque()
+        """Of those, what was sent to members that are no more, and is to be picked again, in parts."""
         self.bytes = 0
         self.turns: dict[str, int] = {}
         """By text of a group: how many events of QoS 1 and 2 it had."""
@@ -121,8 +128,13 @@ class Shares:
         self._links.interests.try_only(self._router.subs)
         for number in self._router.subs:
             self._turn(number)
+        self._sort_picks()
+
+    def _sort_picks(self) -> None:
+        left = {*self.left}
         for key, pick in self.picks.items():
-            self._of.setdefault(pick.address, {})[key] = None
+            if key not in left:
+                self._of.setdefault(pick.address, {})[key] = None
 
     def wanted_by(self, number: int) -> Filter | None:
         """Return what an interest stands for; None for one that is about no events."""
@@ -139,8 +151,20 @@ class Shares:
             numbers = turned[:]
             turned.clear()
             ended = [address for number in numbers if (address := self._turn(number)) is not None]
-            for address in ended:
-                yield from self._pick_again(tuple(self._of.pop(address, ())), now)
+            yield from self._leave(ended, now)
+
+    def _leave(self, ended: Iterable[str], now: float) -> Iterator[Carried]:
+        """Pick again what members had not acknowledged that are no more: some at once, the rest later."""
+        is_first = not self.left
+        for address in ended:
+            self.left.extend(self._of.pop(address, ()))
+        if is_first:
+            yield from self.go_on(now)
+
+    def go_on(self, now: float) -> Iterator[Carried]:
+        """Pick again a part of what members left that are no more."""
+        keys = tuple(self.left.popleft() for _ in range(min(self._again_at_once, len(self.left))))
+        yield from self._pick_again(keys, now)
 
     def _turn(self, number: int) -> str | None:
         """Take in whether an interest in a member is there; return the address if that has just ended."""
@@ -164,6 +188,7 @@ class Shares:
             return address
         if not members:
             self.groups[member.group], self._order[member.group] = members, []
+            self._shapes[member.group] = Shape(member.group.pattern)
             self._by_topic.clear()
         members[address] = member
         bisect.insort(self._order[member.group], address)
@@ -175,7 +200,7 @@ class Shares:
         del order[bisect.bisect_left(order, address)]
         self.unwilling.discard(address)
         if not members:
-            del self.groups[group], self._order[group]
+            del self.groups[group], self._order[group], self._shapes[group]
             self.turns.pop(group.text, None)
             self._by_topic.clear()
 
@@ -191,8 +216,7 @@ class Shares:
                 if group.text not in served and oldest <= message.sequence:
                     yield from self._picked(message, group, (), now, is_late=True)
         gone = (one for one in self._of if one not in self.groups.get(member_of(one).group, {}))
-        for address in sorted(gone):
-            yield from self._pick_again(tuple(self._of.pop(address)), now)
+        yield from self._leave(sorted(gone), now)
 
     # Events --------------------------------------------------------------------------------------------
 
@@ -217,7 +241,8 @@ class Shares:
             if len(self._by_topic) >= TOPICS_MAX:
                 self._by_topic.clear()
             # In an order that does not tell who was a member first: a broker that comes back knows none.
-            found = sorted(group for group in self.groups if pattern_matches(group.pattern, topic))
+            levels = topic.split("/")
+            found = sorted(group for group, shape in self._shapes.items() if shape.meets(topic, levels))
             self._by_topic[topic] = found
         return found
 
@@ -325,8 +350,8 @@ class Shares:
         self.kept, self.kept_bytes = old.kept, old.kept_bytes
         self.made, self.again = old.made, old.again
         self.dropped, self.forgotten = old.dropped, old.forgotten
-        for key, pick in self.picks.items():
-            self._of.setdefault(pick.address, {})[key] = None
+        self.left = old.left
+        self._sort_picks()
 
     def elsewhere(self) -> int:
         """Count the events that members at other brokers were sent, and have not settled."""

@@ -1,10 +1,11 @@
 """Whose turn it is: the work of one client, or of one neighbour, is done behind that of the others.
 
 What came and was not taken in yet waits in two places: bytes of clients in a circle (`mqtt/input.py`), frames
-of neighbours in lines (`pressure.py`). A *slice* is what is taken of one of them at once: some work for one
-client (`mqtt/costs.py`), some frames of neighbours, fewer if their events go to many. A driver has slices
-taken (`ReadyForMore`) for as long as a loop turn may last, and ends the turn. So how long a turn lasts is the
-driver's to say, but for the length of a slice.
+of neighbours in lines (`pressure.py`). What brings much text waits until that has been read (`preparing.py`).
+A *slice* is what is taken of one of them at once: some work for one client (`mqtt/costs.py`), some text, some
+frames of neighbours, fewer if their events go to many. A driver has slices taken (`ReadyForMore`) for as long
+as a loop turn may last, and ends the turn. So how long a turn lasts is the driver's to say, but for the
+length of a slice.
 
 Clients that wait their turn are not read from until it has come. There is another reason for that (a full
 link), and a driver is told to read again when neither holds.
@@ -15,6 +16,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from sojourn.broker.preparing import PreparedClients
+from sojourn.broker.settings import AtOnce
 from sojourn.mqtt import costs
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.cutting import let_go
@@ -29,7 +32,7 @@ DELIVERIES_A_FRAME = 256
 class Slices:
     """Who waits at one broker, and who is not read from."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, at_once: AtOnce) -> None:
         self._core = core
         self._waiting: set[int] = set()
         """Connections that are not read from because they wait their turn."""
@@ -39,6 +42,8 @@ class Slices:
         """Connections that are gone, and of which something waits its turn."""
         self.late: deque[int] = deque()
         """Connections that are gone, many at once, and that are to be noted in turn."""
+        self.clients = PreparedClients(core, at_once.read)
+        """Clients that are let in once what they say has been read."""
         self.has_held = False
         """Whether somebody is not read from."""
         self.frames_wait = False
@@ -50,6 +55,7 @@ class Slices:
         self._pressed.clear()
         self._leaving.clear()
         self.late.clear()
+        self.clients.waiting.clear()
         self.has_held = self.frames_wait = False
         self._core.state.input.dissolve_line()
 
@@ -95,7 +101,9 @@ class Slices:
         budget = costs.SLICE
         while self.late and budget > 0:
             number = self.late.popleft()
-            budget -= self.cost_of_loss(number)
+            cost = self.cost_of_loss(number)
+            budget -= cost
+            self._core.gate.unsliced -= cost  # or the end of the turn would take another slice
             yield number
 
     def settle(self, holds: Iterable[int], releases: Iterable[int]) -> tuple[list[int], list[int]]:

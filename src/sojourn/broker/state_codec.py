@@ -294,7 +294,7 @@ def table_for(network: Network | None) -> Table:
     if network is None:
         return state_sessions.TABLE
     # Imported here: a single broker does without the kernels that routing brings along.
-    from sojourn.broker import state_network  # noqa: PLC0415
+    from sojourn.broker import state_network  # noqa: PLC0415 - see above
 
     return state_network.TABLE
 

@@ -62,6 +62,7 @@ from sojourn.mobility.deliveries import Deliveries
 from sojourn.mobility.epochs import EpochClock
 from sojourn.mobility.facts import How
 from sojourn.mobility.finding import Find, Finder
+from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.late import Late
@@ -116,7 +117,7 @@ ROAMING = (
         lambda: Holding(0, 0, ()),
         fields(
             "client epoch began version cause token key bytes behind checks ready is_open complete heard "
-            "is_asking asked controller origin lingers",
+            "is_asking asked controller origin lingers served gives is_short",
             late=REF,
             account=REF,
             state=Choice(CopyState),
@@ -265,9 +266,10 @@ NETWORK = (
             picks=PairKeys(REF),
             kept=Refs(list),
             here=RowValues(tuple),
+            left=Rows(lambda source, number: (source, number), deque),
             unwilling=SET,
         ),
-        wired="_core _links _router _drops groups _order _brokers _by_topic _of",
+        wired="_core _links _router _drops _again_at_once groups _order _brokers _shapes _by_topic _of",
         finish=Shares.rebuild,
     ),
     Part(
@@ -296,7 +298,7 @@ NETWORK = (
     Part(
         Pressure,
         fields("held", frames=RowLists(_FRAMES), _spoken_of=PairKeys()),
-        wired="_core _links holds releases",
+        wired="_core _links prepared holds releases",
     ),
     Part(
         Reconciling,
@@ -309,8 +311,8 @@ NETWORK = (
         LiveInterests,
         fields("version _ads_entered _subs_entered"),
         wired="covering subs_of ads_of ad_above sub_above ads subs _ad_numbers _sub_numbers _filing _fresh "
-        "_ads_waiting _subs_waiting _gone_ads _gone_subs tried matcher anything _idle _paths _plain "
-        "by_topic _topic_chars",
+        "_ads_waiting _subs_waiting _gone_ads _gone_subs leftovers tried matcher anything _idle _paths "
+        "_plain by_topic _topic_chars",
         save=_save_interests,
         restore=_restore_interests,
     ),
@@ -351,12 +353,13 @@ NETWORK = (
     ),
     Part(
         Subscribers,
-        parts="_moment _memory _shelf _queues _deliveries table",
+        parts="_moment _memory _shelf _queues _deliveries _giving table",
         wired="_handle _receive _requests _post _visits accounts fed main older past publish consumed scheme "
         "store timers",
         finish=Subscribers.rebuild,
     ),
     Part(Moment, fields("now")),
+    Part(Giving, fields("", under_way=Refs(deque)), wired="_effects _post _queues _scheme _shelf part_max"),
     Part(Memory, fields("", pasts=REF_VALUES), wired="_clients_max _moment"),
     Part(
         Shelf,

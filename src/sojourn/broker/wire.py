@@ -238,8 +238,8 @@ def _frame_type(message_type: Any) -> Any:
 class Wire:
     """Messages to bytes and back, for one broker."""
 
-    _FRAMES: ClassVar[dict[int, Any]] = {int(cls.kind): _frame_type(cls) for cls in MESSAGES}  # type: ignore[attr-defined]
-    _MESSAGES: ClassVar[dict[int, Any]] = {int(cls.kind): cls for cls in MESSAGES}  # type: ignore[attr-defined]
+    _FRAMES: ClassVar[dict[int, Any]] = {int(cls.kind): _frame_type(cls) for cls in MESSAGES}  # type: ignore[attr-defined]  # every message has a kind
+    _MESSAGES: ClassVar[dict[int, Any]] = {int(cls.kind): cls for cls in MESSAGES}  # type: ignore[attr-defined]  # every message has a kind
 
     def __init__(self, translator: Translator, brokers: int) -> None:
         self._names = translator

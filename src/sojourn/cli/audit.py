@@ -100,7 +100,7 @@ def audit(  # noqa: PLR0913  each is an option of the command
         folder = wanted_folder(trace, "--follow")
         if run is None and not folder.is_dir():
             raise no_trace(folder)
-        from sojourn.cli.audit_follow import follow as follow_run  # noqa: PLC0415 - loads Spark
+        from sojourn.cli.audit_follow import follow as follow_run
 
         live = LiveOptions(window_s=window_s, delay_s=delay_s, patience_s=patience_s, trigger_s=every_s)
         spark = partial(session, master, conf, ui=ui, ship=ship)
@@ -118,9 +118,9 @@ def audit(  # noqa: PLR0913  each is an option of the command
     console = Console(stderr=True, highlight=False)
     with _bar(console) as tell:
         tell("starting Spark", None)
-        from sojourn.pipeline.audit_job import audit_trace  # noqa: PLC0415 - seconds, and Spark
-        from sojourn.pipeline.probing import probe  # noqa: PLC0415
-        from sojourn.trace.places import place  # noqa: PLC0415
+        from sojourn.pipeline.audit_job import audit_trace
+        from sojourn.pipeline.probing import probe
+        from sojourn.trace.places import place
 
         started = session(master, conf, ui=ui, ship=ship)
         tell("looking at executors", None)

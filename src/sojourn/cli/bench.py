@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import itertools
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sojourn import __version__
 from sojourn.cli.heartbeat import working
+from sojourn.cli.machine import machine, sentence
 from sojourn.errors import SojournError
 
 BENCHMARKS = {
@@ -62,8 +64,16 @@ BORDER = 3
 """Characters that a column of a table takes beside its text."""
 
 
+class NoBenchmarkHereError(SojournError):
+    """A benchmark that compares with peers, or needs a checkout, is not installed with the package."""
+
+
 class UnknownBenchmarkError(SojournError):
     """There is no benchmark of that name."""
+
+
+class BenchmarksFailedError(SojournError):
+    """Of several benchmarks some did not come to an end."""
 
 
 def bench(
@@ -120,24 +130,49 @@ def bench(
     given |= {"full": True} if full else {}
     given |= {"against": against} if against is not None else {}
     given |= {"only": only} if only else {}
-    for each in names:
-        rows = _measure(each, given | ({"path": out} if each == "calibrate" else {}))
+    _run(names, given, out, as_json=as_json)
+
+
+def _run(names: list[str], given: dict[str, Any], out: Path, *, as_json: bool) -> None:
+    """Run benchmarks and print each when it has ended; of several one that fails does not end the others."""
+    on, is_told = machine(), False
+    failed: dict[str, SojournError] = {}
+    for number, each in enumerate(names, 1):
+        title = f"bench {each}" + (f" ({number} of {len(names)})" if len(names) > 1 else "")
+        try:
+            rows = _measure(each, title, given | ({"path": out} if each == "calibrate" else {}))
+        except SojournError as error:
+            if len(names) == 1:
+                raise
+            failed[each] = error
+            continue
         if as_json:
-            typer.echo(json.dumps({"benchmark": each, "rows": rows}))
+            typer.echo(json.dumps({"benchmark": each, "machine": on, "rows": rows}))
         else:
+            if not is_told:
+                Console().print(sentence(on), style="italic", highlight=False)
+                is_told = True
             _show(each, rows)
+    if failed:
+        why = " ".join(f"{each}: {error}" for each, error in failed.items())
+        raise BenchmarksFailedError(f"All others are above; these could not be measured: {why}")
 
 
-def _measure(name: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+def _measure(name: str, title: str, given: dict[str, Any]) -> list[dict[str, Any]]:
     module, function = BENCHMARKS[name][0].split(":")
+    if importlib.util.find_spec(module) is None:
+        raise NoBenchmarkHereError(
+            f"`sojourn bench {name}` is part of the sources, not of an installed package: unpack the source "
+            f"archive of {__version__}, or clone the repository, and run it there after `make setup`."
+        )
     run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
-    with working(Console(stderr=True), f"bench {name}") as tell:
+    with working(Console(stderr=True), title) as tell:
         tell(BENCHMARKS[name][1])
         return run(progress=tell, **given)
 
 
 def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
-    """Print tables with a column a row, as there are more figures than rows; as many as fit in a line."""
+    """Print tables turned round, one column for each row, as there are more figures than rows."""
     console = Console()
     console.print(f"bench {name}: {BENCHMARKS[name][1]}", style="italic", highlight=False)
     keys = list(dict.fromkeys(key for row in rows for key in row))

@@ -16,7 +16,7 @@ import json
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -58,7 +58,7 @@ def run(
                 bench_live.wait_ready(one)
             connected_s = time.monotonic() - began_s
             after = [bench_live.resident_mib(one.process) for one in brokers]
-            coming_s = [_longest_s(one, resets=True) for one in brokers]
+            coming = [_longest(one, resets=True) for one in brokers]
             cpu_s = sum(bench_live.cpu_seconds(one.process) for one in brokers)
             progress(f"{moves_a_minute * len(BROKERS):,.0f} of them move in a minute, for {seconds:.0f} s")
             for one in parts:
@@ -67,7 +67,7 @@ def run(
                 one.stdin.flush()
             found = [bench_live.result(one, seconds + PATIENCE_S) for one in parts]
             cpu_s = sum(bench_live.cpu_seconds(one.process) for one in brokers) - cpu_s
-            moving_s = [_longest_s(one) for one in brokers]
+            moving = [_longest(one) for one in brokers]
         finally:
             for one in parts:
                 bench_live.end(one)
@@ -75,8 +75,11 @@ def run(
     sums = {key: sum(one[key] for one in found) for key in found[0]}
     row: dict[str, Any] = {"sessions_a_broker": sessions, "connected_s": connected_s}
     row["kib_a_session"] = 1024 * (sum(after) - sum(before)) / count
-    row |= {"mib_a_broker": max(after), "longest_turn_coming_s": max(coming_s)}
-    row |= {"longest_turn_moving_s": max(moving_s), "cpu_share": cpu_s / seconds} | sums
+    row["mib_a_broker"] = max(after)
+    for name, longest in (("coming", coming), ("moving", moving)):
+        row[f"longest_turn_{name}_s"] = max(one.held_s for one in longest)
+        row[f"longest_cpu_{name}_s"] = max(one.cpu_s for one in longest)
+    row |= {"cpu_share": cpu_s / seconds} | sums
     row |= {key: float(np.percentile(took, at)) * 1e3 for key, at in PERCENTILES.items() if took.size}
     return [row]
 
@@ -107,10 +110,17 @@ def _parts(
     ]
 
 
-def _longest_s(broker: Running, *, resets: bool = False) -> float:
-    """How long a broker's loop was held at once, at the most, since it began or was reset."""
+class _Longest(NamedTuple):
+    """The longest turn of a broker's loop, and the most that one used of the processor."""
+
+    held_s: float
+    cpu_s: float
+
+
+def _longest(broker: Running, *, resets: bool = False) -> _Longest:
+    """What a broker's longest turns were since it began or was reset."""
     assert broker.notes is not None, "it is watched"
     found = json.loads(broker.notes.read_text())
     if resets:
         broker.notes.with_suffix(".reset").touch()
-    return float(found["longest_s"])
+    return _Longest(float(found["longest_s"]), float(found["longest_cpu_s"]))

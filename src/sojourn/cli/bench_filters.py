@@ -156,7 +156,7 @@ def _round(
 
 def _start(task: Task) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "sojourn.cli.bench_filters_client", msgspec.json.encode(task).decode()]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own program
 
 
 def _tell(process: subprocess.Popen[str], line: str) -> None:

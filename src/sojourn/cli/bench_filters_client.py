@@ -37,7 +37,8 @@ NUMBER_BYTES = 8
 WINDOW = 200
 PATIENCE_S = 120.0
 """How long nothing may come that is still expected."""
-SUBACKS_AT_ONCE = 50
+CLIENTS_AT_ONCE = 24
+"""So many tell what they want at once, and wait for their SUBACKs before the next ones do."""
 
 
 class Square(NamedTuple):
@@ -63,7 +64,7 @@ class Task(msgspec.Struct, kw_only=True):
     ports: list[int]
     clients: int
     filters: int
-    """A client's; one a topic filter, of which there are 64 that match the topic."""
+    """A client's; one for each topic filter, of which there are 64 that match the topic."""
     by_filter: bool
     """Whether brokers are told what is wanted; if not, clients take everything and choose."""
     seed: int = 1
@@ -107,16 +108,21 @@ class Subscriber:
         self.last = -1
         self.buffer = b""
 
+    @property
+    def told(self) -> int:
+        """How many SUBSCRIBEs it sends."""
+        return len(self.wanted) if self.by_filter else 1
+
     def subscribe(self) -> None:
         """Tell the broker what is wanted, or take everything."""
-        count = len(self.wanted) if self.by_filter else 1
-        for first in range(0, count, SUBACKS_AT_ONCE):
-            part = range(first, min(count, first + SUBACKS_AT_ONCE))
-            self.link.socket.sendall(b"".join(self._subscribe_packet(number) for number in part))
-            for _ in part:
-                answer = self.link.wait()
-                assert isinstance(answer, SubAckPacket)
-                assert int(answer.reason_codes[0]) == 0, answer
+        self.link.socket.sendall(b"".join(self._subscribe_packet(number) for number in range(self.told)))
+
+    def wait(self) -> None:
+        """Wait until every SUBSCRIBE was granted."""
+        for _ in range(self.told):
+            answer = self.link.wait()
+            assert isinstance(answer, SubAckPacket)
+            assert int(answer.reason_codes[0]) == 0, answer
         self.link.socket.setblocking(False)  # noqa: FBT003 - its only argument
 
     def _subscribe_packet(self, number: int) -> bytes:
@@ -188,9 +194,13 @@ def subscribe(task: Task) -> None:
     """Play all subscribers: told how many useful deliveries are due, say when the last of them came."""
     subscribers = [Subscriber(task, number) for number in range(task.clients)]
     selector = selectors.DefaultSelector()
-    for one in subscribers:
-        one.subscribe()
-        selector.register(one.link.socket, selectors.EVENT_READ, one)
+    for first in range(0, len(subscribers), CLIENTS_AT_ONCE):
+        group = subscribers[first : first + CLIENTS_AT_ONCE]
+        for one in group:
+            one.subscribe()
+        for one in group:
+            one.wait()
+            selector.register(one.link.socket, selectors.EVENT_READ, one)
     _say("ready")
     for line in sys.stdin:
         left, useful, came = int(line), 0, 0

@@ -4,7 +4,8 @@ Each flood (`bench_floods_attacks.py`) gets a fresh network of brokers in a line
 Two bystanders, processes too, publish to themselves at QoS 1 again and again: one at the broker that is
 flooded, one at the far end. `waits_s` is the longest that the first of them waited for its own event, or for
 its login where it has to log in, and `waits_far_s` the same for the other. `longest_turn_s` is how long the
-loop of the flooded broker was held at once, at the most (`bench_floods_broker.py`).
+loop of the flooded broker was held at once, at the most, and `longest_cpu_s` the most that it used of the
+processor meanwhile, which other processes do not disturb (`bench_floods_broker.py`).
 
 With `--against FOLDER` the brokers of another checkout of Sojourn are measured first, in the same way.
 """
@@ -30,7 +31,8 @@ import mqtt5
 from mqtt5 import ConnAckPacket, ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
 
 from sojourn.cli import bench_floods_broker
-from sojourn.cli.bench_floods_attacks import FLOOD_S, FLOODS, PASSWORD, USER, Flood
+from sojourn.cli.bench_floods_all import FLOODS, Flood
+from sojourn.cli.bench_floods_attacks import FLOOD_S, PASSWORD, USER
 from sojourn.cli.bench_live import BenchError
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.fleet import last_line
@@ -90,7 +92,7 @@ def _network(flood: Flood, checkout: Path | None, folder: Path) -> Iterator[list
             notes.unlink(missing_ok=True)
             command = [sys.executable, "-P", script, str(file), f"B{number}", str(notes)]
             said = stack.enter_context((folder / f"B{number}.log").open("w"))
-            process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)  # noqa: S603
+            process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)  # noqa: S603 - our own program
             stack.callback(_stop, process)
             processes.append(process)
         until = time.monotonic() + START_S
@@ -153,7 +155,7 @@ class _Bystander:
         self._drop()
         self._socket = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
         user = {"username": USER, "password": PASSWORD.encode()} if self.flood.has_users else {}
-        self._socket.sendall(ConnectPacket(self.name, keep_alive=0, **user).write())  # type: ignore[arg-type]
+        self._socket.sendall(ConnectPacket(self.name, keep_alive=0, **user).write())  # type: ignore[arg-type]  # options of a packet, by name
         welcome = self._read()
         if not isinstance(welcome, ConnAckPacket) or int(welcome.reason_code):
             raise ConnectionError
@@ -249,6 +251,7 @@ def _measured(name: str, flood: Flood, checkout: Path | None) -> dict[str, Any]:
         "turned_away": near_refused + far_refused,
         # A loop that is held does not even write that it is.
         "longest_turn_s": round(max(notes["longest_s"], silent_s if silent_s > CALM_S else 0.0), 3),
+        "longest_cpu_s": round(notes["longest_cpu_s"], 3),
         "came_of_it": came_of_it,
     }
 

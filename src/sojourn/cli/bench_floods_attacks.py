@@ -10,8 +10,7 @@ import contextlib
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import mqtt5
 from mqtt5 import (
@@ -143,18 +142,21 @@ class Crowd:
         self._selector.close()
 
 
-def _hello(client_id: str, **options: object) -> bytes:
-    return ConnectPacket(client_id, keep_alive=0, **options).write()  # type: ignore[arg-type]
+def hello(client_id: str, **options: object) -> bytes:
+    """Return a CONNECT."""
+    return ConnectPacket(client_id, keep_alive=0, **options).write()  # type: ignore[arg-type]  # options of a packet, by name
 
 
-def _subscribe(number: int, patterns: list[str], condition: str = "") -> bytes:
+def subscribe(number: int, patterns: list[str], condition: str = "", qos: QoS = QoS.AT_MOST_ONCE) -> bytes:
+    """Return a SUBSCRIBE."""
     said = [(FILTER, condition)] if condition else []
-    wanted = [TopicFilter(pattern, max_qos=QoS.AT_MOST_ONCE) for pattern in patterns]
+    wanted = [TopicFilter(pattern, max_qos=qos) for pattern in patterns]
     return SubscribePacket(number, wanted, user_properties=said).write()
 
 
 @contextlib.contextmanager
-def _crowd() -> Iterator[Crowd]:
+def crowd_of() -> Iterator[Crowd]:
+    """Give a crowd without anybody in it yet, and close all who joined it."""
     crowd = Crowd()
     try:
         yield crowd
@@ -164,39 +166,39 @@ def _crowd() -> Iterator[Crowd]:
 
 def patterns(ports: list[int]) -> str:
     """One SUBSCRIBE with as many patterns as a client may have."""
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         wanted = [f"d/{number % 10}/{number}/+" for number in range(PATTERNS)]
-        crowd.join(ports[0], _hello("patterns") + _subscribe(1, wanted))
+        crowd.join(ports[0], hello("patterns") + subscribe(1, wanted))
         return f"{crowd.wait(1, SubAckPacket)} SUBACK"
 
 
 def devices(ports: list[int]) -> str:
     """Devices that each subscribe to all that is their own."""
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         for number in range(DEVICES):
-            crowd.join(ports[0], _hello(f"device-{number}") + _subscribe(1, [f"device/{number}/#"]))
+            crowd.join(ports[0], hello(f"device-{number}") + subscribe(1, [f"device/{number}/#"]))
         return f"{crowd.wait(DEVICES, SubAckPacket)} SUBACKs"
 
 
 def filters(ports: list[int]) -> str:
     """Many content filters, sent at once."""
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         packets = [
-            _subscribe(at, [f"t/{at}/#"], f"value > {at} AND value < {at + 1000}")
+            subscribe(at, [f"t/{at}/#"], f"value > {at} AND value < {at + 1000}")
             for at in range(1, FILTERS + 1)
         ]
-        crowd.join(ports[0], _hello("filters") + b"".join(packets))
+        crowd.join(ports[0], hello("filters") + b"".join(packets))
         return f"{crowd.wait(FILTERS, SubAckPacket)} SUBACKs"
 
 
 def passwords(ports: list[int]) -> str:
     """Wrong passwords, a hundred connections at a time."""
     refused, begun = 0, 0
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         while refused < PASSWORDS and time.monotonic() < crowd.until:
             while begun < PASSWORDS and len(crowd.peers) < PASSWORDS_AT_ONCE:
                 begun += 1
-                crowd.join(ports[0], _hello(f"p{begun}", username=USER, password=f"wrong {begun}".encode()))
+                crowd.join(ports[0], hello(f"p{begun}", username=USER, password=f"wrong {begun}".encode()))
             if not crowd.peers:
                 break
             refused += sum(isinstance(packet, ConnAckPacket) for _, packet in crowd.turn())
@@ -205,10 +207,10 @@ def passwords(ports: list[int]) -> str:
 
 def unfinished(ports: list[int]) -> str:
     """Packets of the largest size that lack their last bytes, for a while."""
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         whole = PublishPacket("big", bytes(PACKET_BYTES)).write()
         for number in range(UNFINISHED):
-            crowd.join(ports[0], _hello(f"u{number}") + whole[:-2])
+            crowd.join(ports[0], hello(f"u{number}") + whole[:-2])
         while any(peer.to_send for peer in crowd.peers) and time.monotonic() < crowd.until:
             list(crowd.turn())
         until = time.monotonic() + ENDLESS_S
@@ -219,12 +221,12 @@ def unfinished(ports: list[int]) -> str:
 
 def fan_out(ports: list[int]) -> str:
     """Events at once that each go to many subscribers."""
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         for number in range(SUBSCRIBERS):
-            crowd.join(ports[0], _hello(f"s{number}") + _subscribe(1, ["news/#"]))
+            crowd.join(ports[0], hello(f"s{number}") + subscribe(1, ["news/#"]))
         crowd.wait(SUBSCRIBERS, SubAckPacket)
         event = PublishPacket("news/now", bytes(64)).write()
-        crowd.join(ports[0], _hello("newsroom") + event * EVENTS)
+        crowd.join(ports[0], hello("newsroom") + event * EVENTS)
         wanted = EVENTS * SUBSCRIBERS
         got = 0
         while got < wanted * len(event) and time.monotonic() < crowd.until:
@@ -236,9 +238,9 @@ def endless(ports: list[int]) -> str:
     """Publishers that send as fast as they are read."""
     event = PublishPacket("endless", bytes(32)).write() * 1_000
     sent = 0
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         for number in range(PUBLISHERS):
-            crowd.join(ports[0], _hello(f"endless-{number}"))
+            crowd.join(ports[0], hello(f"endless-{number}"))
         crowd.wait(PUBLISHERS, ConnAckPacket)
         until = time.monotonic() + ENDLESS_S
         while time.monotonic() < until:
@@ -252,11 +254,11 @@ def endless(ports: list[int]) -> str:
 
 def one_identifier(ports: list[int]) -> str:
     """Connections with one client identifier at all brokers: somebody is to win it, and keep it."""
-    with _crowd() as crowd:
+    with crowd_of() as crowd:
         begin = time.monotonic()
-        hello = _hello("the one", clean_start=False, session_expiry_interval=60)
+        claim = hello("the one", clean_start=False, session_expiry_interval=60)
         for number in range(CLAIMANTS):
-            crowd.join(ports[number % len(ports)], hello)
+            crowd.join(ports[number % len(ports)], claim)
         welcomed: dict[Peer, float] = {}
         while crowd.peers and time.monotonic() < crowd.until:
             for peer, packet in crowd.turn():
@@ -266,26 +268,3 @@ def one_identifier(ports: list[int]) -> str:
             if len(crowd.peers) == len(there) == 1 and time.monotonic() - welcomed[there[0]] > QUIET_S:
                 return f"won after {welcomed[there[0]] - begin:.1f} s"
         return f"nobody won; {len(welcomed)} were welcomed"
-
-
-class Flood(NamedTuple):
-    """One flood, and what its bystanders do meanwhile."""
-
-    run: Callable[[list[int]], str]
-    brokers: int = 3
-    has_users: bool = False
-    """Whether bystanders have to log in, which they do again and again."""
-    payload: int = 64
-    """Bytes of the events that bystanders send."""
-
-
-FLOODS = {
-    f"a SUBSCRIBE with {PATTERNS:,} patterns d/n/i/+": Flood(patterns),
-    f"{DEVICES} devices subscribe to device/<id>/#": Flood(devices),
-    f"{FILTERS} content filters at once": Flood(filters),
-    f"{PASSWORDS:,} wrong passwords": Flood(passwords, has_users=True),
-    f"{UNFINISHED} unfinished packets of 2 MiB": Flood(unfinished, payload=200_000),
-    f"{EVENTS:,} events to {SUBSCRIBERS} subscribers": Flood(fan_out),
-    f"{PUBLISHERS} endless publishers": Flood(endless),
-    f"{CLAIMANTS} connections with one client id at six brokers": Flood(one_identifier, brokers=6),
-}

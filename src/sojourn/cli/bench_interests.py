@@ -34,7 +34,7 @@ from sojourn.cli.bench_interests_brokers import Hall, Six, Spent
 from sojourn.cli.bench_interests_peer import mosquitto_row
 from sojourn.cli.bench_live import find_mosquitto
 from sojourn.interest.filters import Filter
-from sojourn.live.brokers.server import rest_the_collector
+from sojourn.live.brokers.collecting import rest_the_collector
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.policies import Policy

@@ -127,7 +127,7 @@ def sojourn_network(
             started.append(stack.enter_context(bench_live.process([*command, "--addresses", folder])))
         brokers = []
         for name, process in zip(names, started, strict=True):
-            if not bench_live.wait_for(process, lambda name=name: book.find(name) is not None):  # type: ignore[misc]
+            if not bench_live.wait_for(process, lambda name=name: book.find(name) is not None):  # type: ignore[misc]  # mypy infers no default of a lambda
                 raise BenchError(f"Our broker {name} does not listen:")
             found = book.find(name)
             assert found is not None

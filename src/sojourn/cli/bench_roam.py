@@ -67,7 +67,7 @@ def one_mosquitto(_scheme: str) -> Iterator[list[Running]]:
                 f"persistence_location {folder}/\nset_tcp_nodelay true\n"
             )
             started = stack.enter_context(bench_live.process([program, "-c", str(config)]))
-            if bench_live.wait_for(started, lambda port=port: bench_live.listens(port)):  # type: ignore[misc]
+            if bench_live.wait_for(started, lambda port=port: bench_live.listens(port)):  # type: ignore[misc]  # mypy infers no default of a lambda
                 yield [Running(started, port)]
                 return
         raise BenchError(f"{program} does not listen on any of {bench_live.MOSQUITTO_TRIES} ports:")

@@ -46,6 +46,6 @@ def handoff(
     Each seed is the history of one small world, lived through under both schemes and both ways of routing
     unless they are given. A thousand seeds are more than 100,000 hand-offs.
     """
-    from sojourn.cli.check_handoff import check_handoffs  # noqa: PLC0415 - needs NumPy
+    from sojourn.cli.check_handoff import check_handoffs
 
     check_handoffs(seeds, first_seed, scheme, routing, seconds, as_json=as_json)

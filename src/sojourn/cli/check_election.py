@@ -124,7 +124,7 @@ def _healed(histories: list[History], workers: int) -> Iterator[list[Healed]]:
 
 
 def _heal_block(histories: list[History]) -> list[Healed]:
-    from sojourn.sim.election.world import heal  # noqa: PLC0415 - needs NumPy, which not every check does
+    from sojourn.sim.election.world import heal
 
     return [heal(history) for history in histories]
 

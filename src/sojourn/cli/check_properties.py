@@ -30,10 +30,10 @@ def properties(
     console = Console(stderr=True)
     with working(console, "holding deliveries to the properties"):
         # Imported here because the other checks need neither Spark nor Java.
-        from sojourn.pipeline.probing import probe  # noqa: PLC0415
-        from sojourn.pipeline.properties_job import judge_trace  # noqa: PLC0415
-        from sojourn.pipeline.session import spark_session  # noqa: PLC0415
-        from sojourn.trace.places import place  # noqa: PLC0415
+        from sojourn.pipeline.probing import probe
+        from sojourn.pipeline.properties_job import judge_trace
+        from sojourn.pipeline.session import spark_session
+        from sojourn.trace.places import place
 
         spark = spark_session(master)
         probe(spark, place(trace).absolute())

@@ -131,7 +131,7 @@ COMMANDS = {
     ),
     "compact": Command(
         "sojourn.cli.compact:compact",
-        "Write a trace of many small segments again as few large ones, one a table and run.",
+        "Write a trace of many small segments again as few large ones, one per table and run.",
         "spark",
     ),
     "plan": Command(

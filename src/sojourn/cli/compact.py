@@ -24,14 +24,14 @@ def compact(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print an object of JSON a run.")] = False,
 ) -> None:
-    """Write a trace of many small segments again as few large ones, one a table and run.
+    """Write a trace of many small segments again as few large ones, one per table and run.
 
     Example: sojourn compact trace --into compacted
     """
     require_trace(trace)
     console = Console(stderr=True, highlight=False)
     with working(console, "looking at files") as tell:
-        from sojourn.pipeline.compacting import compact as write_again  # noqa: PLC0415 - takes seconds
+        from sojourn.pipeline.compacting import compact as write_again
 
         done, looked_at = write_again(trace, into, tell)
     for run in done:

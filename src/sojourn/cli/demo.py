@@ -14,7 +14,7 @@ import threading
 import time
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -129,7 +129,7 @@ def demo(  # noqa: PLR0913 - each is an option of the command
 
 
 def _adhoc(console: Console, out: Path, *, coordinate: bool, as_json: bool) -> None:
-    from sojourn.cli.demo_adhoc import DemoAdhocError, meet, show  # noqa: PLC0415 - another story
+    from sojourn.cli.demo_adhoc import DemoAdhocError, meet, show
 
     folder = out / f"adhoc-{int(time.time()):x}"
     console.print("Six devices in two groups, with no broker; everybody publishes, and wants everything.")
@@ -209,7 +209,7 @@ def _figures(crowd: Crowd) -> str:
     )
 
 
-def _show(console: Console, rows: dict[str, dict[str, Any]]) -> None:
+def _show(console: Console, rows: dict[str, dict[str, float]]) -> None:
     table = Table("", *SCHEMES, box=None, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -219,7 +219,7 @@ def _show(console: Console, rows: dict[str, dict[str, Any]]) -> None:
     console.print(table)
 
 
-def _cell(key: str, value: Any) -> str:
+def _cell(key: str, value: float | None) -> str:
     if value is None:
         return "-"
     if key.endswith("_s"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -21,7 +20,7 @@ COUNTED = {
 WRONG = {"lost": "lost", "duplicated": "duplicated", "out_of_order": "out of order"}
 
 
-def write_report(path: Path, runs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, float]) -> Path:
+def write_report(path: Path, runs: Mapping[str, Mapping[str, float]], settings: Mapping[str, float]) -> Path:
     """Write the page and return where it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     page = Page(
@@ -37,14 +36,14 @@ def write_report(path: Path, runs: Mapping[str, Mapping[str, Any]], settings: Ma
     return path
 
 
-def _facts(runs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _facts(runs: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str]]:
     return [
         (scheme, ", ".join(f"{row[key]:,} {label}" for key, label in COUNTED.items()))
         for scheme, row in runs.items()
     ]
 
 
-def _wrong(runs: Mapping[str, Mapping[str, Any]]) -> Chart:
+def _wrong(runs: Mapping[str, Mapping[str, float]]) -> Chart:
     figure = go.Figure()
     for key, label in WRONG.items():
         shares = [100 * row[key] / max(1, row["expected"]) for row in runs.values()]
@@ -55,7 +54,7 @@ def _wrong(runs: Mapping[str, Mapping[str, Any]]) -> Chart:
     return Chart("wrong", figure, (), "Lost, duplicated and out of order, by scheme.")
 
 
-def _handoffs(runs: Mapping[str, Mapping[str, Any]]) -> Chart:
+def _handoffs(runs: Mapping[str, Mapping[str, float]]) -> Chart:
     figure = go.Figure()
     for part in ("p50", "p90", "p99"):
         times = [row.get(f"handoff_wait_{part}_s") for row in runs.values()]

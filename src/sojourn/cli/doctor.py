@@ -154,8 +154,8 @@ def _kernels() -> Finding:
     """Whether the filter index works, which compiles its kernels if nobody has before."""
     if not all(map(_is_there, EXTRAS["index"])):
         return Finding("kernels", "missing", "filters are tried one by one: pip install 'sojourn[index]'")
-    from sojourn.interest.index.compiling import cache_folder  # noqa: PLC0415 - loads Numba
-    from sojourn.live.brokers.warming import keeps_kernels, load_index_kernels  # noqa: PLC0415 - loads Numba
+    from sojourn.interest.index.compiling import cache_folder
+    from sojourn.live.brokers.warming import keeps_kernels, load_index_kernels
 
     since = time.perf_counter()
     with working(Console(stderr=True), "compiling the kernels of the filter index, once"):

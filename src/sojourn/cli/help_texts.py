@@ -6,12 +6,29 @@ line ends of the source, and Typer gives a switch a type, as though it wanted a 
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
+import sys
+from types import ModuleType
 from typing import Any
 
 _OPENS = re.compile(r"\[(?!/?bold\])")
 """A bracket that is meant, and does not begin one of the few marks that help texts have."""
+
+
+def spare_markdown() -> None:
+    """Load what prints help without a reader of Markdown, which it asks for and our help never uses.
+
+    That reader and its parser take a third of the time in which `sojourn --help` answers.
+    """
+    unused = ModuleType("rich.markdown")
+    unused.Markdown = type("Markdown", (), {})  # type: ignore[attr-defined]  # all that is asked for
+    sys.modules["rich.markdown"] = unused
+    try:
+        importlib.import_module("typer.rich_utils")
+    finally:
+        del sys.modules["rich.markdown"]
 
 
 def mean_brackets(text: str) -> str:

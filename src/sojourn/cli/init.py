@@ -17,12 +17,16 @@ def init(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Where to; without it, standard output.")
     ] = None,
+    copies: Annotated[
+        int | None,
+        typer.Option(help="How many other brokers hold a copy of each one; 1 in a network, without it."),
+    ] = None,
 ) -> None:
     """Write a commented configuration of brokers, and beside it the secret by which they know one another.
 
     Example: sojourn init building building.toml
     """
-    text = template(name)
+    text = template(name, copies)
     folder = Path() if file is None else file.parent
     if file is None:
         typer.echo(text, nl=False)

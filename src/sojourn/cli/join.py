@@ -12,7 +12,6 @@ import typer
 from sojourn.cli.logs import one_line
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import Answer, ControlError, ask
-from sojourn.live.brokers.leaving import NOT_WITH_COPIES
 from sojourn.live.config import Address, BrokerConfig, Config, ConfigError, load_config, parse_address
 from sojourn.live.rewriting import with_broker, without_broker, write
 
@@ -26,7 +25,7 @@ class JoinError(SojournError):
     """A broker cannot join or leave."""
 
 
-def join(
+def join(  # noqa: PLR0913, PLR0917 - the options of a command
     file: File,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new broker.")],
     link: Annotated[list[str], typer.Option(help="A broker that it is linked to; may be given again.")],
@@ -37,17 +36,22 @@ def join(
         str | None, typer.Option(help="Where brokers that join later reach it; without it, at the next port.")
     ] = None,
     store: Annotated[str | None, typer.Option(help="Its store; without one it is stores/NAME.")] = None,
+    seats: Annotated[
+        str | None,
+        typer.Option(
+            help="With copies, where all others reach it to keep them; without it, at the next port."
+        ),
+    ] = None,
     page: Annotated[str | None, typer.Option(help="Where its page is; none without it.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Where its metrics are; none without it.")] = None,
 ) -> None:
     """Add a broker to a network that runs; the others, and their clients, go on.
 
-    It is written into FILE, and the broker that it links to expects it; it joins when it is started. Example:
+    It is written into FILE, and the broker that it links to expects it; it joins when it is started. With
+    copies, a majority of the brokers' processes has to run then. Example:
     sojourn join line.toml B4 --link B3
     """
     config = load_config(file)
-    if config.mobility.copies:
-        raise JoinError(NOT_WITH_COPIES)
     if name not in {one.name for one in config.brokers}:
         if len(config.brokers) < 2 or not config.links:
             raise JoinError(
@@ -60,6 +64,10 @@ def join(
             "peers": peers or _next_port([one.peers for one in config.brokers if one.peers is not None]),
             "store": store or f"stores/{name}",
         }
+        if config.mobility.copies:
+            written["seats"] = seats or _next_port(
+                [one.seats for one in config.brokers if one.seats is not None]
+            )
         written |= {key: value for key, value in (("page", page), ("metrics", metrics)) if value is not None}
         write(file, _joined(file, config, written, link))
         typer.echo(f"{file} has {name}, linked to {', '.join(link)}.")
@@ -68,7 +76,12 @@ def join(
     config = load_config(file)
     settings = config.settings(name)
     row = next(row for row in settings.joined if row[0] == name)
-    to = min(row[1:], key=settings.brokers.index)
+    if {*link} != {*row[1:]}:
+        raise JoinError(
+            f"{file} has {name} already, linked to {', '.join(row[1:])} and not to {', '.join(link)}; if it "
+            f"was never started, `sojourn leave {file} {name} --dead` takes it back."
+        )
+    to = _joins_by(config, name)
     start = f"sojourn serve {file} --broker {name}"
     try:
         _say(ask(str(config.network.control), to, {"command": "reload"}).said)
@@ -100,7 +113,7 @@ def _joined(file: Path, config: Config, written: dict[str, str], links: list[str
             raise JoinError(f"{one} has no `peers` in {file}, where {name} could reach it: link to another.")
     if len({*links}) < len(links):
         raise JoinError("--link names a broker twice.")
-    for key in ("listen", "peers", "page", "metrics"):
+    for key in ("listen", "peers", "seats", "page", "metrics"):
         if key in written:
             _check_free(parse_address(written[key], f"--{key}"), config, f"--{key}")
     try:
@@ -113,7 +126,7 @@ def _joined(file: Path, config: Config, written: dict[str, str], links: list[str
 def _check_free(place: Address, config: Config, option: str) -> None:
     """Refuse an address that another broker of the file listens at."""
     for broker in config.brokers:
-        for taken in (broker.listen, broker.peers, broker.page, broker.metrics):
+        for taken in (broker.listen, broker.peers, broker.seats, broker.page, broker.metrics):
             if taken is not None and place.port and parse_address(taken, "an address") == place:
                 raise JoinError(f"{option} {place} is an address of {broker.name}: choose another port.")
 
@@ -123,7 +136,12 @@ def leave(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The broker that leaves.")],
     *,
     dead: Annotated[
-        bool, typer.Option("--dead", help="It is gone for good, and what only it had is lost.")
+        bool,
+        typer.Option(
+            "--dead",
+            help="Its process is gone for good. With copies it leaves from where another process plays it, "
+            "and nothing is lost; without, what only it had is.",
+        ),
     ] = False,
     wait: Annotated[
         float, typer.Option(help="How many seconds it may take to give away what it has.")
@@ -131,34 +149,113 @@ def leave(
 ) -> None:
     """Take a broker out of a network that runs: its sessions go to its neighbour, then it stops.
 
-    It must be at the end of a branch: no other brokers reach each other by it. May be run again after
+    It must be at the end of a branch: no other brokers reach each other by it. With copies it stops when
+    others have those that it kept, which a majority of the brokers' processes decides. May be run again after
     whatever went wrong. Example: sojourn leave line.toml B4
     """
     config = load_config(file)
-    if config.mobility.copies:
-        raise JoinError(NOT_WITH_COPIES)
+    copies = config.mobility.copies
+    if copies and len(config.brokers) - 1 <= copies and name not in config.network.left:
+        raise JoinError(
+            f"{name} cannot leave: with copies = {copies} in [mobility] there are at least {copies + 1} "
+            "brokers."
+        )
     folder = str(config.network.control)
     if name in config.network.left:
         _stop(folder, name)
         typer.echo(f"{file} says that {name} has left; there is nothing to do.")
         return
     config.broker(name)
-    if dead:
-        _ask_another(config, name, {"command": "roll", "dead": name})
-    elif not _has_left(config, name):
-        _empty(folder, name, wait)
-        _say(ask(folder, name, {"command": "farewell"}).said)
+    if dead and _never_came(config, name):
+        _take_back(file, config, name)
+        return
+    until_s = time.monotonic() + wait
+    if not _has_left(config, name):
+        player = _player(config, name) if dead else name
+        if player is None:
+            _ask_another(config, name, {"command": "roll", "dead": name})
+        else:
+            guest = {"guest": name} if player != name else {}
+            _empty(folder, name, until_s, player, guest)
+            _say(ask(folder, player, {"command": "farewell", **guest}).said)
+    if copies:
+        _wait_for_votes(config, name, until_s)
     write(file, without_broker(file.read_text(encoding="utf-8"), name))
     _stop(folder, name)
     typer.echo(f"{file} is without {name} now; copy it to the other machines, if there are any.")
 
 
-def _empty(folder: str, name: str, wait_s: float) -> None:
-    """Let a broker give away all that it has."""
-    until, say_s = time.monotonic() + wait_s, 0.0
+def _joins_by(config: Config, name: str) -> str:
+    """Return the broker by whose link one joins that the file names."""
+    settings = config.settings(name)
+    row = next(row for row in settings.joined if row[0] == name)
+    return min(row[1:], key=settings.brokers.index)
+
+
+def _never_came(config: Config, name: str) -> bool:
+    """Whether a broker was written into the file and never started, as the one knows that it would call."""
+    if name not in config.network.joined:
+        return False
+    try:
+        found = ask(str(config.network.control), _joins_by(config, name), {"command": "roll"}).found
+    except ControlError as error:
+        if not error.is_absent:
+            raise
+        return False
+    return name not in found["joined"]
+
+
+def _take_back(file: Path, config: Config, name: str) -> None:
+    """Take a broker out of the file that never came, and let it be expected no more."""
+    folder, to = str(config.network.control), _joins_by(config, name)
+    before = file.read_text(encoding="utf-8")
+    write(file, without_broker(before, name))
+    _say(ask(folder, to, {"command": "reload"}).said)
+    if not _never_came(config, name):
+        write(file, before)
+        raise JoinError(f"{name} has just joined by {to}: let it leave without --dead, or stop it first.")
+    typer.echo(f"{name} never came; {file} is without it now. Its name is not given again.")
+
+
+def _player(config: Config, name: str) -> str | None:
+    """Return the process on this machine that plays a broker whose own is gone; None if nobody does."""
+    if not config.mobility.copies:
+        return None
+    for broker in config.brokers:
+        if broker.name != name:
+            try:
+                found = ask(str(config.network.control), broker.name, {"command": "roll"}).found
+            except ControlError as error:
+                if not error.is_absent:
+                    raise
+            else:
+                if name in found.get("plays", ()):
+                    return broker.name
+    return None
+
+
+def _wait_for_votes(config: Config, name: str, until_s: float) -> None:
+    """Wait until the process of a broker that has left is not needed for copies any more."""
+    say_s = 0.0
+    while True:
+        found = _ask_another(config, name, {"command": "roll", "of": name}, is_quiet=True).found
+        if name not in found.get("voters", ()):
+            return
+        why = f"the process of {name} is still needed: {found.get('why', 'its broker has not left')}"
+        if time.monotonic() > until_s:
+            raise JoinError(f"{name} has left the network, but {why}. Run this again to go on.")
+        if time.monotonic() >= say_s:
+            say_s = time.monotonic() + SAY_S
+            _say(f"waiting: {why}")
+        time.sleep(LOOK_S)
+
+
+def _empty(folder: str, name: str, until_s: float, player: str, guest: dict[str, str]) -> None:
+    """Let a broker give away all that it has, where it is played."""
+    say_s = 0.0
     while True:
         try:
-            answer = ask(folder, name, {"command": "leave"})
+            answer = ask(folder, player, {"command": "leave", **guest})
         except ControlError as error:
             if not error.is_absent:
                 raise
@@ -168,8 +265,8 @@ def _empty(folder: str, name: str, wait_s: float) -> None:
             ) from None
         if not answer.found["left"]:
             return
-        if time.monotonic() > until:
-            raise JoinError(f"{answer.said} after {wait_s:g} s; run this again to go on.")
+        if time.monotonic() > until_s:
+            raise JoinError(f"{answer.said}, and --wait has passed; run this again to go on.")
         if time.monotonic() >= say_s:
             say_s = time.monotonic() + SAY_S
             _say(answer.said)

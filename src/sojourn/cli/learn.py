@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
@@ -112,7 +112,7 @@ def _teach(graph: LearntGraph, *, target: Path, config: Config | None, tells: bo
         )
     write_graph(target, graph)
     edges = {frozenset((edge.at, edge.to)) for edge in graph.edges}
-    about: dict[str, Any] = {
+    about: dict[str, object] = {
         "file": str(target),
         "moves": sum(edge.crossings for edge in graph.edges),
         "edges": len(edges),
@@ -138,7 +138,7 @@ def _teach(graph: LearntGraph, *, target: Path, config: Config | None, tells: bo
             typer.echo(sentence)
 
 
-def _copies(graph: LearntGraph, config: Config, edges: int, brokers: int) -> dict[str, Any]:
+def _copies(graph: LearntGraph, config: Config, edges: int, brokers: int) -> dict[str, object]:
     """How many copies a client that leaves has, as the network's brokers will go by it."""
     chosen = config.prediction
     rows = foreseen(graph, share=chosen.share, order=chosen.order, evidence_min=chosen.evidence_min)

@@ -12,11 +12,17 @@ import logging
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from types import TracebackType
+from typing import TypeAlias
 
 _GIVEN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has; the rest are fields of its own."""
 
+
+ExceptionInfo: TypeAlias = (
+    "tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]"
+)
+"""What `sys.exc_info` gives."""
 
 TRACE_FIRST, TRACE_LAST = 10, 40
 """Lines of a traceback that are written: its beginning and its end."""
@@ -39,7 +45,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
 class BoundedTraces(logging.Formatter):
     """Writes tracebacks up to a length."""
 
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802 - the base class's name
         """Write the beginning and the end of a traceback."""
         lines = super().formatException(ei).splitlines()
         left_out = len(lines) - TRACE_FIRST - TRACE_LAST
@@ -73,7 +79,7 @@ class TextLines(BoundedTraces):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802 - the base class's name
         """Write a traceback so that no line of it looks like a record: what it quotes may be a client's."""
         lines = super().formatException(ei).splitlines()
         return "\n".join(f"  | {one_line(line)}" for line in lines)

@@ -14,6 +14,7 @@ import typer
 
 from sojourn import __version__
 from sojourn.cli.commands import Commands
+from sojourn.cli.help_texts import spare_markdown
 from sojourn.errors import SojournError
 
 EXIT_REFUSED = 2
@@ -48,6 +49,8 @@ def sojourn(
 
 def main() -> None:
     """Run the command line."""
+    if "--help" in sys.argv and "rich.markdown" not in sys.modules:
+        spare_markdown()
     try:
         app()
     except SojournError as error:

@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -104,7 +104,7 @@ def _names(config: Config, broker: str | None) -> list[str]:
     return [config.broker(broker).name] if broker is not None else [one.name for one in config.brokers]
 
 
-def _ask_all(config: Config, broker: str | None, what: dict[str, Any], *, as_json: bool) -> None:
+def _ask_all(config: Config, broker: str | None, what: dict[str, object], *, as_json: bool) -> None:
     """Ask every broker that runs here; it is an error if none does, or if one refuses."""
     failures: list[ControlError] = []
     answers: list[Answer] = []
@@ -124,7 +124,7 @@ def _ask_all(config: Config, broker: str | None, what: dict[str, Any], *, as_jso
         raise failures[0]
 
 
-def _ask_one(config: Config, broker: str | None, what: dict[str, Any], *, as_json: bool) -> None:
+def _ask_one(config: Config, broker: str | None, what: dict[str, object], *, as_json: bool) -> None:
     """Ask one broker that runs here, which tells all others."""
     missing: ControlError | None = None
     for name in _names(config, broker):

@@ -52,11 +52,11 @@ def plan(  # noqa: PLR0913 - options of the command
     """
     require_trace(trace)
     with working(Console(stderr=True), "loading Spark"):
-        from sojourn.mobility.learnt_graph import encode_graph  # noqa: PLC0415 - all of these take seconds
-        from sojourn.pipeline.capacity import Wish, measure  # noqa: PLC0415
-        from sojourn.pipeline.capacity import plan as make_plan  # noqa: PLC0415
-        from sojourn.pipeline.probing import probe  # noqa: PLC0415
-        from sojourn.pipeline.tables import open_trace  # noqa: PLC0415
+        from sojourn.mobility.learnt_graph import encode_graph
+        from sojourn.pipeline.capacity import Wish, measure
+        from sojourn.pipeline.capacity import plan as make_plan
+        from sojourn.pipeline.probing import probe
+        from sojourn.pipeline.tables import open_trace
     wish = Wish(clients=subscribers, publications_per_s=rate, stay_s=stay, busy_max=busy)
     found = open_trace(trace)
     for problem in found.problems:

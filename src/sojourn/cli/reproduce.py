@@ -72,7 +72,7 @@ def reproduce(  # noqa: PLR0913 - options of the command
         int | None, typer.Option(min=1, help="Seeds a configuration; the scale's own if left out.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Use this many plain processes instead of Spark.")
+        int | None, typer.Option(min=1, help="This many plain processes, not Spark: no tables are kept.")
     ] = None,
     master: Annotated[
         str | None, typer.Option(help="Spark master URL; all cores of this machine if left out.")
@@ -183,14 +183,16 @@ def _run_on_spark(
     study: Study, scale: Any, seeds: int | None, engine: _Engine, folder: Path, bar: SweepBar
 ) -> Any:
     # Imported here because plain processes need neither Spark nor Java.
-    from sojourn.cli.spark_options import session  # noqa: PLC0415
-    from sojourn.pipeline.probing import probe  # noqa: PLC0415
-    from sojourn.pipeline.session import spark_session  # noqa: PLC0415
-    from sojourn.studies import spark_runner  # noqa: PLC0415
+    from sojourn.cli.spark_options import session
+    from sojourn.pipeline.probing import probe
+    from sojourn.studies import spark_runner
 
-    simulate = _traced(study) if engine.trace else study.simulate
-    store = (folder / "store").resolve().as_uri()
-    traces = (folder / "trace").resolve().as_uri() if engine.trace else None
+    record = _recording(study, traced=engine.trace)
+    how = spark_runner.measuring_of(study.measuring) if study.measuring else None
+    address = folder.resolve().as_uri()
+    traces = f"{address}/trace" if engine.trace else None
+    places = spark_runner.Places(f"{address}/store", f"{address}/measures", traces)
+    known: dict[str, Any] = {}
 
     def sweep(specs: list[runner.RunSpec]) -> list[runner.Row]:
         # Spark takes its time to start, so what there is to do is told before.
@@ -198,10 +200,14 @@ def _run_on_spark(
         spark = _interruptible(session(engine.master, engine.conf, ui=engine.ui, ship=engine.ship))
         folder.mkdir(parents=True, exist_ok=True)
         probe(spark, folder.resolve())
-        return spark_runner.run_grid_on_spark(spark, specs, simulate, store, traces=traces, progress=bar)
+        found = spark_runner.run_grid_on_spark(spark, specs, record, how, places, progress=bar)
+        if how is not None:
+            spark_runner.write_definitions(how, folder / "definitions.json")
+        known.update(spark=spark, specs=specs, measured=found.measures)
+        return found.rows
 
-    def means(*arguments: Any) -> Any:
-        return spark_runner.means_on_spark(spark_session(engine.master), *arguments)
+    def means(_runs: Any, _by: Any, wanted: list[str]) -> Any:
+        return spark_runner.means_on_spark(known["spark"], known["specs"], known["measured"], wanted)
 
     return study.run(scale, seeds, sweep, means)
 
@@ -218,10 +224,14 @@ def _interruptible(spark: Any) -> Any:
     return spark
 
 
-def _traced(study: Study) -> Any:
-    if study.simulate_traced is None:
+def _recording(study: Study, *, traced: bool) -> Any:
+    """The function that tasks call: it records facts, or, where a study has none, returns numbers."""
+    if traced and study.record_traced is None:
         raise ReproduceError(f"{study.name} keeps no traces; leave --trace out.")
-    module, name = study.simulate_traced.split(":")
+    wanted = study.record_traced if traced else study.record
+    if wanted is None:
+        return study.simulate
+    module, name = wanted.split(":")
     return getattr(import_module(module), name)
 
 

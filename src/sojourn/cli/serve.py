@@ -70,13 +70,13 @@ def serve(  # noqa: PLR0913 - each is an option of the command
     sojourn init building building.toml && sojourn serve building.toml --all
     """
     if all_brokers:
-        from sojourn.cli.serve_all import serve_all  # noqa: PLC0415 - single brokers start faster
+        from sojourn.cli.serve_all import serve_all
 
         if config is None or broker is not None or host is not None or port is not None or status:
             raise ServeError("--all runs every broker of a file: give FILE and none of the other choices.")
         serve_all(config, placed(load_config(config), addresses), logs, log=log, verbose=verbose)
         return
-    from sojourn.live.brokers.server import serve as run_broker  # noqa: PLC0415 - who starts brokers is none
+    from sojourn.live.brokers.server import serve as run_broker
 
     settings, name = _settings(config, broker, host, port)
     settings = placed(settings, addresses)

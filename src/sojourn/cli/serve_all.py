@@ -142,7 +142,7 @@ class Keeper:
         self._say(f"{name} {how}{why}")
 
     def missing(self) -> list[str]:
-        """The links that do not stand, as far as brokers have told; those of one that told nothing yet too.
+        """The links that are down as far as brokers said, and those of a broker that has said nothing yet.
 
         Of the links in a configuration brokers use those that make a tree, and tell of these.
         """

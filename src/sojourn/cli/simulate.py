@@ -6,6 +6,7 @@ their scenarios, made from those structures, so that a factor has its name, unit
 TOML file gives values, options on the command line override it.
 """
 
+import hashlib
 import inspect
 import json
 import sys
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import Progress
@@ -41,19 +43,17 @@ PUBLISHERS, ROAMING, MANET = "publisher-mobility", "roaming", "manet"
 KINDS: dict[str, type[Described]] = {PUBLISHERS: Scenario, ROAMING: RoamingScenario, MANET: Manet}
 """By world: what a scenario of it is made of."""
 
-BASES: dict[str, dict[str, Any]] = {PUBLISHERS: {}, ROAMING: dict(handoff.TESTBED), MANET: {}}
+BASES: dict[str, dict[str, object]] = {PUBLISHERS: {}, ROAMING: dict(handoff.TESTBED), MANET: {}}
 """By world: values beside the structure's defaults. Roaming has the costs that the hand-off study fits."""
 
 WORLDS = tuple(KINDS)
-
-RUN_ID = "run"
 
 
 class SimulateError(SojournError):
     """A run cannot be made as asked."""
 
 
-def _simulate(world: str, options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+def _simulate(world: str, options: Mapping[str, object], own: Mapping[str, Any]) -> None:
     if own["list_factors"]:
         _show_factors([world], as_json=own["as_json"])
         return
@@ -61,7 +61,8 @@ def _simulate(world: str, options: Mapping[str, Any], own: Mapping[str, Any]) ->
     scenario = described_from(values, KINDS[world])
     if not own["as_json"]:
         Console(stderr=True).print(_repeat(world, scenario), soft_wrap=True, highlight=False)
-    recorder = Recorder(RUN_ID, study="simulate") if own["trace"] is not None else None
+    run_id = _named(world, scenario)
+    recorder = Recorder(run_id, study="simulate") if own["trace"] is not None else None
     started = time.perf_counter()
     row = _run(scenario, recorder, watch=own["watch"], pace=own["pace"])
     row["wall_s"] = time.perf_counter() - started
@@ -70,11 +71,17 @@ def _simulate(world: str, options: Mapping[str, Any], own: Mapping[str, Any]) ->
     else:
         _show_row(row)
     if recorder is not None:
-        write_run(own["trace"], RUN_ID, recorder.tables)
+        write_run(own["trace"], run_id, recorder.tables)
         Console(stderr=True).print(f"Wrote the trace into {own['trace']}: `sojourn audit {own['trace']}`.")
 
 
-def _run(scenario: Described, recorder: Recorder | None, *, watch: bool, pace: float) -> dict[str, Any]:
+def _named(world: str, scenario: Described) -> str:
+    """The name of a run in its trace: another scenario has another, and the same one replaces itself."""
+    digest = hashlib.sha256(msgspec.json.encode(scenario, order="sorted")).hexdigest()
+    return f"{world}-{digest[:12]}"
+
+
+def _run(scenario: Described, recorder: Recorder | None, *, watch: bool, pace: float) -> dict[str, object]:
     """The measures of one run."""
     if isinstance(scenario, Manet):
         if watch:
@@ -110,12 +117,12 @@ def share_bar(what: str) -> Iterator[Callable[[float], None]]:
         yield lambda share: bar.update(task, completed=share)
 
 
-def _merged(scenario_file: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(scenario_file: Path | None, options: Mapping[str, object]) -> dict[str, object]:
     values = load_values(scenario_file) if scenario_file is not None else {}
     for name, value in options.items():
         if value is None:
             continue
-        values[name] = _numbers(name, value) if name == "speeds_kmh" else value
+        values[name] = _numbers(name, str(value)) if name == "speeds_kmh" else value
     return values
 
 
@@ -144,7 +151,7 @@ def _factors(world: str) -> list[Factor]:
     ]
 
 
-def _option(factor: Factor, value: Any) -> str:
+def _option(factor: Factor, value: object) -> str:
     flag = factor.name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"
@@ -171,7 +178,7 @@ def _show_factors(worlds: list[str], *, as_json: bool) -> None:
         Console().print(table)
 
 
-def _default(value: Any) -> str:
+def _default(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(f"{part:g}" for part in value)
     if isinstance(value, float):
@@ -189,7 +196,7 @@ def _said_default(factor: Factor) -> str:
     return " ".join(filter(None, (_default(factor.default), unit))) or "none"
 
 
-def _show_row(row: Mapping[str, Any]) -> None:
+def _show_row(row: Mapping[str, object]) -> None:
     table = Table("measure", "value")
     for name, value in row.items():
         if value is None:
@@ -310,7 +317,7 @@ ABOUT = {
 def _add(world: str) -> None:
     """Give a world its sub-command: typer reads the signature of the function."""
 
-    def run(**given: Any) -> None:
+    def run(**given: object) -> None:
         own = {name: given.pop(name) for name, _, _ in _OWN_PARAMETERS}
         _simulate(world, given, own)
 

@@ -1,7 +1,6 @@
 """The part of `sojourn simulate` that runs mobile ad-hoc networks (paper 004)."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -17,7 +16,7 @@ STEP_S = 10.0
 
 def run_manet(
     manet: Manet, recorder: Recorder | None, tell: Callable[[float], None] | None, pace: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The measures of one run; watched at a pace if nobody is to be told how far it is."""
     world = World(manet, hops_logged=0 if tell else HOPS_LOGGED)
     if tell is None:

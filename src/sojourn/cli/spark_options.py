@@ -53,10 +53,10 @@ def session(
     master: str | None = None, conf: list[str] | None = None, *, ui: bool = False, ship: bool = False
 ) -> SparkSession:
     """Return the session that was asked for; with `ui`, say where its page is."""
-    from pyspark.sql.utils import is_remote  # noqa: PLC0415 - seconds, and Spark
+    from pyspark.sql.utils import is_remote
 
-    from sojourn.pipeline.session import spark_session  # noqa: PLC0415
-    from sojourn.pipeline.shipping import shipped  # noqa: PLC0415
+    from sojourn.pipeline.session import spark_session
+    from sojourn.pipeline.shipping import shipped
 
     settings = settings_of(conf)
     if ui:

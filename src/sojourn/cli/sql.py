@@ -56,9 +56,9 @@ def sql(
     _require_tables(folder)
     with heartbeat(Console(stderr=True, highlight=False)) as beat:
         beat.tell("starting Spark")
-        from pyspark.errors import PySparkException  # noqa: PLC0415 - seconds, and Spark
+        from pyspark.errors import PySparkException
 
-        from sojourn.pipeline.views import views  # noqa: PLC0415
+        from sojourn.pipeline.views import views
 
         spark = session(master, conf, ui=ui, ship=ship)
         beat.tell("looking at files")

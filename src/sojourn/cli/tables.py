@@ -61,9 +61,9 @@ def tables(  # noqa: PLR0913 - options of the command
     console = Console(stderr=True, highlight=False)
     with heartbeat(console) as beat:
         beat.tell("starting Spark")
-        from sojourn.pipeline.derived_job import make_tables  # noqa: PLC0415 - seconds, and Spark
-        from sojourn.pipeline.probing import probe  # noqa: PLC0415
-        from sojourn.trace.places import place  # noqa: PLC0415
+        from sojourn.pipeline.derived_job import make_tables
+        from sojourn.pipeline.probing import probe
+        from sojourn.trace.places import place
 
         spark = session(master, conf, ui=ui, ship=ship)
         probe(spark, place(trace).absolute())

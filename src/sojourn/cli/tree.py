@@ -14,7 +14,7 @@ The file is JSON. Every node has a place and an interest, a number interval or a
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -130,9 +130,9 @@ Published = Mapping[int, tuple[float, float]]
 
 def _told(
     metric: str, grown: Grown, work: list[NodeWork], best: Solved | None, published: Published
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """All of it as one object."""
-    found: dict[str, Any] = {"metric": metric, "rounds": int(grown.rounds)}
+    found: dict[str, object] = {"metric": metric, "rounds": int(grown.rounds)}
     found["overhead"] = float(sum(each.overhead for each in work))
     found["nodes"] = [
         {

@@ -21,7 +21,7 @@ from sojourn.edge.queues import Dropped, Queued, QueuePolicy
 from sojourn.errors import SojournError
 from sojourn.interest.filters import Filter
 from sojourn.routing.mesh_flooding import MeshFloodingRouter
-from sojourn.routing.messages import Kind, Publish
+from sojourn.routing.messages import Advertise, Message, Publish, Subscribe, Unadvertise, Unsubscribe
 from sojourn.routing.neighbours import LOCAL
 from sojourn.routing.router import Router
 
@@ -94,7 +94,7 @@ class Unsubscribed(NamedTuple):
 class Received(NamedTuple):
     """A neighbouring broker sent something."""
 
-    message: Any
+    message: Message | Fetch | Handed
     sender: int
 
 
@@ -105,7 +105,7 @@ class ToBroker(NamedTuple):
     """Send a message to a neighbouring broker."""
 
     neighbour: int
-    message: Any
+    message: Message | Fetch | Handed
 
 
 class ToDisplayer(NamedTuple):
@@ -300,18 +300,19 @@ class EventBroker:
             return
         bit = self.router.neighbours.bit(fact.sender)
         router = self.router
-        if message.kind == Kind.PUBLISH:
-            self._publish(message, bit)
-        elif message.kind == Kind.ADVERTISE:
-            router.advertise(message, bit)
-        elif message.kind == Kind.UNADVERTISE:
-            router.unadvertise(message, bit)
-        elif message.kind == Kind.SUBSCRIBE:
-            router.subscribe(message, bit)
-            self._note(message.interest)
-        elif message.kind == Kind.UNSUBSCRIBE:
-            router.unsubscribe(message, bit)
-            self._note(message.interest)
+        match message:
+            case Publish():
+                self._publish(message, bit)
+            case Advertise():
+                router.advertise(message, bit)
+            case Unadvertise():
+                router.unadvertise(message, bit)
+            case Subscribe():
+                router.subscribe(message, bit)
+                self._note(message.interest)
+            case Unsubscribe():
+                router.unsubscribe(message, bit)
+                self._note(message.interest)
         self._flush()
 
     def _on_fetch(self, fetch: Fetch) -> None:

@@ -15,6 +15,7 @@ goes. Every event that will not be delivered is named with the reason. Queues ke
 came and hand them out in it. An event's age counts from when it was generated.
 """
 
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from typing import Literal, NamedTuple
 
@@ -82,8 +83,12 @@ class PolicyQueue:
         self.policy = (policy or QueuePolicy()).checked()
         self._items: OrderedDict[int, Queued] = OrderedDict()
         self._next = 0
-        self._kept_for: dict[Scalar | None, list[int]] = {}
-        """With `keep`: by value of `key`, which items are kept."""
+        self._kept_for: dict[Scalar | None, list[tuple[float, int]]] = {}
+        """With `keep`: by value of `key`, when the items that are kept were generated, and their numbers.
+
+        Never more than one, but where extremes expire. There no two are of one moment, and none that is later
+        has a larger score: it would have taken the place of the earlier one.
+        """
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -99,7 +104,7 @@ class PolicyQueue:
             if losers is None:
                 return [Dropped(item, "superseded")]
             dropped = [Dropped(self._take_out(number), "superseded") for number in losers]
-            self._kept_for.setdefault(self._key(item), []).append(self._next)
+            insort(self._kept_for.setdefault(self._key(item), []), (item.generated_s, self._next))
         self._items[self._next] = item
         self._next += 1
         self.bytes += item.size_bytes
@@ -116,9 +121,9 @@ class PolicyQueue:
         fresh = [item for item in everything if not self._is_old(item, now)]
         dropped = [Dropped(item, "expired") for item in everything if self._is_old(item, now)]
         if self.policy.keep in ("highest", "lowest") and self.policy.expiry_s is not None:
-            best = self._best(fresh)
-            dropped += [Dropped(item, "superseded") for item in fresh if item not in best]
-            fresh = [item for item in fresh if item in best]
+            best = {id(item) for item in self._best(fresh)}
+            dropped += [Dropped(item, "superseded") for item in fresh if id(item) not in best]
+            fresh = [item for item in fresh if id(item) in best]
         budget = self.policy.reconnect_bytes_max
         if budget is None:
             return fresh, dropped
@@ -142,24 +147,23 @@ class PolicyQueue:
 
     def _losers(self, item: Queued) -> list[int] | None:
         """Which of those kept must make room for a newcomer; None where it is the newcomer that loses."""
-        kept = [(number, self._items[number]) for number in self._kept_for.get(self._key(item), ())]
+        kept = self._kept_for.get(self._key(item), [])
         if self.policy.keep == "last":
-            if any(rival.generated_s > item.generated_s for _, rival in kept):
-                return None
-            return [number for number, _ in kept]
+            return None if kept and kept[0][0] > item.generated_s else [number for _, number in kept]
         score = self._score(item)
         if score is None:
             return None
-        forever = self.policy.expiry_s is None
-        losers = []
-        for number, rival in kept:
-            theirs = self._score(rival)
-            assert theirs is not None, "what has no value was not kept"
-            if theirs >= score and (forever or rival.generated_s >= item.generated_s):
+        if self.policy.expiry_s is None:
+            return None if kept and self._score_of(kept[0]) >= score else [number for _, number in kept]
+        end = bisect_left(kept, (item.generated_s, -1))
+        if end < len(kept):
+            if self._score_of(kept[end]) >= score:  # and it lasts as long
                 return None
-            if theirs < score and (forever or rival.generated_s <= item.generated_s):
-                losers.append(number)
-        return losers
+            end += kept[end][0] == item.generated_s
+        first = end
+        while first and self._score_of(kept[first - 1]) < score:
+            first -= 1
+        return sorted(number for _, number in kept[first:end])
 
     def _best(self, fresh: list[Queued]) -> list[Queued]:
         best: dict[Scalar | None, Queued] = {}
@@ -177,12 +181,17 @@ class PolicyQueue:
             return None
         return -value if self.policy.keep == "lowest" else value
 
+    def _score_of(self, kept: tuple[float, int]) -> float:
+        score = self._score(self._items[kept[1]])
+        assert score is not None, "what has no value was not kept"
+        return score
+
     def _take_out(self, number: int) -> Queued:
         item = self._items.pop(number)
         self.bytes -= item.size_bytes
         if self.policy.keep != "all":
             kept = self._kept_for[self._key(item)]
-            kept.remove(number)
+            del kept[bisect_left(kept, (item.generated_s, number))]
             if not kept:
                 del self._kept_for[self._key(item)]
         return item

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from sojourn.interest.topics import TopicPattern, check_topic
-from sojourn.interest.topicsets import TopicSet
+from sojourn.interest.topicsets import STEPS_MAX, TopicSet
 from sojourn.interest.values import (
     ALL_NUMBERS,
     ALL_STRINGS,
@@ -29,8 +30,11 @@ from sojourn.interest.values import (
     after,
     after_prefix,
 )
+from sojourn.interest.work import Work, current, within
 
 TOPIC = "topic"
+PATTERNS_MAX, PATTERN_CHARS_MAX = 256, 128
+"""How many MQTT patterns have their topics remembered, and how long they are at the most."""
 ORDERINGS = ("<", "<=", ">", ">=")
 
 
@@ -123,6 +127,9 @@ def between(path: str, low: Scalar, high: Scalar) -> Meaning:
     """`BETWEEN low AND high`, both ends included."""
     if kind_of(low) != kind_of(high):
         raise ComparisonError(f"the ends of BETWEEN are a {kind_of(low)} and a {kind_of(high)}; use one kind")
+    if not isinstance(low, str | bool) and not isinstance(high, str | bool) and path != TOPIC:
+        numbers = NumberRanges.of((low, high))
+        return Meaning(ValueSet(numbers=numbers), lambda: ValueSet(numbers=~numbers))
     at_least, at_most = compare(path, ">=", low), compare(path, "<=", high)
     return Meaning(at_least.true_for & at_most.true_for, lambda: at_least.negation() | at_most.negation())
 
@@ -168,13 +175,29 @@ def like(path: str, pattern: str) -> Meaning:
             raise ComparisonError(
                 r"LIKE takes MQTT wildcards or one % at the end, not both; write \% for the sign"
             )
-        return _strings(TopicSet.of(TopicPattern.parse(text)))
+        return _strings(_topics_like(text))
     text, is_prefix = _read_like(pattern)
     if not is_prefix:
         return one_of(path, [text])
     if path == TOPIC:
         return _strings(TopicSet.of(TopicPattern.starting_with(text)))
     return _strings(StringRanges.of((text, after_prefix(text))))
+
+
+def _topics_like(text: str) -> TopicSet:
+    """Return the topics of an MQTT pattern, taking the steps that it takes to find them (`work.py`)."""
+    if len(text) > PATTERN_CHARS_MAX:
+        return TopicSet.of(TopicPattern.parse(text))
+    topics, steps = _topics_and_steps(text)
+    current(STEPS_MAX).spend(steps)
+    return topics
+
+
+@lru_cache(maxsize=PATTERNS_MAX)
+def _topics_and_steps(text: str) -> tuple[TopicSet, int]:
+    with within(Work(STEPS_MAX)) as work:
+        topics = TopicSet.of(TopicPattern.parse(text))
+    return topics, int(STEPS_MAX - work.left)
 
 
 def _read_like(pattern: str, *, underscore_is_plain: bool = False) -> tuple[str, bool]:

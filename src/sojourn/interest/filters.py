@@ -120,6 +120,12 @@ class Filter:
         """Make the filter `topic LIKE` a pattern, without the way through a text."""
         return cls((Conjunction(((TOPIC, ValueSet(strings=TopicSet.of(pattern))),)),))
 
+    def on_topics(self, pattern: TopicPattern) -> Filter:
+        """Make what `topic LIKE` a pattern `AND` this one is, which says nothing of topics itself."""
+        topics = (TOPIC, ValueSet(strings=TopicSet.of(pattern)))
+        joined = (tuple(sorted((*each.constraints, topics), key=_path)) for each in self.conjunctions)
+        return Filter(tuple(Conjunction(constraints) for constraints in joined))
+
     @classmethod
     def union(cls, conjunctions: Iterable[Conjunction]) -> Filter:
         """Make the filter that any of the conjunctions satisfies, simplified."""
@@ -146,6 +152,10 @@ class Filter:
     def matches(self, event: Event) -> bool:
         """Whether an event satisfies the filter."""
         return any(conjunction.matches(event) for conjunction in self.conjunctions)
+
+
+def _path(constraint: tuple[str, ValueSet]) -> str:
+    return constraint[0]
 
 
 def conjunction_of(constraints: dict[str, ValueSet]) -> Conjunction | None:

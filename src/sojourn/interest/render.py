@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from sojourn.interest.comparisons import present
-from sojourn.interest.syntax import RESERVED
 from sojourn.interest.topics import ANY, REST, Prefix, TopicPattern
 from sojourn.interest.topicsets import Term, TopicSet
 from sojourn.interest.values import (
@@ -29,6 +28,7 @@ from sojourn.interest.values import (
     after,
     after_prefix,
 )
+from sojourn.interest.words import RESERVED
 
 SPARK_SETTINGS = {
     "spark.sql.caseSensitive": "true",

@@ -1,8 +1,7 @@
 """From the text of a filter to a tree of tests.
 
-The words are cut by sqlglot's tokenizer, set to what Spark SQL reads: strings in single quotes with '' for
-a quote and two backslashes for one, unusual names in backticks, no comments. The grammar below reads the
-subset of SQL that filters are written in, and nothing else:
+`words.py` cuts the words. The grammar below reads the subset of SQL that filters are written in, and nothing
+else:
 
     either   := both (OR both)*
     both     := negation (AND negation)*
@@ -18,24 +17,25 @@ look at each word, and every limit is checked before the work it limits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
-from sqlglot.errors import TokenError
-from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer
+from sqlglot.tokenizer_core import TokenType
 
 from sojourn.errors import SojournError
 from sojourn.interest import comparisons
 from sojourn.interest.comparisons import TOPIC, ComparisonError, Meaning
 from sojourn.interest.events import EventError, check_name, check_scalar
 from sojourn.interest.values import INTEGER_MAX, NUMBER_MAX, Scalar
+from sojourn.interest.words import Word, cut
 
 CHARACTERS_MAX = 4_096
 PREDICATES_MAX = 200
 NESTING_MAX = 64
 PATH_NAMES_MAX = 16
+_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class FilterSyntaxError(SojournError):
@@ -95,33 +95,6 @@ class Any:
 Expression = Test | Constant | Not | All | Any
 
 
-class _Words(Tokenizer):
-    """Standard SQL words: no comments, no double-quoted names, no string prefixes."""
-
-    QUOTES: ClassVar = ["'"]
-    IDENTIFIERS: ClassVar = ["`"]
-    STRING_ESCAPES: ClassVar = ["'", "\\"]
-    COMMENTS: ClassVar = []
-    KEYWORDS: ClassVar = {
-        "AND": TokenType.AND,
-        "BETWEEN": TokenType.BETWEEN,
-        "FALSE": TokenType.FALSE,
-        "IN": TokenType.IN,
-        "IS": TokenType.IS,
-        "LIKE": TokenType.LIKE,
-        "NOT": TokenType.NOT,
-        "NULL": TokenType.NULL,
-        "OR": TokenType.OR,
-        "TRUE": TokenType.TRUE,
-        "<=": TokenType.LTE,
-        ">=": TokenType.GTE,
-        "<>": TokenType.NEQ,
-        "!=": TokenType.NEQ,
-    }
-
-
-RESERVED = frozenset(word for word in _Words.KEYWORDS if word.isalpha())
-
 _OPERATORS = {
     TokenType.EQ: "=",
     TokenType.NEQ: "<>",
@@ -147,17 +120,16 @@ def read(text: str, *, limited: bool = True) -> Expression:
             text,
             CHARACTERS_MAX,
         )
-    for at, character in enumerate(text):
-        if character == "\x00" or "\ud800" <= character <= "\udfff":
-            raise FilterSyntaxError("U+0000 and half surrogate pairs cannot stand in a filter", text, at)
+    if (unusable := _UNUSABLE.search(text)) is not None:
+        at = unusable.start()
+        raise FilterSyntaxError("U+0000 and half surrogate pairs cannot stand in a filter", text, at)
     return _Reader(text, limited=limited).filter()
 
 
-def _cut(text: str) -> list[Token]:
-    try:
-        return list(_Words().tokenize(text))
-    except TokenError:
-        pass
+def _cut(text: str) -> list[Word]:
+    words = cut(text)
+    if words is not None:
+        return words
     # sqlglot says that a quote is open, not which: it is the one that an odd count leaves.
     quote, start = "", 0
     characters = iter(enumerate(text))
@@ -330,7 +302,7 @@ class _Reader:
             self.fail("A comparison with NULL is never true; write IS NULL or IS NOT NULL", at)
         return self.expected("a number, a string in single quotes, TRUE or FALSE")
 
-    def number(self, word: Token, *, negative: bool, start: str = "") -> Scalar:
+    def number(self, word: Word, *, negative: bool, start: str = "") -> Scalar:
         text = start + word.text
         try:
             value = float(text)
@@ -345,8 +317,11 @@ class _Reader:
             )
         return -exact if negative else exact
 
-    def string(self, word: Token) -> str:
+    def string(self, word: Word) -> str:
         """Read a string as Spark does: a backslash stays before % and _, where LIKE needs it."""
+        inside = self.text[word.start + 1 : word.end]
+        if "'" not in inside and "\\" not in inside:
+            return self.checked(inside)
         text: list[str] = []
         characters = iter(range(word.start + 1, word.end))
         for at in characters:
@@ -359,15 +334,18 @@ class _Reader:
                     raise FilterSyntaxError(r"Write \\ for a backslash in a string", self.text, at)
                 character = escaped if escaped in "\\'" else character + escaped
             text.append(character)
+        return self.checked("".join(text))
+
+    def checked(self, text: str) -> str:
         try:
-            return str(check_scalar("this place", "".join(text)))
+            return str(check_scalar("this place", text))
         except EventError as error:
             self.fail(str(error).rstrip("."), self.next - 1)
 
     def kind(self) -> TokenType | None:
         return self.words[self.next].token_type if self.next < len(self.words) else None
 
-    def advance(self) -> Token:
+    def advance(self) -> Word:
         self.next += 1
         return self.words[self.next - 1]
 
@@ -377,7 +355,7 @@ class _Reader:
         self.next += 1
         return True
 
-    def need(self, kind: TokenType, what: str) -> Token:
+    def need(self, kind: TokenType, what: str) -> Word:
         if self.kind() is not kind:
             self.expected(what)
         return self.advance()

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from sojourn.interest.topics import ANY, HIDDEN, WILDCARDS_AND_SLASH, Level, Prefix, TopicPattern
 from sojourn.interest.values import after
-from sojourn.interest.work import COMBINING_STEPS, TopicsTooComplexError, current
+from sojourn.interest.work import COMBINING_STEPS, TopicsTooComplexError, Work, current
 
 WIDE_TERMS_MAX = 64
 STEPS_MAX = 1_600_000
@@ -131,10 +131,22 @@ def _either(one: bool, other: bool) -> bool:  # noqa: FBT001 - a function of two
 
 
 def _combine(one: Node, other: Node, decide: Callable[[bool, bool], bool]) -> Node:
-    done: dict[tuple[int, int], Node] = {}
-    work = current(STEPS_MAX)
+    return _Combination(decide).combine(one, other)
 
-    def combine(a: Node, b: Node) -> Node:
+
+class _Combination:
+    """Combines two diagrams. A function within a function that calls itself would be a circle of objects."""
+
+    __slots__ = ("_decide", "_done", "_work")
+
+    def __init__(self, decide: Callable[[bool, bool], bool]) -> None:
+        self._decide = decide
+        self._done: dict[tuple[int, int], Node] = {}
+        self._work = current(STEPS_MAX)
+
+    def combine(self, a: Node, b: Node) -> Node:
+        """Return the diagram of both, or of either."""
+        decide = self._decide
         if a is b:
             return a
         for x, y in ((a, b), (b, a)):
@@ -143,14 +155,12 @@ def _combine(one: Node, other: Node, decide: Callable[[bool, bool], bool]) -> No
             if x is _NONE:
                 return _NONE if decide is _both else y
         key = (id(a), id(b))
-        found = done.get(key)
+        found = self._done.get(key)
         if found is None:
-            work.spend(COMBINING_STEPS * (len(a.edges) + len(b.edges)))
-            edges = [(low, combine(x, y)) for low, x, y in _walk(a.edges, b.edges)]
-            found = done[key] = _node(edges, ends=decide(a.ends, b.ends))
+            self._work.spend(COMBINING_STEPS * (len(a.edges) + len(b.edges)))
+            edges = [(low, self.combine(x, y)) for low, x, y in _walk(a.edges, b.edges)]
+            found = self._done[key] = _node(edges, ends=decide(a.ends, b.ends))
         return found
-
-    return combine(one, other)
 
 
 def _walk(
@@ -177,18 +187,17 @@ def _walk(
 
 def _complement(node: Node) -> Node:
     done: dict[int, Node] = {id(_ALL): _NONE, id(_NONE): _ALL}
-    work = current(STEPS_MAX)
-
-    def complement(at: Node) -> Node:
-        found = done.get(id(at))
-        if found is None:
-            work.spend(COMBINING_STEPS * len(at.edges))
-            found = _node([(low, complement(child)) for low, child in at.edges], ends=not at.ends)
-            done[id(at)] = found
-        return found
-
     # At the root the empty sequence of levels flips too; the intersection with all topics mends that.
-    return _combine(complement(node), _FULL, _both)
+    return _combine(_flipped(node, done, current(STEPS_MAX)), _FULL, _both)
+
+
+def _flipped(at: Node, done: dict[int, Node], work: Work) -> Node:
+    found = done.get(id(at))
+    if found is None:
+        work.spend(COMBINING_STEPS * len(at.edges))
+        found = _node([(low, _flipped(child, done, work)) for low, child in at.edges], ends=not at.ends)
+        done[id(at)] = found
+    return found
 
 
 def _is_inside(one: Node, other: Node) -> bool:

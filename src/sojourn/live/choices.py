@@ -13,7 +13,17 @@ from typing import Any
 import msgspec
 
 _REFUSED = re.compile(r"Invalid enum value (.+) - at `\$\.?(.*)`")
+_OTHER_KIND = re.compile(r"Expected `(.+)`, got `(.+)` - at `\$\.?(.*)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`(?: - at `\$\.?(.*)`)?")
+
+KINDS = {
+    "int": "a whole number without quotes",
+    "float": "a number without quotes",
+    "bool": "true or false",
+    "str": "text in quotes",
+    "array": "a list",
+    "object": "a table",
+}
 
 
 def with_choices(sentence: str, kind: type) -> str:
@@ -28,11 +38,20 @@ def with_choices(sentence: str, kind: type) -> str:
         said = f"{path or 'the top level'} has no key {value!r}"
         if not difflib.get_close_matches(value, choices, 1):
             said += f", only {', '.join(choices)}"
+    elif found := _OTHER_KIND.fullmatch(sentence):
+        wanted, came, path = found.groups()
+        return f"{path} is {_in_words(wanted)}, not {_in_words(came)}"
     else:
         return sentence
     like = difflib.get_close_matches(value.strip("'\""), choices, 1)
     meant = f" (perhaps {like[0]!r} was meant)" if like else ""
     return f"{said}{meant}" if choices else sentence
+
+
+def _in_words(kinds: str) -> str:
+    """What msgspec calls values, as people who write TOML do."""
+    found = [KINDS.get(one, one) for one in kinds.split(" | ") if one != "null"]
+    return " or ".join(found)
 
 
 def _words(path: str) -> list[str]:

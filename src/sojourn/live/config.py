@@ -24,11 +24,10 @@ from sojourn.broker.roll import check_roll, enrolled
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.errors import SojournError
 from sojourn.live.choices import with_choices
+from sojourn.live.copying import why_no_copies
 from sojourn.mqtt.limits import Limits
 
 PORT_MAX = 65_535
-GONE_S_MIN = 1.0
-"""A process that is busy may well be silent for less."""
 CONTROL = "control"
 """The folder in which a broker of a file is spoken to, if the file names none."""
 LEARNT = ".learnt.json"
@@ -157,7 +156,7 @@ class UserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     subscribe: list[str] | None = None
     """Topic filters of what it may subscribe to; none allows all."""
     publish_if: str | None = None
-    """A filter that the attributes of its events must satisfy."""
+    """A filter that the attributes of its events must satisfy, with user properties and payload alike."""
     subscribe_if: str | None = None
     """A filter that the attributes of events must satisfy for it to see them."""
 
@@ -437,23 +436,9 @@ def _check_addresses(config: Config, broker: BrokerConfig) -> None:
 
 
 def _check_copies(config: Config) -> None:
-    copies, gone_s = config.mobility.copies, config.mobility.gone_s
-    if not 0 <= copies < max(2, len(config.brokers)):
-        raise ConfigError(
-            f"copies of [mobility] is from 0 to {max(0, len(config.brokers) - 1)}, one for each other "
-            f"broker, and not {copies}."
-        )
-    if copies and len(config.brokers) == 1:
-        raise ConfigError("copies of [mobility] needs other brokers; there is one, so let it be 0.")
-    if not gone_s >= GONE_S_MIN:
-        raise ConfigError(f"gone_s of [mobility] is at least {GONE_S_MIN:g} seconds, not {gone_s:g}.")
-    for broker in config.brokers if copies else ():
-        for key in ("store", "seats"):
-            if getattr(broker, key) is None:
-                raise ConfigError(
-                    f"With copies in [mobility] every broker has a {key}, and {broker.name} has none: "
-                    f"name one in its [[brokers]] table, or set copies to 0."
-                )
+    why = why_no_copies(config)
+    if why:
+        raise ConfigError(why)
 
 
 def _check_page(broker: BrokerConfig) -> None:

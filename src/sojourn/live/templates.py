@@ -15,6 +15,11 @@ class TemplateError(SojournError):
     """There is no template of that name."""
 
 
+COPIES = 1
+"""Of each broker, where there are enough brokers: with two, each would wait while the other is away."""
+BROKERS_FOR_COPIES_MIN = 3
+
+
 class Template(NamedTuple):
     """A network: how many brokers, which of them are linked, and a word on it."""
 
@@ -134,6 +139,8 @@ covering = true
 # publishes_per_s_max = 0         # of one client, 0 for any number; who sends more is disconnected (0x96)
 # subscriptions_max_all = 1000000 # of all clients of a broker; more are refused (0x97)
 # subscriptions_address_max = 500000 # of the connected clients of one address; more are refused (0x97)
+# subscribes_per_s_max = 100      # of one client, after twice subscriptions_max at once (0x97)
+# subscribes_address_per_s_max = 20000 # of the clients of one address; more are refused (0x97)
 # packet_timeout_s = 60           # a packet that has not come whole by then ends its connection (0x97)
 # input_bytes_address_max = 67108864 # of packets of one address that are not whole; the largest gives way
 # packet_bytes_max = 2097152
@@ -166,9 +173,10 @@ covering = true
 """
 
 _COPIES = """\
-# How many other brokers hold a copy of what each one promises, so that it may be lost with its disk. With 0
-# each broker has its own store alone:
-# copies = 0
+# How many other brokers hold a copy of what each one promises, so that it may be lost with its disk: then
+# another one plays it, and nothing is lost. A majority of all brokers has to run. With 0 each has its own
+# store alone, serves by itself whoever else is there, and brokers `join` and `leave` while others run:
+copies = {copies}
 # After how many seconds a broker that is away or silent is thought gone, and another plays it from a copy:
 # gone_s = 4.0
 """
@@ -189,7 +197,7 @@ _NO_NETWORK = """\
 
 _PEERS = """
 peers = "127.0.0.1:{peers}"
-seats = "127.0.0.1:{seats}"     # where other brokers connect to keep copies, if there are any\
+seats = "127.0.0.1:{seats}"     # where other brokers connect to keep copies\
 """
 
 _BROKER = """
@@ -227,15 +235,26 @@ page = "127.0.0.1:{port}"
 """
 
 
-def template(name: str) -> str:
+def copies_for(brokers: int) -> int:
+    """Return how many copies a network of so many brokers begins with."""
+    return COPIES if brokers >= BROKERS_FOR_COPIES_MIN else 0
+
+
+def template(name: str, copies: int | None = None) -> str:
     """Return a configuration as text, or refuse a name that there is none of."""
     found = TEMPLATES.get(name)
     if found is None:
         raise TemplateError(f"There is no template {name!r}; there are {', '.join(TEMPLATES)}.")
     links = ", ".join(f'["B{one}", "B{other}"]' for one, other in found.links)
     network = _NETWORK if found.links else _NO_NETWORK
-    copies = _COPIES if found.links else ""
-    text = _HEAD.format(about=found.about, name=name, links=links, network=network, copies=copies)
+    if copies is None:
+        copies = copies_for(found.brokers)
+    if copies < 0:
+        raise TemplateError(f"There cannot be {copies} copies; 0 writes a configuration without any.")
+    if copies >= found.brokers:
+        raise TemplateError(f"{name} has {found.brokers} brokers, and so at most {found.brokers - 1} copies.")
+    about_copies = _COPIES.format(copies=copies) if found.links else ""
+    text = _HEAD.format(about=found.about, name=name, links=links, network=network, copies=about_copies)
     for number in range(1, found.brokers + 1):
         peer_port = FIRST_PEER_PORT + number - 1
         text += _BROKER.format(

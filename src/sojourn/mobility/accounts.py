@@ -12,7 +12,6 @@ What was promised is taken in whatever a party has, as everywhere (`queues.py`);
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -48,6 +47,32 @@ class Account:
                 return
             copies = 1
         self.bytes += copies * size
+
+    def add_all(self, publications: Iterable[Publish], event_bytes: int) -> None:
+        """Count many events, each stored in one place more."""
+        if not self.is_shared:
+            self.bytes += sum([one.size or event_bytes for one in publications])
+            return
+        known = self.references
+        for one in publications:
+            before = known.get(one, 0)
+            known[one] = before + 1
+            if not before:
+                self.bytes += one.size or event_bytes
+
+    def remove_all(self, publications: Iterable[Publish], event_bytes: int) -> None:
+        """Count many events, each stored in one place less."""
+        if not self.is_shared:
+            self.bytes -= sum([one.size or event_bytes for one in publications])
+            return
+        known = self.references
+        for one in publications:
+            left = known[one] - 1
+            if left:
+                known[one] = left
+            else:
+                del known[one]
+                self.bytes -= one.size or event_bytes
 
     def remove(self, publication: Publish, size: int) -> None:
         """Count an event that is stored in one place less."""
@@ -100,16 +125,14 @@ class Accounts:
             self._count(account)
         account.holdings.add(holding)
         holding.account = account
-        for publication in _stored(holding):
-            account.add(publication, publication.size or self._event_bytes)
+        account.add_all(_stored(holding), self._event_bytes)
 
     def leave(self, holding: Holding) -> None:
         """What is stored for a holding is on nobody's account any more."""
         account, holding.account = holding.account, None
         if account is None:
             return
-        for publication in _stored(holding):
-            account.remove(publication, publication.size or self._event_bytes)
+        account.remove_all(_stored(holding), self._event_bytes)
         account.holdings.discard(holding)
         if not account.holdings:
             assert not account.bytes, "what is stored goes with those it is stored for"
@@ -126,11 +149,9 @@ class Accounts:
             self._count(account)
 
     def _count(self, account: Account) -> None:
-        stored = Counter(event for holding in account.holdings for event in _stored(holding))
-        if account.is_shared:
-            account.references = dict(stored)
-            stored = Counter(stored.keys())
-        account.bytes = sum(count * (one.size or self._event_bytes) for one, count in stored.items())
+        account.bytes, account.references = 0, {}
+        for holding in account.holdings:
+            account.add_all(_stored(holding), self._event_bytes)
 
 
 def _stored(holding: Holding) -> Iterable[Publish]:

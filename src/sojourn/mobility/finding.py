@@ -190,8 +190,12 @@ class Finder:
         self._heirs.pop(client, None)
 
     def regroup(self, brokers: int, left: Collection[int], now: float) -> None:
-        """Go by so many brokers from now on, but for those that have left: nobody waits for these."""
-        self._others = frozenset(range(brokers)) - {self.number} - frozenset(left)
+        """Go by so many brokers from now on, but for those that have left: nobody waits for these.
+
+        Whoever has come meanwhile may have been given a session that is looked for here: it is asked too.
+        """
+        others = frozenset(range(brokers)) - {self.number} - frozenset(left)
+        came, self._others = others - self._others, others
         self.clock.grow(brokers)
         for trail in self._trails.values():
             trail.leave_out(left, self.number)
@@ -199,6 +203,8 @@ class Finder:
             del self._heirs[client]
         for search in self._searches.values():
             search.leave_out(left)
+            if search.named is None:
+                search.silent |= came
         self.time_passed(now)
 
     @property

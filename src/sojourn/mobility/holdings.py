@@ -21,6 +21,7 @@ from sojourn.routing.messages import NO_CAUSE, Ask, Handoff, Marks, Moved, Publi
 
 CHANGES_BITS = 20
 """A client changes its mind at most a million times in one epoch before versions of two epochs meet."""
+NOT_SERVED = -1
 STAYS = (State.PRESENT, State.AWAY, State.LEAVING)
 
 
@@ -64,6 +65,13 @@ class Holding:
     """Whether events go to the client at once."""
     is_open: bool = False
     """Ready, and nothing to check or to keep: the fast way."""
+    served: int = NOT_SERVED
+    """How many events at the head of the queue the client was given already, while it is given them in
+    parts (`giving.py`)."""
+    gives: dict[int, int] = field(default_factory=dict)
+    """By broker with a copy that is given the queue in parts: how many events at its head it was given."""
+    is_short: bool = False
+    """Whether what is given in parts lacks something."""
 
     # What it waits for.
     waits: set[int] = field(default_factory=set)
@@ -161,6 +169,9 @@ def version_of(epoch: int) -> int:
 
 def in_order(publications: Iterable[Publish], marks: Marks) -> list[Publish]:
     """The events beyond the marks, each once, every source's in its order, sources mixed as they came."""
+    publications = list(publications)
+    if _are_in_order(publications, marks):
+        return publications
     by_source: dict[str, dict[int, Publish]] = {}
     order: list[str] = []
     disordered = set()
@@ -185,3 +196,14 @@ def in_order(publications: Iterable[Publish], marks: Marks) -> list[Publish]:
         for source, known in by_source.items()
     }
     return [next(streams[source]) for source in order]
+
+
+def _are_in_order(publications: list[Publish], marks: Marks) -> bool:
+    """Whether events are beyond the marks and in order already, as they nearly always are."""
+    last = dict(marks)
+    for one in publications:
+        source, sequence = one.source, one.sequence
+        if sequence <= last.get(source, -1):
+            return False
+        last[source] = sequence
+    return True

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 from sojourn.mobility.copies import Feed, State, Turn, Wait, follow
-from sojourn.mobility.holdings import Holding
+from sojourn.mobility.holdings import NOT_SERVED, Holding
 from sojourn.mobility.queues import Queues
 from sojourn.mobility.schemes import Scheme
 from sojourn.routing.effects import CancelTimer, SetTimer
@@ -122,16 +122,21 @@ class Shelf:
 
     def arrive(self, stay: Holding, cause: int) -> None:
         """The subscriber is connected here; it is not served yet."""
-        stay.ready = False
+        self._stop_giving(stay)
         stay.heard = False
         self.set_open(stay, is_open=False)
         self.turn(stay, Turn.ARRIVED, cause)
 
     def stop_serving(self, stay: Holding, cause: int) -> None:
         """Its connection is gone: store from now on."""
-        stay.ready = False
+        self._stop_giving(stay)
         self.set_open(stay, is_open=False)
         self.turn(stay, Turn.LOST, cause)
+
+    def _stop_giving(self, stay: Holding) -> None:
+        stay.ready = False
+        stay.served = NOT_SERVED
+        stay.gives.clear()
 
     def _forget(self, holding: Holding) -> None:
         self._queues.empty(holding)

@@ -15,6 +15,7 @@ transfer is under way as much again.
 """
 
 from collections.abc import Iterable, Sequence
+from operator import is_
 
 from sojourn.mobility.accounts import Account, Accounts
 from sojourn.mobility.copies import State
@@ -201,22 +202,44 @@ class Queues:
         if not done:
             holding.behind += 1
             return
-        self._release(holding, done)
+        self._let_go(holding, done)
+        if holding.served > 0:
+            holding.served = max(0, holding.served - len(done))
+
+    def take_out(self, holding: Holding, most: int) -> list[Publish]:
+        """Let go of so many events at the head of a queue, and return them."""
+        queue = holding.queue
+        taken = [queue.popleft() for _ in range(min(most, len(queue)))]
+        self._let_go(holding, taken)
+        return taken
+
+    def _let_go(self, holding: Holding, taken: list[Publish]) -> None:
+        self._release(holding, taken)
         event_bytes = self._scheme.event_bytes
-        holding.bytes -= sum([one.size or event_bytes for one in done])
+        holding.bytes -= sum([one.size or event_bytes for one in taken])
 
     def settle(self, holding: Holding) -> None:
         """Make the queue what was forwarded and what came by itself, less what is consumed or doubled.
 
         What was forwarded stays; of what came by itself meanwhile, the newest goes where that is too much.
         """
-        promised = {(one.source, one.sequence) for one in holding.forwarded}
-        self._replace(holding, in_order([*holding.forwarded, *holding.queue], holding.marks))
+        forwarded = holding.forwarded[:]
+        together = [*forwarded, *holding.queue]
+        settled = in_order(together, holding.marks)
+        is_settled = len(settled) == len(together) and all(map(is_, settled, together))
+        if is_settled and not forwarded:
+            holding.behind = 0
+            return  # it is what it was
+        if is_settled and holding.served <= 0:
+            self._put_before(holding, forwarded)
+        else:
+            self._replace(holding, settled)
         scheme = self._scheme
         bytes_over = holding.bytes - scheme.queue_bytes_each_max
         events_over = len(holding.queue) - scheme.queue_events_max
-        if not promised or (bytes_over <= 0 and events_over <= 0):
+        if not forwarded or (bytes_over <= 0 and events_over <= 0):
             return
+        promised = {(one.source, one.sequence) for one in forwarded}
         kept, refused = [], []
         for one in reversed(holding.queue):
             is_own = (one.source, one.sequence) not in promised
@@ -229,15 +252,33 @@ class Queues:
         self._replace(holding, kept[::-1])
         self.refuse(holding, refused[::-1], FULL)
 
+    def _put_before(self, holding: Holding, forwarded: list[Publish]) -> None:
+        """Put all that was forwarded before the rest of the queue; none of either goes."""
+        holding.queue.extendleft(reversed(forwarded))
+        holding.forwarded.clear()
+        holding.behind = 0
+        event_bytes = self._scheme.event_bytes
+        holding.bytes += sum([one.size or event_bytes for one in forwarded])
+
     def _replace(self, holding: Holding, publications: list[Publish]) -> None:
-        """Make the queue these events, all of which are stored for the holding already."""
-        for publication in publications:
-            self._admit(publication, [holding], promised=True)
-            self._charge(holding, publication)
-        self.empty(holding)
-        holding.queue.extend(publications)
+        """Make the queue these events, all of which are stored for the holding already; the rest goes."""
+        queue, kept = holding.queue, {id(one) for one in publications}
+        gone: list[Publish] = []
+        for one in (*holding.forwarded, *queue):
+            if id(one) in kept:
+                kept.remove(id(one))  # the same event may stand there twice
+            else:
+                gone.append(one)
+        self._release(holding, gone)
+        queue.clear()
+        queue.extend(publications)
+        holding.forwarded.clear()
+        holding.behind = 0
         event_bytes = self._scheme.event_bytes
         holding.bytes = sum([one.size or event_bytes for one in publications])
+        if holding.served > 0:
+            ceiling = holding.ceiling
+            holding.served = sum(one.sequence <= ceiling.get(one.source, -1) for one in publications)
 
     def empty(self, holding: Holding) -> None:
         """Give up all that is stored for a holding."""

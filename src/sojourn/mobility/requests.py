@@ -38,7 +38,7 @@ class Requests:
 
     def choose_holders(self, stay: Holding) -> None:
         """Settle where copies are to be, before anybody is told."""
-        if self._scheme.ahead and stay.subscriptions:
+        if self._scheme.prepares and stay.subscriptions:
             stay.holders |= self.targets(stay)
 
     # To the old broker -------------------------------------------------------------------------------

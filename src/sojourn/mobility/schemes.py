@@ -78,6 +78,15 @@ class Scheme:
     memory_max: int = 100_000
     """How many departed clients a broker remembers; the oldest is forgotten first."""
 
+    @property
+    def prepares(self) -> bool:
+        """Whether copies are made while a subscriber is connected, as in paper 001.
+
+        Where copies are activated a while after it left, and given what it wants along with that, nobody is
+        told before: one that comes and goes quickly bothers nobody but the brokers that it goes to.
+        """
+        return self.ahead and not (self.gives_along and self.grace_s)
+
     def __post_init__(self) -> None:
         for name in ("timeout_s", "passive_s", "patience_s", "edge_timeout_s"):
             value = getattr(self, name)

@@ -58,6 +58,7 @@ class Subscribers:
 
     __slots__ = (
         "_deliveries",
+        "_giving",
         "_handle",
         "_memory",
         "_moment",
@@ -98,7 +99,7 @@ class Subscribers:
         self._queues = queues = Queues(scheme, effects)
         self._shelf = shelf = Shelf(router, scheme, queues)
         self._requests = requests = Requests(scheme, post, self._moment, foresight)
-        giving = Giving(scheme, shelf, queues, post, effects)
+        self._giving = giving = Giving(scheme, shelf, queues, post, effects)
         copies = CopyRequests(shelf, queues, memory, post, effects)
         transfers = Transfers(
             shelf=shelf,
@@ -200,6 +201,22 @@ class Subscribers:
     def _settle(self) -> None:
         for message in self._post.local():
             self._receive[message.kind](message)
+
+    def give_in_parts(self, part_max: int) -> None:
+        """Give no more than so many stored events at once, and the rest when told to (`go_on_giving`)."""
+        if self.scheme.acknowledged and not self.scheme.evicts:
+            self._giving.part_max = part_max
+
+    @property
+    def is_giving(self) -> bool:
+        """Whether stored events are being given in parts."""
+        return bool(self._giving.under_way)
+
+    def go_on_giving(self, now: float) -> None:
+        """Give a part of what is stored to whoever has its subscriber now."""
+        self.now = now
+        self._giving.go_on()
+        self._settle()
 
     def foresee(self, foresight: Foresight | None) -> None:
         """Have copies made from now on where this says that a subscriber may go; None: at all neighbours."""

@@ -88,7 +88,7 @@ class Transfers:
             return
         stay.pending.discard(message.sender)
         if stay.complete:
-            self._giving.give(stay, message.sender, stay.epoch, stay.marks, Outcome.COMPLETE)
+            self._giving.give_copy(stay, message.sender, Outcome.COMPLETE)
         else:
             stay.acked.add(message.sender)
 
@@ -104,7 +104,15 @@ class Transfers:
         self._memory.close(stay.client, stay.epoch)  # a copy from before this stay is a late repetition
         self._tidy(stay, message)
         client = stay.client
-        if stay.complete or not message.wants:
+        if stay.complete and message.wants and self._giving.is_long(stay):
+            stay.cause, stay.successor = message.cause, message
+            self.expect_late(stay)
+            self._requests.abandon(stay)
+            self._shelf.turn(stay, Turn.ASKED_EARLY, message.cause)
+            self._shelf.set_aside(stay)
+            self._giving.hand_over(stay, Outcome.COMPLETE)
+            self.send_askers_on(stay)
+        elif stay.complete or not message.wants:
             stay.cause = message.cause
             if message.wants:
                 self.expect_late(stay)

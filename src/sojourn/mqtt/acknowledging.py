@@ -16,6 +16,11 @@ from sojourn.mqtt.room import change_inflight
 from sojourn.mqtt.session import Session
 from sojourn.mqtt.state import State
 
+PLAIN_PUBACK = 0x40
+"""The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
+PUBACK_BYTES = 4
+"""The length of one that says nothing but which message it answers."""
+
 
 class Acknowledger:
     """Takes what clients answer, of messages to them and of their own at QoS 2."""
@@ -46,7 +51,7 @@ class Acknowledger:
         if delivery is not None and delivery.qos == 1:
             del inflight[number]
             message = delivery.message
-            size = len(message.frame)  # without the detour by its `size`: this is a hot path
+            size = len(message.frame)
             session.inflight_bytes -= size
             self.shared.inflight_bytes -= size
             connection.address_use.bytes -= size
@@ -56,6 +61,42 @@ class Acknowledger:
             raise protocol_error("A message of QoS 2 is answered by PUBREC, and its PUBREL by PUBCOMP.")
         else:
             _check_id(number)
+
+    def pubacks(
+        self,
+        connection: Connection,
+        session: Session,
+        data: bytes,
+        at: int,
+        end: int,
+        most: int,
+        kept: list[tuple[int, bytes]] | None,
+    ) -> int:
+        """Take answers that came one behind the other, and keep them; return where they end.
+
+        They end before one that is wrong, too, which is for others to look at.
+        """
+        start = at
+        inflight, size, settled = session.inflight, 0, self.effects.settled
+        collects = self.effects.collects
+        most = min(end - 3, at + PUBACK_BYTES * most)
+        while at < most and data[at] == PLAIN_PUBACK and data[at + 1] == 2:
+            number = data[at + 2] << 8 | data[at + 3]
+            delivery = inflight.get(number)
+            if delivery is None or delivery.qos != 1:
+                break
+            del inflight[number]
+            size += len(delivery.message.frame)
+            if collects:
+                settled.append((session, delivery, ""))
+            at += PUBACK_BYTES
+        if kept is not None:
+            sequence = self.shared.sequence
+            kept += [(sequence, data[one : one + PUBACK_BYTES]) for one in range(start, at, PUBACK_BYTES)]
+        session.inflight_bytes -= size
+        self.shared.inflight_bytes -= size
+        connection.address_use.bytes -= size
+        return at
 
     def _pubrec(self, connection: Connection, session: Session, packet: PubRecPacket) -> None:
         """Take the first answer to a message of QoS 2, and release it unless the client refused it."""

@@ -32,6 +32,8 @@ from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.packets import PACKET_ID, PacketError
 
 REASON_CHARACTERS_MAX = 2_000
+CONNACK_3_1_1 = 2
+"""How long one is in MQTT 3.1.1, where it has no properties; in version 5 it is longer."""
 UNPRINTABLE = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ud800-\\udfff\\ufdd0-\\ufdef"
     + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
@@ -67,6 +69,15 @@ def refusal(connection: Connection, code: ConnectCode, text: str, reference: str
         ConnAckPacket(reason_code=code, reason_str=reason_string(text), server_reference=reference).write(),
         ConnAckPacket(reason_code=code).write(),
     )
+
+
+def instead_of(packets: bytes, code: ConnectCode, text: str) -> bytes | None:
+    """Return the refusal for a client whose answer to CONNECT was to begin these bytes; None if none does."""
+    if not packets.startswith(b"\x20"):
+        return None
+    if packets[1] == CONNACK_3_1_1:
+        return mqtt3.connack(code=mqtt3.CONNECT_CODES[int(code)])
+    return ConnAckPacket(reason_code=code, reason_str=reason_string(text)).write()
 
 
 def goodbye(connection: Connection, reason: Reason, text: str, reference: str | None) -> bytes | None:

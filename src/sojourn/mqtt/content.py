@@ -28,7 +28,14 @@ from mqtt5 import ConnectPacket
 
 from sojourn.errors import SojournError
 from sojourn.interest import Advertisement, Event, Filter, FilterSyntaxError, Policy, TopicPattern
-from sojourn.interest.events import ATTRIBUTES_MAX, NESTING_MAX, EventError, check_name, check_scalar
+from sojourn.interest.events import (
+    ATTRIBUTES_MAX,
+    NESTING_MAX,
+    TOPIC,
+    EventError,
+    check_name,
+    check_scalar,
+)
 from sojourn.interest.values import Scalar
 from sojourn.interest.work import Work, within
 from sojourn.mqtt.conventions import ADVERTISE, ATTRIBUTE_PREFIX, POLICY, value_of
@@ -45,9 +52,10 @@ FIELDS_MAX = 4 * ATTRIBUTES_MAX
 """Fields of a payload that are looked at, in objects at any depth together."""
 PREFIX_CHARS = 32
 """So many characters of names above a field make it count for one more: each path repeats them."""
-READ_MAX = 1_024
+READ_MAX = 256
 READ_BYTES_MAX = 8 << 20
-"""How many messages keep their attributes, and about how many bytes all that may take."""
+"""How many messages keep their attributes, and about how many bytes all that may take: few, so that memory is
+used again while it is near the processor."""
 ATTRIBUTE_BYTES = 128
 """What an attribute takes besides its path and value, about."""
 TEXT_WIDTH = 4
@@ -62,11 +70,13 @@ ADVERTISED_STEPS = 80_000
 MANY_STEPS = 1_000_000_000
 """More than reading one may take."""
 PLAIN_MAX = 512
+SIMPLE_MAX = 512
+"""Characters of conditions that need no second look: even a list of numbers has fewer than 200 in them."""
 _PLAIN = re.compile(r"[A-Za-z0-9_/+#$.:-]+")
 """Topic filters that need no quotes or escapes, and are not long."""
 Parsed = TypeVar("Parsed")
 
-_read_json = msgspec.json.Decoder().decode
+read_json = msgspec.json.Decoder().decode
 _known_names: dict[str, bool] = {}
 """Names of attributes that were checked before, and whether they may be used; a cache."""
 
@@ -83,7 +93,8 @@ class _LastRead:
     def note(self, message: Message, flat: dict[str, Scalar], objects: set[str]) -> None:
         """Let a message keep what was read of it, and others that were read earlier nothing."""
         size = (1 + TEXT_WIDTH) * len(message.frame) + ATTRIBUTE_BYTES * (len(flat) + len(objects))
-        size += sum(map(len, flat)) + sum(map(len, objects))
+        if objects:  # else every name stands in the frame, and is counted with that
+            size += sum(map(len, flat)) + sum(map(len, objects))
         self.messages.append((message, size))
         self.bytes += size
         while len(self.messages) > 1 and (self.bytes > READ_BYTES_MAX or len(self.messages) > READ_MAX):
@@ -127,8 +138,9 @@ def _read_advertisement(text: str) -> tuple[Advertisement, int]:
 @lru_cache(maxsize=TEXTS_MAX)
 def interest_of(topic_filter: str, condition: Filter | None) -> Filter:
     """Return what a subscription wants as one filter over topic and attributes, or raise a `ContentError`."""
-    if condition is None and _is_plain(topic_filter):
-        return Filter.of_topic(TopicPattern.parse(topic_filter))
+    if is_tellable(topic_filter, condition):
+        pattern = TopicPattern.parse(topic_filter)
+        return Filter.of_topic(pattern) if condition is None else condition.on_topics(pattern)
     if "+" in topic_filter or "#" in topic_filter:
         comparison, topic = "LIKE", topic_filter.replace("\\", r"\\").replace("%", r"\%")
     else:
@@ -142,12 +154,20 @@ def interest_of(topic_filter: str, condition: Filter | None) -> Filter:
 
 def is_tellable(topic_filter: str, condition: Filter | None) -> bool:
     """Whether it is clear without further ado that other brokers can read what a subscription wants."""
-    return condition is None and _is_plain(topic_filter)
+    return _is_plain(topic_filter) and (condition is None or _is_simple(condition))
 
 
 def _is_plain(topic_filter: str) -> bool:
     """Whether a topic filter means itself within a text, as nearly all do."""
     return len(topic_filter) <= PLAIN_MAX and _PLAIN.fullmatch(topic_filter) is not None
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def _is_simple(condition: Filter) -> bool:
+    """Whether a condition has no alternatives, says nothing of topics, and is far from every limit."""
+    if len(condition.conjunctions) != 1 or len(str(condition)) > SIMPLE_MAX:
+        return False
+    return all(path != TOPIC for path, _ in condition.conjunctions[0].constraints)
 
 
 @lru_cache(maxsize=TEXTS_MAX)
@@ -183,7 +203,8 @@ def attributes_of(message: Message) -> tuple[dict[str, Scalar], set[str]]:
         if payload_at < len(frame) and frame[payload_at] in JSON_STARTS:
             _read_fields(message.payload, flat, objects)
         user = message.properties.user
-        _displace(flat, objects, {"topic", *(name for name, _ in user)} & objects)
+        if objects:
+            _displace(flat, objects, {"topic", *(name for name, _ in user)} & objects)
         for name, text in user:
             _enter_at(flat, "", name, value_of(text))
         flat["topic"] = message.topic
@@ -205,7 +226,7 @@ def _read_fields(payload: bytes, flat: dict[str, Scalar], objects: set[str]) -> 
     if is_heavy(payload):
         return
     try:
-        fields = _read_json(payload)
+        fields = read_json(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return
     if isinstance(fields, dict):
@@ -255,7 +276,7 @@ def _enter_at(flat: dict[str, Scalar], prefix: str, name: str, value: object) ->
     if len(flat) < ATTRIBUTES_MAX and _is_name(name):
         kind = type(value)
         if kind is bool or (kind is int and -(2**53) <= value <= 2**53):  # type: ignore[operator]  # an int
-            flat[prefix + name] = value  # type: ignore[assignment]
+            flat[prefix + name] = value  # type: ignore[assignment]  # what is left is a value
             return
         try:
             flat[prefix + name] = check_scalar(name, value)

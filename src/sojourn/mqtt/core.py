@@ -27,7 +27,7 @@ from mqtt5 import DisconnectReasonCode as Reason
 from mqtt5 import PublishPacket
 
 from sojourn.mqtt import costs
-from sojourn.mqtt.acknowledging import Acknowledger
+from sojourn.mqtt.acknowledging import PLAIN_PUBACK, PUBACK_BYTES, Acknowledger
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
@@ -43,7 +43,6 @@ from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.mqtt3 import Came, packets_of, without_password
 from sojourn.mqtt.packets import (
-    PUBACK,
     PUBLISH,
     SECRETIVE,
     PacketError,
@@ -61,8 +60,6 @@ from sojourn.mqtt.subscribing import Subscriber
 from sojourn.mqtt.timekeeping import Timekeeper
 from sojourn.mqtt.weighing import SMALLEST_BYTES, weigh
 
-PLAIN_PUBACK = PUBACK << 4
-"""The first byte of a PUBACK; any other with that packet type has a reserved bit set."""
 PLAIN_PUBLISH = 0x30
 """The first byte of a PUBLISH of QoS 0 that is not retained."""
 ANSWERS = (0x4, 0x5, 0x7)
@@ -135,7 +132,7 @@ class Core:
             waiting.put_by(connection, data, now)
         if connection.waits:
             return
-        published = self.state.counters.received
+        published, subscribed = self.state.counters.received, self.state.subscriptions
         try:
             if connection.pieces:
                 if connection.have < connection.needed or connection.state is Phase.KNOCKING:
@@ -152,6 +149,7 @@ class Core:
             self._break(connection, error, now)
         except VersionError as error:
             self.handshake.refuse_version(connection, old=error.old)
+        gate.unsliced -= costs.ENDING * max(0, subscribed - self.state.subscriptions)  # a session ended
         if self.handshake.wills:
             self._settle(now)
 
@@ -168,6 +166,7 @@ class Core:
         """Take packets that were `kept` in an earlier life, under the numbers that messages had then."""
         connection = self.state.connections.get(number)
         broken = malformed("The client broke the protocol.")
+        self.subscriber.changes.is_told_again = True
         for sequence, packet in packets:
             if connection is None or connection.state is Phase.CLOSED:
                 break
@@ -181,11 +180,11 @@ class Core:
                 broken = error  # whether it was wrong then too, what was kept next says
             except VersionError as error:
                 self.handshake.refuse_version(connection, old=error.old)
+        self.subscriber.changes.is_told_again = False
         is_answered = any(packet and packet[0] >> 4 in ANSWERS for _, packet in packets)
-        if connection is not None and connection.state is not Phase.CLOSED and is_answered:
-            session = connection.session
-            if session is not None:
-                self._go_on(session, now)
+        is_open = connection is not None and connection.state is not Phase.CLOSED
+        if connection is not None and is_open and is_answered and connection.session is not None:
+            self._go_on(connection.session, now)
         self._settle(now)
 
     def take_kept(self, stored: Sequence[int] = ()) -> list[tuple[int, bytes]]:
@@ -282,7 +281,7 @@ class Core:
     ) -> tuple[list[int], list[str]]:
         """Do some of what is due; if more is, `next_moment` says that.
 
-        Return who was found silent and which sessions were looked at, to be given when it is told again.
+        Return who was closed and which sessions were looked at, to be given when it is told again.
         """
         done = self.timekeeper.time_passed(now, silent, sessions)
         self._settle(now)
@@ -351,11 +350,15 @@ class Core:
         light = SMALLEST_BYTES * min(limits.user_properties_max, limits.topic_filters_max)
         if connection.state is Phase.NEW and goes_on:
             packet_bytes_max = min(limits.connect_bytes_max, packet_bytes_max)
-        publish_plain, on_puback = self.publisher.publish_plain, self.acknowledger.puback
-        kept, routes = self.kept, self.effects.collects
-        needed, is_answered = 2, False
+        publish_plain, on_pubacks = self.publisher.publish_plain, self.acknowledger.pubacks
+        kept, routes, needed, is_answered = self.kept, self.effects.collects, 2, False
         while end - at >= 2 and left > 0:
             first, length, body = data[at], data[at + 1], at + 2
+            if first == PLAIN_PUBACK and session is not None:
+                stop = on_pubacks(connection, session, data, at, end, left, kept)
+                if stop > at:
+                    left, is_answered, at = left - (stop - at) // PUBACK_BYTES, True, stop
+                    continue
             if length >= 0x80 and end - at > 2 and data[at + 2] < 0x80:
                 length, body = length & 0x7F | data[at + 2] << 7, at + 3
             elif length >= 0x80:
@@ -399,10 +402,6 @@ class Core:
                 left -= publish_plain(connection, session, data, at, body, stop, now) or self._on_publish(
                     connection, session, data[at:stop], now
                 )
-            elif first == PLAIN_PUBACK and length == 2:
-                on_puback(connection, session, data[body] << 8 | data[body + 1])
-                is_answered = True
-                left -= 1
             else:
                 self.dispatch.other(connection, session, data[at:stop], now)
                 if self.effects.is_void:
@@ -413,7 +412,7 @@ class Core:
                     data = put_before(connection, data[stop:], goes_on=goes_on)
                     begin, stop, end = 0, 0, len(data)
                 is_answered = is_answered or kind in ANSWERS
-                left -= costs.SUBSCRIBE if kind in SUBSCRIBES else costs.OTHER
+                left -= costs.of_subscribe(self.state.retained.count) if kind in SUBSCRIBES else costs.OTHER
             at = stop
         self.gate.unsliced -= most - left + (at - begin) // costs.INPUT_BYTES
         if is_answered and goes_on and session is not None and (session.queue or session.unsent):

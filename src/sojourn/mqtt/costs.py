@@ -23,10 +23,16 @@ SUBSCRIBE = SLICE
 """After a SUBSCRIBE, or a part of one, it is others' turn; the same with an UNSUBSCRIBE."""
 ADVERTISE = UNSLICED_MAX
 """After a packet of advertisements, which may take some ten milliseconds, the turn is over."""
+BURIED = 4
+"""A retained message whose time ran out, and that is buried."""
+RETAINED = 64
+"""So many retained messages, which a SUBSCRIBE may look at, count for one."""
 OTHER = 8
 """A ping and its like."""
 LOSS, ENDING = 32, 8
 """The loss of a connection, but for its will's way; and each subscription of a session that ends with it."""
+FORGOTTEN = 16
+"""So many events that wait for a client which goes count for one."""
 DECODED = 4
 """An event that is out of the ordinary: on a topic that is new, retained, or with properties."""
 PROPERTIES = 2
@@ -50,12 +56,20 @@ INDEXED = 16
 
 def of_loss(session: Session | None) -> int:
     """What it costs that a connection is gone which a session has."""
-    return LOSS + (ENDING * len(session.subscriptions) if session is not None and not session.expiry else 0)
+    if session is None:
+        return LOSS
+    ending = 0 if session.expiry else ENDING * len(session.subscriptions)
+    return LOSS + len(session.queue) // FORGOTTEN + ending
 
 
 def of_decoded(properties: int, size: int) -> int:
     """What reading an event costs that is out of the ordinary, given its user properties and its bytes."""
     return DECODED + properties // PROPERTIES + size // INPUT_BYTES
+
+
+def of_subscribe(retained: int) -> int:
+    """What a SUBSCRIBE costs, or a part of one, given how many retained messages there are."""
+    return min(UNSLICED_MAX, SUBSCRIBE + retained // RETAINED)
 
 
 def of_policy(size: int, alternatives: int, way: int) -> int:

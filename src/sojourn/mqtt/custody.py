@@ -66,6 +66,10 @@ class Custody:
         """Drop what a client does not want of what it missed; return that, with the reasons."""
         return self.deliverer.thin(self.state.sessions[client_id], now, is_back=True)
 
+    def thin_part(self, client_id: str) -> list[tuple[Message, str]]:
+        """The same with what a client that is held was given so far, as far as that is certain."""
+        return self.deliverer.thinning.part_of(self.state.sessions[client_id])
+
     def withdraw(self, client_id: str, addresses: AbstractSet[str]) -> list[Message]:
         """Take out of a session's queue what was for members of groups that have left; return it.
 

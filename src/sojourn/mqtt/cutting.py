@@ -23,6 +23,7 @@ from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.conventions import BUDGET, EXPIRY, FILTER, KEEP
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.members import SHARE
+from sojourn.mqtt.mqtt3 import written_length
 from sojourn.mqtt.packets import (
     REST,
     SUBSCRIBE,
@@ -122,13 +123,21 @@ def cut(connection: Connection, frame: bytes, limits: Limits, retained: int) -> 
         if connection.is_gone:
             return b""
         connection.part_codes_beyond = []
-        parts = [
-            UnsubscribePacket(packet.packet_id, patterns[at:end]).write() for at, end in pairwise([0, *ends])
-        ]
+        parts = [_written_unsubscribe(packet.packet_id, patterns[at:end]) for at, end in pairwise([0, *ends])]
     else:
         return None
     connection.parts_left = len(parts)
     return b"".join(parts)
+
+
+def _written_unsubscribe(packet_id: int, patterns: Sequence[str]) -> bytes:
+    """Return an UNSUBSCRIBE. The codec reads topic filters that are none, but does not write them.
+
+    They are answered one by one, when their part is read.
+    """
+    texts = [text.encode() for text in patterns]
+    body = b"".join([packet_id.to_bytes(2), b"\0", *(len(text).to_bytes(2) + text for text in texts)])
+    return bytes((UNSUBSCRIBE << 4 | 2,)) + written_length(len(body)) + body
 
 
 def _part_of(patterns: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from mqtt5 import PubRelPacket
 
@@ -24,10 +25,11 @@ from sojourn.mqtt.judging import Judges
 from sojourn.mqtt.members import addressee
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
-from sojourn.mqtt.queue_policies import FITTING_MAX, THIN_AT, thinned
+from sojourn.mqtt.queue_policies import FITTING_MAX
 from sojourn.mqtt.room import change_inflight, change_queued, replace_queue, why_full
 from sojourn.mqtt.session import Delivery, Session, Subscription, waits_for_nothing
 from sojourn.mqtt.state import State as Shared
+from sojourn.mqtt.thinning import Thinning
 from sojourn.mqtt.topic_tree import Group, Route, Share
 
 TOO_LARGE = "larger than the client takes"
@@ -40,6 +42,7 @@ class Deliverer:
 
     def __init__(self, shared: Shared) -> None:
         self.shared, self._judges = shared, Judges()
+        self.thinning = Thinning(shared, partial(self._fitting, most=FITTING_MAX))
 
     # The fast way ------------------------------------------------------------------------------------
 
@@ -243,15 +246,7 @@ class Deliverer:
 
     def thin(self, session: Session, now: float, *, is_back: bool) -> list[tuple[Message, str]]:
         """Drop from a session's queue what its subscriptions' policies do not keep; what, and why."""
-        queue = session.queue
-        kept, gone = thinned(
-            queue, lambda one: self._fitting(one.message, session, FITTING_MAX), now, is_back=is_back
-        )
-        replace_queue(self.shared, session, kept)
-        session.thin_at = max(THIN_AT, 2 * len(kept))
-        for _, reason in gone:
-            self.shared.counters.dropped[reason] += 1
-        return [(delivery.message, reason) for delivery, reason in gone]
+        return self.thinning.all_of(session, now, is_back=is_back)
 
     def withhold(self, session: Session, allowed: Callable[[Message], bool], reason: str) -> None:
         """Drop what waits for a client and is not allowed, and what would be sent it again.

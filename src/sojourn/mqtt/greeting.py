@@ -34,7 +34,12 @@ WORK = 128 << 10
 READ_MIN = 256
 """What reading an event for a filter counts for at least."""
 ALTERNATIVE = 32
-"""What each alternative of a policy counts for. An event with neither filter nor policy counts for one."""
+"""What each alternative of a policy counts for."""
+PLAIN = 64
+"""What an event counts for that is not read: it is sent, or waits."""
+MANY = 10_000
+"""To find so many takes as long as may be taken at once: none of them is sent before the next turn."""
+BEFORE_ALL: Place = (-1, "", "")
 NO_GREETING = 2
 """The retain handling of who wants no retained events upon subscribing."""
 
@@ -83,7 +88,7 @@ class Greeter:
         """Begin to send the retained events that a new subscription asks for."""
         messages = self.shared.retained.matching(subscription.pattern, now)
         if messages:
-            self._go_on(subscription, messages, 0, place_of(messages[-1]), now, now)
+            self._go_on(subscription, messages, 0, place_of(messages[-1]), now, now, is_new=True)
         self._hand(subscription, system_topics.messages(self.shared, subscription.pattern, now), now)
 
     def go_on(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
@@ -101,6 +106,8 @@ class Greeter:
         retained = self.shared.retained
         if found is not None and found[:2] == (retained.changes, rest.text):
             messages, at = found.messages, found.at
+        elif found is not None and found.text == rest.text:  # which is quicker than to look for them anew
+            messages, at = [one for one in found.messages[found.at :] if retained.get(one.topic) is one], 0
         else:
             messages, at = retained.matching(subscription.pattern, now), 0
             messages = [
@@ -118,15 +125,18 @@ class Greeter:
         until: Place,
         since_s: float,
         now: float,
+        *,
+        is_new: bool = False,
     ) -> None:
         """Look at as many as may be at once, and note the rest."""
         end, connection = len(messages), subscription.session.connection
         if self.cuts and connection is not None:
-            end = _end(messages, at, is_read=subscription.filter is not None)
+            is_put_off = is_new and len(messages) > MANY
+            end = at if is_put_off else _end(messages, at, is_read=subscription.filter is not None)
         self._hand(subscription, messages[at:end] if end - at < len(messages) else messages, now)
         if end < len(messages):
             assert connection is not None, "who is not here is given all at once"
-            last = place_of(messages[end - 1])
+            last = place_of(messages[end - 1]) if end else BEFORE_ALL
             connection.rests.append(Rest(subscription.text, last, until, since_s).packet())
             if connection.greeting is None:
                 connection.greeting = Found(self.shared.retained.changes, subscription.text, messages, end)
@@ -176,7 +186,7 @@ def _end(messages: list[Message], at: int, *, is_read: bool) -> int:
     left = WORK
     while at < len(messages) and left > 0:
         message = messages[at]
-        left -= max(READ_MIN, message.size) if is_read else 1
+        left -= max(READ_MIN, message.size) if is_read else PLAIN
         if message.policy is not None:
             left -= ALTERNATIVE * len(message.policy.condition.conjunctions)
         at += 1

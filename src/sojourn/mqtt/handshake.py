@@ -414,6 +414,7 @@ class Handshake:
         connection.session = None
         connection.direct = False
         session.connection = None
+        self.deliverer.thinning.forget(session)
         session.unsent.clear()
         # What waited at QoS 0 was for this connection only.
         if any(delivery.qos == 0 for delivery in session.queue):

@@ -1,7 +1,8 @@
 """Bytes of clients that cannot be read yet: packets that have not come whole, or that wait their turn.
 
-A client may send as much as it likes at once; it is read in slices, in a circle with all others that have
-something to be read (`ring`), so that nobody waits for more than a slice of each. Those that wait their turn
+A client may send as much as it likes at once; it is read in slices, in turn with all others that have
+something to be read (`ring`), so that nobody waits for more than a slice of each other address, and of each
+client of its own. Those that wait their turn
 are not read any further by the driver (`Effects.waiting`), so what waits of one client is what one read of
 its socket brought.
 
@@ -12,9 +13,8 @@ packet gives way, not whoever happens to come last.
 
 from __future__ import annotations
 
-from collections import deque
-
 from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.turns import Turns
 
 
 class Input:
@@ -29,8 +29,8 @@ class Input:
         """The same by the address that they come from."""
         self.since: dict[int, float] = {}
         """By connection: when the packet began to come that has not come whole, the earliest first."""
-        self.ring: deque[int] = deque()
-        """Connections with something to be read, in the order in which they are."""
+        self.ring = Turns()
+        """Connections with something to be read, by address."""
 
     def put_by(self, connection: Connection, data: bytes, now: float, at: int = 0) -> None:
         """Keep what came on a connection, from a place on, and cannot be read yet."""
@@ -49,7 +49,7 @@ class Input:
         if not connection.waits:
             self._count(connection, -connection.have)
             connection.waits = True
-            self.ring.append(connection.number)
+            self.ring.append(connection.peer, connection.number)
 
     def take_turn(self, connections: dict[int, Connection], now: float) -> Connection | None:
         """Return the connection whose turn it is to be read."""

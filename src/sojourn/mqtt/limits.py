@@ -53,6 +53,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The same of all clients of a broker."""
     subscription_levels_address_max: int = 5_000_000
     """The same of all clients of one address that are connected."""
+    subscribes_per_s_max: int = 100
+    """Topic filters that a client may subscribe to in a second, on and on, after twice `subscriptions_max` at
+    once; 0 for any number. More are refused."""
+    subscribes_address_per_s_max: int = 20_000
+    """The same of all clients of one address, and for a moment twice as many; 0 for any number."""
     shared_subscriptions_max: int = 100
     """Shared subscriptions of one client."""
     groups_max_all: int = 1_000

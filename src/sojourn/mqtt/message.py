@@ -225,11 +225,11 @@ class Message:
         self,
         qos: int,
         expiry: int | None,
-        retain: bool,  # noqa: FBT001
+        retain: bool,  # noqa: FBT001 - quicker by place
         identifiers: tuple[int, ...],
         alias: int,
-        with_topic: bool,  # noqa: FBT001
-        numbered: bool,  # noqa: FBT001
+        with_topic: bool,  # noqa: FBT001 - quicker by place
+        numbered: bool,  # noqa: FBT001 - quicker by place
     ) -> Form:
         topic = self.topic if with_topic else ""
         properties = self.properties

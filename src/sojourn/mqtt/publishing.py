@@ -20,7 +20,6 @@ from sojourn.mqtt.content import (
     advertised_bytes_max,
     check_advertisements,
     check_tellable,
-    event_of,
     parse_policy,
     property_values,
 )
@@ -35,6 +34,7 @@ from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import PLAIN, Message, Properties, write_publish
 from sojourn.mqtt.packets import PACKET_ID, PacketError, is_reserved, malformed, protocol_error
+from sojourn.mqtt.readings import meets
 from sojourn.mqtt.rights import may_publish
 from sojourn.mqtt.room import ADDRESS_QUOTA
 from sojourn.mqtt.session import Session
@@ -131,6 +131,7 @@ class Publisher:
                 self.deliverer.write(connection, b"\x50\x02" + PACKET_ID[number])
                 return cost
         was = self.shared.sequence, session.last_number
+        retained, changes = self.shared.retained, self.shared.retained.changes
         try:
             message = self._take(session, packet, topic, frame, now)
         except _RefusedError as refusal:
@@ -141,7 +142,8 @@ class Publisher:
             # Last: the answer may be that the connection ends, and then this packet is part of how it did.
             # Of the others, events of QoS 0, it is known later whether they are kept.
             self.shared.effects.is_void = is_same and bool(qos or packet.retain)
-            return costs.REFUSED
+            return costs.REFUSED + costs.BURIED * (retained.changes - changes)
+        cost += costs.BURIED * max(0, retained.changes - changes - 1)  # but for the message itself
         if qos == 2:
             session.received.add(number)
             connection.unreleased.add(number)
@@ -222,7 +224,7 @@ class Publisher:
             return None
         message = _message(packet, topic, frame, session.client_id, self._policy(packet), now)
         allowed = session.permissions.publish_if if session.permissions is not None else None
-        if allowed is not None and not allowed.matches(event_of(message)):
+        if allowed is not None and not meets(allowed, message):
             raise _RefusedError(PubAckReasonCode.NOT_AUTHORIZED, "You may not publish such attributes.")
         message.event = None  # it was made before the message had its number
         if message.retain:
@@ -457,6 +459,8 @@ def _message(
         while frame[body - 1] >= 0x80:
             body += 1
         id_at, payload_at = body + 2 + (frame[body] << 8 | frame[body + 1]), len(frame) - len(payload)
+    if payload_at == id_at + (3 if qos else 1):
+        properties = PLAIN  # as `publish_plain` has it: which of the two is asked depends on a cache
     return Message(
         topic,
         frame,

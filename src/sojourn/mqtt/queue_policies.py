@@ -6,7 +6,7 @@ that, whenever twice as much waits as the last time, so that a queue is not fill
 The budget counts at the return only. What was sent and not acknowledged is sent again in any case.
 
 In a network the brokers' mobility cores store for clients that are away, in full, and the rules act where the
-client arrives, when what was stored for it is about to be sent (`broker/serving.py`).
+client arrives, as what was stored for it is given to its session (`thinning.py`).
 
 An event that matches several subscriptions stays if one of them keeps it; one without a policy keeps all.
 So does the whole of more than `FITTING_MAX` of one client for an event's topic, which are not asked one by
@@ -17,9 +17,10 @@ Age counts from when the event was published, which its sequence tells (`State.n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from sojourn.edge.queues import Dropped, PolicyQueue, Queued, QueuePolicy, QueuePolicyError
+from sojourn.interest import Event
 from sojourn.mqtt.content import ContentError, event_of, property_values
 from sojourn.mqtt.conventions import BUDGET, EXPIRY, KEEP
 from sojourn.mqtt.message import Message
@@ -64,52 +65,65 @@ def read_policy(pairs: Sequence[tuple[str, str]]) -> QueuePolicy | None:
         raise ContentError(str(error)) from None
 
 
-def thinned(
-    deliveries: Iterable[Delivery],
-    fitting: Callable[[Delivery], list[Subscription]],
-    now: float,
-    *,
-    is_back: bool,
-) -> tuple[list[Delivery], list[tuple[Delivery, str]]]:
-    """What stays of a queue, and what goes with the reason; `is_back`: the client is sent it now."""
-    queues: dict[str, PolicyQueue] = {}
-    places: dict[int, int] = {}
-    items: list[Queued] = []
-    """What is in the queues; kept here so that no two have the same identity."""
-    keepers: list[int] = []
-    """By place: how many subscriptions keep the delivery."""
-    reasons: dict[int, str] = {}
-    waiting = list(deliveries)
+class _Waiting:
+    """A delivery, and how many subscriptions keep it."""
 
-    def drop(gone: Iterable[Dropped]) -> None:
-        for one in gone:
-            place = places[id(one.item)]
-            keepers[place] -= 1
-            reasons[place] = one.reason.replace("_", " ")
+    __slots__ = ("delivery", "keepers")
 
-    for place, delivery in enumerate(waiting):
-        subscriptions = fitting(delivery)
+    def __init__(self, delivery: Delivery, keepers: int) -> None:
+        self.delivery, self.keepers = delivery, keepers
+
+
+class Thinner:
+    """What subscriptions keep of a queue, looked at one delivery after the other."""
+
+    __slots__ = ("_queues", "_waiting", "gone")
+
+    def __init__(self) -> None:
+        self._queues: dict[str, PolicyQueue] = {}
+        """By subscription."""
+        self._waiting: dict[int, tuple[Queued, _Waiting]] = {}
+        """By identity of what is in the queues; kept here so that no two have the same."""
+        self.gone: list[tuple[Delivery, str]] = []
+        """What none keeps any more, and why."""
+
+    def add(self, delivery: Delivery, subscriptions: Sequence[Subscription], now: float | None) -> None:
+        """Look at one more, given those that it fits; without a time nothing is too old before `end`."""
         # One that no subscription fits any more is not ours to drop.
-        keepers.append(max(1, len(subscriptions)))
+        waiting = _Waiting(delivery, max(1, len(subscriptions)))
         if len(subscriptions) > FITTING_MAX:
-            continue
+            return
         for one in subscriptions:
             if one.policy is None:
                 continue
-            message = delivery.message
-            item = Queued(event_of(message), _published_s(message), message.size)
-            items.append(item)
-            places[id(item)] = place
-            queue = queues.get(one.text)
+            item = _queued(delivery.message, one.policy)
+            self._waiting[id(item)] = item, waiting
+            queue = self._queues.get(one.text)
             if queue is None:
-                queue = queues[one.text] = PolicyQueue(one.policy)
-            drop(queue.add(item, now))
-    if is_back:
-        for queue in queues.values():
-            drop(queue.drain(now)[1])
-    kept = [delivery for place, delivery in enumerate(waiting) if keepers[place] > 0]
-    gone = [(delivery, reasons[place]) for place, delivery in enumerate(waiting) if keepers[place] <= 0]
-    return kept, gone
+                queue = self._queues[one.text] = PolicyQueue(one.policy)
+            self._drop(queue.add(item, item.generated_s if now is None else now))
+
+    def end(self, now: float) -> None:
+        """The client is sent the rest now."""
+        for queue in self._queues.values():
+            self._drop(queue.drain(now)[1])
+
+    def _drop(self, dropped: Iterable[Dropped]) -> None:
+        for one in dropped:
+            _, waiting = self._waiting.pop(id(one.item))
+            waiting.keepers -= 1
+            if not waiting.keepers:
+                self.gone.append((waiting.delivery, one.reason.replace("_", " ")))
+
+
+def _queued(message: Message, policy: QueuePolicy) -> Queued:
+    """What a policy has to know of a message; the rest of what was read of it is let go."""
+    event = event_of(message)
+    known = {
+        path: value for path in (policy.key, policy.value) if path and (value := event.get(path)) is not None
+    }
+    slim = Event.of_checked(known, frozenset(), "", 0)
+    return Queued(slim, _published_s(message), message.size)
 
 
 def _published_s(message: Message) -> float:

@@ -15,9 +15,12 @@ class Bucket(Protocol):
     tokens_s: float
 
 
-def spend(bucket: Bucket, count: int, per_s: float, now: float) -> bool:
-    """Take from a bucket; say whether that is within the rate. What is not allowed is not taken."""
-    room = per_s * BURST_S
+def spend(bucket: Bucket, count: int, per_s: float, now: float, room: float = 0.0) -> bool:
+    """Take from a bucket; say whether that is within the rate. What is not allowed is not taken.
+
+    The bucket has room for what may be done in `BURST_S`, unless another is given.
+    """
+    room = room or per_s * BURST_S
     bucket.tokens = min(room, bucket.tokens + max(0.0, now - bucket.tokens_s) * per_s)
     bucket.tokens_s = now
     if count > bucket.tokens:

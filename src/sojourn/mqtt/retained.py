@@ -11,19 +11,22 @@ party may have of the room is looked at where a message is published, before it 
 
 A tree of levels has the first `DEPTH_MAX` levels of topics; what is deeper is kept where the tree ends, and
 compared. Otherwise every level of a topic would take memory that nobody counts, and time to pass by.
+
+The times of very many messages may run out at one moment. They are buried a few at a time, whenever one
+is kept or looked for, and more where there is no room. Those that wait to be buried are found by nobody.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from operator import attrgetter
+from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message, new_message
 from sojourn.mqtt.shares import Shares
-from sojourn.mqtt.topic_tree import pattern_matches
 
 TOMBSTONES_MAX: Final = 100_000
 TOMBSTONE_BYTES_MAX: Final = 32 * 1_048_576
@@ -36,6 +39,10 @@ DEPTH_MAX: Final = 8
 """Levels of topics that the tree has."""
 SPARE_EXPIRIES: Final = 1_000
 """Times of messages that were replaced in the meantime, which may stay in the heap."""
+BURIED_AT_ONCE: Final = 4
+"""Messages whose time ran out that are buried at once; more than the one which may be kept instead."""
+BURIED_FOR_ROOM: Final = 1_024
+"""The same where there is no room without."""
 
 _NUMBER: Final = attrgetter("sequence")
 _IN_ORDER: Final = attrgetter("sequence", "source", "topic")
@@ -144,33 +151,41 @@ class Retained:
 
     def has_share_for(self, message: Message, limits: Limits) -> bool:
         """Whether a message that is published here, or its topic's end, is within its party's share."""
-        self._drop_expired(message.arrived_s)
+        now = message.arrived_s
+        self._drop_expired(now, message.topic)
         is_end = len(message.frame) == message.payload_at
-        return is_end or self.shares.allow(message, self._kept.get(message.topic), limits)
+        if is_end or self.shares.allow(message, self._kept.get(message.topic), limits):
+            return True
+        is_left, shares = self._make_room(now, message.party), self.shares
+        if is_left:  # these take no share either
+            shares = Shares()
+            shares.count(
+                one for one in self._kept.values() if one.party == message.party and one.expires_s > now
+            )
+        return shares.allow(message, self._kept.get(message.topic), limits)
 
     def keep(self, message: Message) -> bool:
         """Keep a message in place of its topic's earlier one, or nothing if it is empty.
 
         Return whether there was room. Those whose time ran out before this one arrived take none.
         """
-        self._drop_expired(message.arrived_s)
+        self._drop_expired(message.arrived_s, message.topic)
         if len(message.frame) == message.payload_at:
             self._bury(message, message.arrived_s)
             return True
-        previous = self._kept.get(message.topic)
-        count = self.count + (previous is None)
-        size = self.bytes + message.size - (previous.size if previous is not None else 0)
-        if count > self._messages_max or size > self._bytes_max:
+        if not self._has_room_for(message, message.arrived_s):
             self.lacks = True
             return False
+        previous = self._kept.get(message.topic)
         self._forget_tombstone(message.topic)
         if previous is not None:
+            self.bytes -= previous.size
             self.shares.remove(previous)
+        self.bytes += message.size
         self.shares.add(message)
         self._kept[message.topic] = message
         self.changes += 1
         self._place(message)
-        self.bytes = size
         if message.expiry is not None:
             heapq.heappush(self._expiring, (message.expires_s, message.topic))
             if len(self._expiring) > 2 * self.count + SPARE_EXPIRIES:
@@ -180,15 +195,28 @@ class Retained:
                 heapq.heapify(self._expiring)
         return True
 
+    def _has_room_for(self, message: Message, now: float) -> bool:
+        """Whether a message, in place of its topic's earlier one, is within the limits.
+
+        What waits to be buried takes no room: whether a message is kept must not depend on how many do.
+        """
+        previous = self._kept.get(message.topic)
+        size = self.bytes + message.size - (previous.size if previous is not None else 0)
+        if self.count + (previous is None) <= self._messages_max and size <= self._bytes_max:
+            return True
+        if not self._has_expired(now):
+            return False
+        self._make_room(now)
+        sizes = [one.size for one in self._kept.values() if one.expires_s > now and one is not previous]
+        return len(sizes) < self._messages_max and sum(sizes) + message.size <= self._bytes_max
+
     def wants_again(self, now: float) -> bool:
         """Whether what there was no room for may be asked for now, as there is room; asked once."""
-        self._drop_expired(now)
-        is_time = (
-            self.lacks
-            and self.count <= ROOM_SHARE * self._messages_max
-            and self.bytes <= ROOM_SHARE * self._bytes_max
-        )
-        self.lacks = self.lacks and not is_time
+        if not self.lacks:
+            return False
+        sizes = [one.size for one in self._kept.values() if one.expires_s > now]
+        is_time = len(sizes) <= ROOM_SHARE * self._messages_max and sum(sizes) <= ROOM_SHARE * self._bytes_max
+        self.lacks = not is_time
         return is_time
 
     def _place(self, message: Message) -> None:
@@ -257,16 +285,42 @@ class Retained:
         if tombstone is not None:
             self._tombstone_bytes -= len(topic) + len(tombstone.source)
 
-    def _drop_expired(self, now: float) -> None:
-        """Bury the messages whose time has run out."""
-        while self._expiring and self._expiring[0][0] <= now:
+    def _drop_expired(self, now: float, topic: str = "") -> None:
+        """Bury a topic's message if its time has run out, and the first few others."""
+        message = self._kept.get(topic)
+        if message is not None and message.expires_s <= now:
+            self._bury(message, now)
+        for _ in range(BURIED_AT_ONCE):
+            if not self._has_expired(now):
+                break
             _, topic = heapq.heappop(self._expiring)
             message = self._kept.get(topic)
             if message is not None and message.expires_s <= now:
                 self._bury(message, now)
 
+    def _has_expired(self, now: float) -> bool:
+        """Whether there may be messages whose time has run out."""
+        return bool(self._expiring) and self._expiring[0][0] <= now
+
+    def _make_room(self, now: float, party: str | None = None) -> bool:
+        """Bury many messages whose time has run out, of all or of one party; return whether some may be left.
+
+        Many, so that all messages are looked at once for them, and not once for each.
+        """
+        if not self._has_expired(now):
+            return False
+        expired = (
+            one
+            for one in self._kept.values()
+            if one.expires_s <= now and (party is None or one.party == party)
+        )
+        first = [*islice(expired, BURIED_FOR_ROOM)]
+        for one in first:
+            self._bury(one, now)
+        return len(first) == BURIED_FOR_ROOM
+
     def get(self, topic: str) -> Message | None:
-        """Return the message kept for a topic."""
+        """Return the message kept for a topic, also where its time has run out."""
         return self._kept.get(topic)
 
     def values(self, now: float) -> Iterator[Message]:
@@ -276,7 +330,9 @@ class Retained:
         keys += [(one, topic) for topic, one in self._tombstones.items() if not one.is_old(now)]
         for _, topic in sorted(keys):  # what changed since this began is told as it is by then
             message, tombstone = self._kept.get(topic), self._tombstones.get(topic)
-            if message is None and tombstone is not None:
+            if message is not None and message.expires_s <= now:  # it waits to be buried
+                tombstone, message = Tombstone(*key_of(message)), None
+            if message is None and tombstone is not None and not tombstone.is_old(now):
                 message = _end(topic, tombstone, now)
             if message is not None:
                 yield message
@@ -289,13 +345,12 @@ class Retained:
         """
         self._drop_expired(now)
         if pattern == "#":
-            return _in_order([one for one in self._kept.values() if one.topic[:1] != "$"])
+            return self._found([one for one in self._kept.values() if one.topic[:1] != "$"], now)
         nodes = [self._root]
         levels = pattern.split("/")
         for depth, level in enumerate(levels[: DEPTH_MAX + 1]):
             if depth == DEPTH_MAX and level != "#":
-                deep = [one for node in nodes for one in node.deeper.values()]
-                return _in_order([one for one in deep if pattern_matches(pattern, one.topic)])
+                return self._found(_deep(nodes, pattern), now)
             if level == "#":
                 nodes += _all_below(nodes)
             elif level != "+":
@@ -307,13 +362,46 @@ class Retained:
         found = [node.message for node in nodes if node.message is not None]
         if levels[-1] == "#":
             found += [one for node in nodes if node.deeper for one in node.deeper.values()]
-        return _in_order(found)
+        return self._found(found, now)
+
+    def _found(self, messages: list[Message], now: float) -> list[Message]:
+        """Sort what was found, but for those whose time has run out."""
+        if self._has_expired(now):
+            messages = [one for one in messages if one.expires_s > now]
+        return _in_order(messages)
 
 
 def _levels(topic: str) -> tuple[list[str], bool]:
     """Return the first levels of a topic, and whether there are more than the tree has."""
     levels = topic.split("/", DEPTH_MAX)
     return levels[:DEPTH_MAX], len(levels) > DEPTH_MAX
+
+
+def _deep(nodes: list[_Node], pattern: str) -> list[Message]:
+    """Return the messages at the end of the tree that meet a topic filter, given where its first levels led.
+
+    There may be very many, of very many levels: a level that may be anything is not looked at, and what is
+    quick to see of a topic is looked at first.
+    """
+    wanted = pattern.split("/")
+    if "+" not in wanted and wanted[-1] != "#":
+        return [node.deeper[pattern] for node in nodes if pattern in node.deeper]
+    found = [one for node in nodes for one in node.deeper.values()]
+    if wanted[-1] == "#":
+        wanted.pop()
+        found = [one for one in found if one.topic.count("/") >= len(wanted) - 1]
+    else:
+        found = [one for one in found if one.topic.count("/") == len(wanted) - 1]
+        if wanted[-1] != "+":
+            end = "/" + wanted.pop()
+            found = [one for one in found if one.topic.endswith(end)]
+    places = [at for at in range(DEPTH_MAX, len(wanted)) if wanted[at] != "+"]
+    if places and found:
+        longest = "/" + max([wanted[at] for at in places], key=len)
+        pick = itemgetter(*places)
+        levels, cuts = pick(wanted), places[-1] + 1
+        found = [one for one in found if longest in one.topic and pick(one.topic.split("/", cuts)) == levels]
+    return found
 
 
 def _all_below(nodes: list[_Node]) -> list[_Node]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from sojourn.interest import Filter, TopicPattern
 from sojourn.mqtt.content import ContentError, event_of, parse_filter
 from sojourn.mqtt.message import Message
+from sojourn.mqtt.readings import meets
 from sojourn.mqtt.session import Permissions, Session, Subscription
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def may_publish_message(permissions: Permissions | None, message: Message) -> bo
         return True
     if not may_publish(permissions, message.topic):
         return False
-    return permissions.publish_if is None or permissions.publish_if.matches(event_of(message))
+    return permissions.publish_if is None or meets(permissions.publish_if, message)
 
 
 def may_subscribe(permissions: Permissions | None, levels: TopicPattern) -> bool:

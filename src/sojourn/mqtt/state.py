@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
@@ -27,6 +28,8 @@ SPARE_MOMENTS = 10_000
 
 SUBSCRIPTIONS_DUE = 4
 """Subscriptions of a session that is due which count for one more session."""
+QUEUED_DUE = 256
+"""Events waiting for it that do."""
 WILL_DUE = 16
 """What a will may cost that counts for one more session (`costs.py`)."""
 UNNOTED_NUMBERS_MAX = 1_000_000
@@ -195,33 +198,44 @@ class State:
     def due(self, now: float, most: int) -> list[tuple[Due, int | str]]:
         """Return some of what is due, at most so much, each to be checked: nobody takes back a reminder.
 
-        A session with many subscriptions is much, since it may end; so is a will that many get.
+        A session with many subscriptions is much, since it may end, by itself or with its connection; so is
+        one for which many events wait, and a will that many get.
         """
         found: list[tuple[Due, int | str]] = []
         while most > 0 and self._moments and self._moments[0][0] <= now:
             _, _, about, whom = heapq.heappop(self._moments)
             found.append((about, whom))
-            if isinstance(whom, str):
-                session = self.sessions.get(whom)
-                most -= 0 if session is None else len(session.subscriptions) // SUBSCRIPTIONS_DUE
-            else:
-                connection = self.connections.get(whom)
-                session = None if connection is None else connection.session
+            session = self.sessions.get(whom) if isinstance(whom, str) else self._leaving(about, whom, now)
             most -= 1 + self.cost_of_will(session) // WILL_DUE
+            if session is not None:
+                most -= len(session.queue) // QUEUED_DUE
+                if isinstance(whom, str) or not session.expiry:
+                    most -= len(session.subscriptions) // SUBSCRIPTIONS_DUE
         return found
 
+    def _leaving(self, about: Due, number: int, now: float) -> Session | None:
+        """Return the session of a connection, if that is closed now: most have spoken meanwhile."""
+        connection = self.connections.get(number)
+        if connection is None or connection.session is None:
+            return None
+        until_s = math.inf
+        if about is Due.KEEP_ALIVE:
+            until_s = connection.seen_s + 1.5 * connection.keep_alive_s
+        elif about is Due.RIGHTS and connection.until_s is not None:
+            until_s = connection.until_s
+        elif about is Due.PACKET:
+            until_s = self.input.since.get(number, math.inf) + self.limits.packet_timeout_s
+        return connection.session if until_s <= now else None
+
     def due_again(self, now: float, sessions: Sequence[str]) -> list[tuple[Due, int | str]]:
-        """Return what is due of connections, and just these sessions; others had their turn later."""
+        """Return just these sessions as due: others had their turn later, and connections are named."""
         chosen = frozenset(sessions)
-        found: list[tuple[Due, int | str]] = [(Due.SESSION, whom) for whom in sessions]
         later = []
         while self._moments and self._moments[0][0] <= now:
             one = heapq.heappop(self._moments)
             moment_s, _, about, whom = one
-            if about is not Due.SESSION:
-                found.append((about, whom))
-            elif whom not in chosen and self._is_current(moment_s, whom):
+            if about is Due.SESSION and whom not in chosen and self._is_current(moment_s, whom):
                 later.append(one)
         for one in later:
             heapq.heappush(self._moments, one)
-        return found
+        return [(Due.SESSION, whom) for whom in sessions]

@@ -14,6 +14,7 @@ from mqtt5 import UnsubAckReasonCode as UnsubCode
 
 from sojourn.interest import Filter, TopicError, TopicPattern
 from sojourn.mqtt import answers
+from sojourn.mqtt.changing import Changes
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
     ContentError,
@@ -45,6 +46,8 @@ GRANTED = (
 
 REASONS_MAX = 5
 """Refusals of one packet that are explained."""
+TOO_OFTEN = "rate_exceeded"
+"""Under which name it is counted that somebody changes its subscriptions too often."""
 BROKERS_MAX = 1_000_000
 """More than there are brokers in a network."""
 
@@ -67,6 +70,7 @@ class Subscriber:
         self.shared = shared
         self.deliverer = deliverer
         self.greeter = Greeter(shared, deliverer)
+        self.changes = Changes()
 
     def subscribe(
         self, connection: Connection, session: Session, packet: SubscribePacket, now: float
@@ -74,6 +78,10 @@ class Subscriber:
         """Answer a SUBSCRIBE, or let whoever routes do so, and send the retained messages it asks for."""
         if not packet.topic_filters or not packet.packet_id:
             raise protocol_error("A SUBSCRIBE has a packet identifier and at least one topic filter.")
+        too_often = self.changes.why_not(connection, len(packet.topic_filters), self.shared.limits, now)
+        if too_often is not None:
+            self._refuse_all(connection, session, packet, too_often)
+            return
         codes: list[SubCode] = []
         reasons: list[str] = []
         greetings: list[tuple[Subscription, bool]] = []
@@ -106,6 +114,19 @@ class Subscriber:
             ):
                 self.greeter.greet(subscription, now)
         self.shared.effects.is_void = is_void
+
+    def _refuse_all(
+        self, connection: Connection, session: Session, packet: SubscribePacket, text: str
+    ) -> None:
+        """Refuse a SUBSCRIBE, or a part of one, of a client that changes its subscriptions too often."""
+        count = len(packet.topic_filters)
+        self.shared.counters.refused[f"subscribe {TOO_OFTEN}"] += count
+        self.shared.note_refusal("subscribe", TOO_OFTEN, packet.topic_filters[0].pattern, connection)
+        told = gather(connection, [int(SubCode.QUOTA_EXCEEDED)] * count, [text])
+        if told is not None:
+            assert packet.packet_id, "it was looked at"
+            self._answer(connection, session, packet.packet_id, *told)
+        self.shared.effects.is_void = True
 
     def _count_beyond(self, connection: Connection, count: int) -> None:
         """Count topic filters that were not looked at, as one client may not have so many."""
@@ -147,6 +168,7 @@ class Subscriber:
     def enter(self, subscription: Subscription) -> bool:
         """Enter a subscription; say whether there was none of its name."""
         session, shared = subscription.session, self.shared
+        self.deliverer.thinning.changed(session)
         previous = session.subscriptions.get(subscription.text)
         if previous is not None:
             self._count(previous, -1)
@@ -174,6 +196,7 @@ class Subscriber:
     def remove(self, subscription: Subscription) -> None:
         """Take a subscription out."""
         session, shared = subscription.session, self.shared
+        self.deliverer.thinning.changed(session)
         del session.subscriptions[subscription.text]
         self._count(subscription, -1)
         shared.tree.remove(subscription)

@@ -28,9 +28,11 @@ class Timekeeper:
     ) -> tuple[list[int], list[str]]:
         """Close silent connections, end sessions and publish wills whose time has come, some of them at once.
 
-        Return the connections that were closed for their silence, and the sessions that were looked at. When
-        that is told again both are given: pings and events of QoS 0 are told nobody, so that everybody seems
-        silent then. Journals of earlier builds do not name sessions: all that were due.
+        Return the connections that were closed, and the sessions that were looked at. When that is told again
+        from a journal both are given: pings and events of QoS 0 are in no journal, so that every client would
+        seem silent, and who was closed later may have said something first. Journals of earlier builds name
+        no connections that were closed for anything but their silence, which were lost soon after, or do not
+        name sessions: all that were due.
         """
         shared = self._shared
         if sessions is not None:
@@ -39,32 +41,38 @@ class Timekeeper:
             due = shared.due(now, DUE_MAX if silent is None else sys.maxsize)
         overdue = [whom for about, whom in due if about is Due.KEEP_ALIVE and isinstance(whom, int)]
         closing = [number for number in overdue if self._is_silent(number, now)] if silent is None else silent
+        closed = list(closing)
         for number in closing:
             self._close_for_silence(number, now)
+        for about, whom in due:
+            if isinstance(whom, int) and (
+                (about is Due.CONNECT and self._look_at_newcomer(whom, now))
+                or (about is Due.RIGHTS and self._look_at_rights(whom, now))
+            ):
+                closed.append(whom)
         looked_at: list[str] = []
         for about, whom in due:
-            if about is Due.CONNECT and isinstance(whom, int):
-                self._look_at_newcomer(whom, now)
-            elif about is Due.PACKET and isinstance(whom, int):
+            if about is Due.PACKET and isinstance(whom, int):
                 self._look_at_packet(whom, now)
-            elif about is Due.RIGHTS and isinstance(whom, int):
-                self._look_at_rights(whom, now)
             elif isinstance(whom, str):
                 session = shared.sessions.get(whom)
                 if session is not None:
                     looked_at.append(whom)
                     self._look_at_session(session, now)
-        return list(closing), looked_at
+        return closed, looked_at
 
-    def _look_at_newcomer(self, number: int, now: float) -> None:
+    def _look_at_newcomer(self, number: int, now: float) -> bool:
+        """Close a connection on which no client was let in in time; return whether it was."""
         connection = self._shared.connections.get(number)
         if (
-            connection is not None
-            and connection.state in (Phase.NEW, Phase.KNOCKING)
-            and connection.deadline_s <= now
+            connection is None
+            or connection.state not in (Phase.NEW, Phase.KNOCKING)
+            or connection.deadline_s > now
         ):
-            self._shared.counters.refused["no CONNECT in time"] += 1
-            self._handshake.close_silently(connection)
+            return False
+        self._shared.counters.refused["no CONNECT in time"] += 1
+        self._handshake.close_silently(connection)
+        return True
 
     def _look_at_packet(self, number: int, now: float) -> None:
         """Have a connection closed whose packet takes too long to come whole."""
@@ -81,11 +89,14 @@ class Timekeeper:
             connection.reminded = True
             shared.remind(max(until_s, now + 1.0), Due.PACKET, number)
 
-    def _look_at_rights(self, number: int, now: float) -> None:
+    def _look_at_rights(self, number: int, now: float) -> bool:
+        """Close a connection whose client's rights have run out; return whether it was."""
         connection = self._shared.connections.get(number)
-        if connection is not None and connection.until_s is not None and connection.until_s <= now:
-            text = "What you proved your name by has run out; connect with a fresh one."
-            self._handshake.dismiss(connection, Reason.MAX_CONNECT_TIME, text, now)
+        if connection is None or connection.until_s is None or connection.until_s > now:
+            return False
+        text = "What you proved your name by has run out; connect with a fresh one."
+        self._handshake.dismiss(connection, Reason.MAX_CONNECT_TIME, text, now)
+        return True
 
     def _is_silent(self, number: int, now: float) -> bool:
         """Whether nothing came of a client for too long; if not, it is looked at again in time."""
@@ -98,10 +109,15 @@ class Timekeeper:
         return until <= now
 
     def _close_for_silence(self, number: int, now: float) -> None:
+        """Close a connection for its silence, or, when that is told again, for whatever it was."""
         connection = self._shared.connections.get(number)
-        if connection is not None and connection.state is Phase.OPEN:
+        if connection is None:
+            return
+        if connection.state is Phase.OPEN:
             text = "Nothing came for 1.5 times the keep-alive."
             self._handshake.dismiss(connection, Reason.KEEP_ALIVE_TIMEOUT, text, now)
+        elif connection.state in (Phase.NEW, Phase.KNOCKING):
+            self._handshake.close_silently(connection)
 
     def _look_at_session(self, session: Session, now: float) -> None:
         if session.reminded_s is not None and session.reminded_s <= now:

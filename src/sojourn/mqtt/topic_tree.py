@@ -11,6 +11,7 @@ content are looked at later, by whoever delivers: a route only keeps them apart.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sojourn.interest import Filter
@@ -72,12 +73,44 @@ class Route:
         """What an event on the topic costs (`costs.py`)."""
 
 
+class Shape:
+    """A topic filter that very many topics are compared with; levels that may be anything are passed over."""
+
+    __slots__ = ("_exact", "_is_open", "_least", "_pick", "_wanted")
+
+    def __init__(self, pattern: str) -> None:
+        self._exact = pattern if _is_exact(pattern) else None
+        wanted = pattern.split("/")
+        self._is_open = wanted[0] in ("+", "#")
+        """Whether its first level may be anything, but for one that begins with $."""
+        has_rest = wanted[-1] == "#"
+        if has_rest:
+            wanted.pop()
+        self._least = len(wanted) if has_rest else -len(wanted)
+        """How many levels a topic has at least; if negative, how many exactly."""
+        places = [place for place, level in enumerate(wanted) if level != "+"]
+        self._pick = itemgetter(*places) if places else None
+        self._wanted = self._pick(wanted) if self._pick is not None else None
+
+    def meets(self, topic: str, levels: list[str]) -> bool:
+        """Whether a topic, which has these levels, meets it."""
+        if self._exact is not None:
+            return self._exact == topic
+        least = self._least
+        if (len(levels) != -least) if least < 0 else (len(levels) < least):
+            return False
+        if self._pick is not None and self._pick(levels) != self._wanted:
+            return False
+        return not (self._is_open and topic.startswith("$"))
+
+
 class Share:
     """A shared subscription: one of its members gets each message."""
 
-    __slots__ = ("members", "turn", "turn_unsure")
+    __slots__ = ("members", "shape", "turn", "turn_unsure")
 
-    def __init__(self) -> None:
+    def __init__(self, pattern: str) -> None:
+        self.shape = Shape(pattern)
         self.members: dict[Session, Subscription] = {}
         self.turn = 0
         """Counts messages of QoS 1 and 2."""
@@ -152,7 +185,10 @@ class TopicTree:
     def add(self, subscription: Subscription) -> None:
         """Enter a subscription, in place of the owner's earlier one for the same topic filter."""
         if subscription.share:
-            share = self._shares.setdefault((subscription.share, subscription.pattern), Share())
+            key = (subscription.share, subscription.pattern)
+            share = self._shares.get(key)
+            if share is None:
+                share = self._shares[key] = Share(subscription.pattern)
             share.members[subscription.session] = subscription
         else:
             self._place(subscription.pattern)[subscription.session] = subscription
@@ -204,11 +240,12 @@ class TopicTree:
         for one in subscriptions:
             self.add(one)
         for turn, turn_unsure, members in shares:
-            share = Share()
-            share.turn, share.turn_unsure = turn, turn_unsure
+            share: Share | None = None
             for one in members:
+                if share is None:
+                    share = self._shares[one.share, one.pattern] = Share(one.pattern)
+                    share.turn, share.turn_unsure = turn, turn_unsure
                 share.members[one.session] = one
-                self._shares[one.share, one.pattern] = share
 
     def route(self, topic: str) -> Route:
         """Return what is to be done with messages of a topic."""
@@ -290,9 +327,10 @@ class TopicTree:
                 route.groups = _grouped(subscriptions)
             else:
                 route.conditional.append((condition, _grouped(subscriptions)))
-        route.shares = [
-            share for (_, pattern), share in self._shares.items() if pattern_matches(pattern, topic)
-        ]
+        if self._shares:
+            levels = topic.split("/")
+            route.shares = [share for share in self._shares.values() if share.shape.meets(topic, levels)]
+            self.looked += len(self._shares)
         members = [one for share in route.shares for one in share.members.values()]
         everyone = [one for found in by_session.values() for one in found] + members
         route.filters = list(dict.fromkeys(one.filter for one in everyone if one.filter is not None))

@@ -103,7 +103,7 @@ def _past_properties(data: bytes, at: int, stop: int, limits: Limits) -> int:
     return end
 
 
-def _count_filters(data: bytes, at: int, stop: int, has_options: bool, most: int) -> None:  # noqa: FBT001
+def _count_filters(data: bytes, at: int, stop: int, has_options: bool, most: int) -> None:  # noqa: FBT001 - quicker by place
     if stop - at <= SMALLEST_BYTES * most:
         return
     count, further = 0, 3 if has_options else 2

@@ -307,7 +307,7 @@ def _reasons(outcomes: Outcomes, at: Ints) -> pa.Array | None:
 
 
 def _table(**columns: object) -> pa.Table:
-    rows = len(columns["tally"])  # type: ignore[arg-type]
+    rows = len(columns["tally"])  # type: ignore[arg-type]  # a column has a length
     arrays = []
     for field in _SCHEMA:
         column = columns.get(field.name)

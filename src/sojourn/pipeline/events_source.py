@@ -68,6 +68,6 @@ class EventsSource(DataSource):
         """Return the writer of a DataFrame."""
         return EventsWriter(Options(self.options))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> EventsStreamWriter:  # noqa: ARG002, FBT001, N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> EventsStreamWriter:  # noqa: ARG002, FBT001, N802 - Spark's
         """Return the writer of a stream."""
         return EventsStreamWriter(Options(self.options))

@@ -8,6 +8,7 @@ final results.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from sojourn.trace.rows import FACTS as FACT_TABLES
 from sojourn.trace.rows import TABLES, columns_of
 
 _TEXT, _COUNT, _SECONDS = StringType(), LongType(), DoubleType()
@@ -59,6 +61,9 @@ def rows_schema(row: type[Any], *, by_run: bool = True) -> StructType:
 
 TRACE: dict[str, StructType] = {name: rows_schema(table.row) for name, table in TABLES.items()}
 """The tables that runs write."""
+
+FACTS: dict[str, StructType] = {name: rows_schema(table.row) for name, table in FACT_TABLES.items()}
+"""What runs of studies record beside them, for their measures."""
 
 
 def file_schema(table: str) -> StructType:
@@ -161,13 +166,28 @@ RESULTS = _table(
 """One row a run of a sweep: its measures by name, or its error."""
 
 MEASURED = StructType([StructField("kind", _TEXT), *RESULTS])
-"""A sweep's file of one run when no trace is kept: one row of kind `result`."""
+"""A sweep's file of one run when nothing else is kept: one row of kind `result`."""
 
-STORE = StructType([*MEASURED, *(StructField(name, TRACE[name]) for name in TRACE)])
-"""A sweep's file of one run: a row of kind `result`, and rows of its trace, each in the column of its table.
+RECORDED = TRACE | FACTS
+"""Every table that a run in a sweep can record."""
+
+
+def store_with(tables: Iterable[str]) -> StructType:
+    """Return what a sweep's file of a run holds that records some tables: each a column, with its name."""
+    return StructType([*MEASURED, *(StructField(name, RECORDED[name]) for name in tables)])
+
+
+STORE = store_with(RECORDED)
+"""A sweep's file of one run: a row of kind `result`, and rows of its tables, each in the column of its table.
 
 All of a run in one file is what lets it appear in one rename; columns that are not asked for cost nothing to
 read."""
+
+MEASURES = _table(run_id=_TEXT, measure=_TEXT, value=_SECONDS)
+"""A study's measures: one row a run and measure."""
+
+MEASURES_EACH = _table(run_id=_TEXT, measure=_TEXT, at=_COUNT, value=_SECONDS)
+"""Measures of single layouts or histories that a run looked at: one row each and measure."""
 
 LIVE_EVENTS = _table(
     topic=_TEXT,

@@ -5,7 +5,8 @@ How it works:
 2. A run's key is a digest of its specification and of the code that simulates it. Keys that the store
    already holds a result for are not run again; a failed run is.
 3. What is missing is put one row per partition, the dearest first, so that no long run starts last.
-4. Each task yields one row of measures (or of the error) and, if asked, the rows of its trace.
+4. Each task yields one row of the run's own numbers and texts (or of the error) and the rows of the tables
+   that are asked for: facts that measures are computed from (`measuring.py`), or a whole trace.
 5. A task's file appears in the store in one rename when the task commits; so a sweep that is killed
    keeps every run that had finished and nothing of those that had not.
 
@@ -20,7 +21,7 @@ import hashlib
 import platform
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +34,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 import sojourn
@@ -60,8 +60,8 @@ class Outcome(NamedTuple):
     """What one run returns."""
 
     measures: Measures
-    trace: Mapping[str, pa.Table] = {}
-    """Tables by their name in `schemas`; empty when only the measures are wanted."""
+    tables: Mapping[str, pa.Table] = {}
+    """What it recorded, by names of `schemas.RECORDED`; a sweep keeps those that it is asked to."""
 
 
 RunFunction = Callable[[str], Measures | Outcome]
@@ -112,12 +112,12 @@ def sweep(
     run: RunFunction,
     store: str,
     *,
-    trace: bool = False,
+    tables: Collection[str] = (),
     listener: Listener | None = None,
 ) -> DataFrame:
     """Simulate what the store lacks of a grid and return one row per run, as `schemas.RESULTS` has them.
 
-    With `trace`, what runs recorded is kept in the store too; otherwise it is let go.
+    Of what runs record, the `tables` named are kept in the store too; the rest is let go.
     """
     validate_grid(grid)
     code = code_version(run)
@@ -126,7 +126,7 @@ def sweep(
         missing = keyed.join(whole_keys(read_store(spark, store)), "key", "left_anti")
         count, cost = _size(missing)
         if count:
-            task = partial(_run_task, run=run, code=code, trace=trace)
+            task = partial(_run_task, run=run, code=code, tables=tuple(tables))
             _simulate(spark, missing, task, store, count, cost, listener)
         wanted = spark.createDataFrame(keyed.select("key").collect(), "key string")
     finally:
@@ -173,8 +173,8 @@ def best_results(store: DataFrame, wanted: DataFrame) -> DataFrame:
     )
 
 
-def trace_rows(store: DataFrame, results: DataFrame, table: str) -> DataFrame:
-    """The rows of one trace table that belong to some results."""
+def recorded_rows(store: DataFrame, results: DataFrame, table: str) -> DataFrame:
+    """The rows of one table that belong to some results."""
     chosen = sf.broadcast(results.select("file"))
     return store.where(sf.col("kind") == table).join(chosen, "file", "left_semi").select(f"{table}.*")
 
@@ -209,7 +209,7 @@ def write_traces(spark: SparkSession, store: str, results: DataFrame, folder: st
     kinds = {row.kind for row in rows.select("kind").distinct().collect()}
     for table in sorted(kinds & set(schemas.TRACE)):
         (
-            trace_rows(rows, files, table)
+            recorded_rows(rows, files, table)
             .repartition(sf.col(schemas.PARTITION))
             .write.option("partitionOverwriteMode", "dynamic")
             .mode("overwrite")
@@ -239,7 +239,8 @@ def _simulate(
         sf.broadcast(with_rank(missing)), sf.col("id") == sf.col("rank"), "inner"
     )
     chosen = rows.select("key", *schemas.GRID.fieldNames())
-    schema = _schema(trace=task.keywords["trace"])
+    # Few columns: with those of a whole trace, a small run costs ten times as much to write.
+    schema = schemas.store_with(task.keywords["tables"])
 
     def write(counters: Counters | None) -> None:
         simulated = chosen.mapInArrow(partial(task, counters=counters), schema)
@@ -263,29 +264,26 @@ def _run_task(
     *,
     run: RunFunction,
     code: str,
-    trace: bool,
+    tables: tuple[str, ...],
     counters: Counters | None = None,
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     crashed = context is not None and context.attemptNumber() >= CRASHES_MAX
-    schema = to_arrow_schema(_schema(trace=trace), timezone="UTC")
+    schema = to_arrow_schema(schemas.store_with(tables), timezone="UTC")
     for batch in batches:
         for row in batch.to_pylist():
             outcome, error, wall_s = _crash(row) if crashed else run_one(run, row["spec_json"])
             labels = {name: row[name] for name in ("run_id", "key", "seed", "spec_json")}
             labels |= {"code": code, "error": error, "wall_s": wall_s}
             yield _result_batch(schema, labels, outcome.measures)
-            for table, rows in outcome.trace.items() if trace else ():
-                yield from _trace_batches(schema, row["run_id"], row["key"], table, rows)
+            for table, rows in outcome.tables.items():
+                if table not in tables:
+                    continue
+                yield from _table_batches(schema, row["run_id"], row["key"], table, rows)
             if counters is not None:
                 counters.done.add(1)
                 counters.failed.add(int(error is not None))
                 counters.cost.add(row["cost"] or 0.0)
-
-
-def _schema(*, trace: bool) -> StructType:
-    """What a run's file holds; without the columns of a trace a small run costs a tenth to write."""
-    return schemas.STORE if trace else schemas.MEASURED
 
 
 def run_one(run: RunFunction, spec: str) -> tuple[Outcome, str | None, float]:
@@ -316,14 +314,14 @@ def _result_batch(schema: pa.Schema, labels: Mapping[str, Any], measures: Measur
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _trace_batches(
+def _table_batches(
     schema: pa.Schema, run_id: str, key: str, table: str, rows: pa.Table
 ) -> Iterator[pa.RecordBatch]:
-    """A trace table's rows, each in the column of the store that has the table's name."""
+    """A table's rows, each in the column of the store that has the table's name."""
     kind = schema.field(table).type
     names = [field.name for field in kind]
     lacking = [name for name in names if name not in rows.column_names]
-    assert not lacking, f"the trace table {table} lacks {lacking}"
+    assert not lacking, f"the table {table} lacks {lacking}"
     typed = rows.select(names).cast(pa.schema(list(kind)))
     for batch in typed.to_batches(max_chunksize=TRACE_ROWS_MAX):
         count = batch.num_rows

@@ -267,12 +267,12 @@ def _with_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
 
 
 def _chosen(
-    manifests: dict[str, dict[str, Manifest]], tables: Sequence[str]
-) -> dict[str, dict[str, Manifest]]:
+    manifests: Mapping[str, Mapping[str, Manifest | None]], tables: Sequence[str]
+) -> dict[str, dict[str, Manifest | None]]:
     """Leave out what manifests say of tables that nobody asked for."""
     return {
         run_id: {
-            writer: {table: sealed for table, sealed in manifest.items() if table in tables}
+            writer: manifest and {table: sealed for table, sealed in manifest.items() if table in tables}
             for writer, manifest in writers.items()
         }
         for run_id, writers in manifests.items()
@@ -280,7 +280,7 @@ def _chosen(
 
 
 def _sorted_out(
-    base: Place, checked: list[_Checked], manifests: Mapping[str, Mapping[str, Manifest]]
+    base: Place, checked: list[_Checked], manifests: Mapping[str, Mapping[str, Manifest | None]]
 ) -> Trace:
     by_run: dict[str, list[_Checked]] = {}
     for file in checked:
@@ -290,7 +290,7 @@ def _sorted_out(
     trusted: dict[str, list[TraceFile]] = {}
     size = 0
     runs = []
-    noted = {run_id for run_id, writers in manifests.items() if any(writers.values())}
+    noted = {run_id for run_id, writers in manifests.items() if any(one != {} for one in writers.values())}
     for run_id in sorted({*by_run, *noted}):
         files = by_run.get(run_id, [])
         faults = [file.fault for file in files if file.fault]

@@ -1,8 +1,11 @@
 """What can be asked by SQL: tables of a trace, of a folder that `sojourn tables` made, of a study's results.
 
 Each becomes a view under its own name. A folder of tables has those of the trace it was made from too, as far
-as that is still there. A study's results have `runs` (every run's own numbers beside its labels), `metrics`
-(means over seeds) and `claims` (the verdicts).
+as that is still there. A study's results have `runs` (every run's measures beside its labels), `metrics`
+(means over seeds) and `claims` (the verdicts); made on Spark they also have `measures` (one row a run and
+measure), `measures_each` (one row a layout, where runs look at many), `definitions` (the question that gives
+each measure from facts) and the facts themselves, by their tables' names, but for the table `runs` of facts,
+which is `recorded_runs` here.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sojourn.pipeline.derived_job import CATALOGUE, read_catalogue
 from sojourn.pipeline.derived_rows import DERIVED
+from sojourn.pipeline.measuring import RECORDED_RUNS, RUNS
 from sojourn.pipeline.places import NoTraceError
-from sojourn.pipeline.schemas import PARTITION, TRACE, rows_schema
+from sojourn.pipeline.schemas import MEASURES, MEASURES_EACH, PARTITION, RECORDED, TRACE, rows_schema
+from sojourn.pipeline.sweep import best_results, read_store, recorded_rows
 from sojourn.pipeline.tables import open_trace, read_table
 from sojourn.trace.places import Place, place
 
@@ -58,7 +63,24 @@ def _tables(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
 def _results(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     files = {name: folder / f"{name}.parquet" for name in RESULTS}
     found = {name: spark.read.parquet(str(path)) for name, path in files.items() if path.is_file()}
-    claims = folder / "claims.json"
-    if claims.is_file():
-        found["claims"] = spark.read.json(str(claims), multiLine=True)
+    for name in ("claims", "definitions"):
+        file = folder / f"{name}.json"
+        if file.is_file():
+            found[name] = spark.read.json(str(file), multiLine=True)
+    measured, store = folder / "measures", folder / "store"
+    if measured.is_dir():
+        found["measures"] = spark.read.schema(MEASURES).parquet(str(measured))
+    if (each := folder / "measures_each").is_dir():
+        found["measures_each"] = spark.read.schema(MEASURES_EACH).parquet(str(each))
+    if store.is_dir() and "key" in found["runs"].columns:
+        found |= _facts(spark, str(store), found["runs"].select("key").distinct())
     return found
+
+
+def _facts(spark: SparkSession, store: str, keys: DataFrame) -> dict[str, DataFrame]:
+    """What the runs recorded whose keys are these: a store may have others, of other code."""
+    rows = read_store(spark, store)
+    chosen = spark.createDataFrame(best_results(rows, keys).select("file").collect(), "file string")
+    return {
+        RECORDED_RUNS if table == RUNS else table: recorded_rows(rows, chosen, table) for table in RECORDED
+    }

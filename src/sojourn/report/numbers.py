@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 
 def number_table(figure: go.Figure) -> str:
-    """All points of a figure in a fold-out table: one row per value of x, one column a line.
+    """All points of a figure in a fold-out table: one row per value of x, one column per line.
 
     A picture, whose lines have gaps and come back to the same x, is no table.
     """

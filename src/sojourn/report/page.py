@@ -1,4 +1,4 @@
-"""One HTML file a study: what was found, each figure, and the claims it bears on with their evidence.
+"""One HTML file for each study: what was found, each figure, and the claims it bears on with their evidence.
 
 A page carries its own script, style and data, so that it opens from a disk without a network, prints, follows
 the reader's light or dark theme, and reads on a phone. A content security policy forbids it any request.

@@ -87,6 +87,7 @@ class Effects:
     """The reused lists of what is to be done, in order within each list."""
 
     __slots__ = (
+        "begun",
         "cancels",
         "closes",
         "deliveries",
@@ -108,6 +109,8 @@ class Effects:
         self.timers: list[SetTimer] = []
         self.cancels: list[CancelTimer] = []
         self.drops: list[Dropped] = []
+        self.begun: list[int] = []
+        """Clients that are given what was stored for them in parts; they are ready after the last."""
         self.ready: list[Ready] = []
         self.redirects: list[Redirect] = []
         self.closes: list[Close] = []
@@ -123,6 +126,8 @@ class Effects:
             self.guesses.clear()
         if self.drops:
             self.drops.clear()
+        if self.begun:
+            self.begun.clear()
         if self.ready:
             self.ready.clear()
         if self.redirects:

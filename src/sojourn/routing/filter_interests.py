@@ -32,6 +32,7 @@ from sojourn.interest.work import Work, within
 from sojourn.routing.box_tree import Look
 from sojourn.routing.filing import Filing
 from sojourn.routing.interests import Interests
+from sojourn.routing.leftovers import Leftovers
 from sojourn.routing.meter import Meter
 from sojourn.routing.shelves import Place
 
@@ -39,8 +40,9 @@ STEPS_MAX = 1_000
 """Places that a search for what covers a subscription looks at."""
 WIDER_MAX = 64
 """Interests that such a search names: any one of them will do."""
-UNIONS_MAX = 16
-"""Interests of several conjunctions that it names because they have something in common."""
+UNIONS_MAX, UNION_STEPS_MAX = 16, 100
+"""Interests of several conjunctions that it names because they have something in common, and places that it
+looks at for their sake: each takes some microseconds, and a session that moves may bring hundreds."""
 REFILED_MAX = 200
 """Interests that are filed anew at once: some ten milliseconds."""
 
@@ -68,6 +70,8 @@ class FilterInterests(Interests):
         self._gone_ads: dict[int, Advertisement] = {}
         self._gone_subs: dict[int, Filter] = {}
         """What was forgotten and still stands in the filing."""
+        self.leftovers = Leftovers()
+        """What was in the way, and is not freed yet."""
 
     def advertisement(self, ad: Advertisement) -> int:
         """The number of an advertisement, entered if it is new."""
@@ -95,6 +99,10 @@ class FilterInterests(Interests):
         if self._fresh is not None:
             self._subs_waiting.append(number)
         return number
+
+    def number_of(self, wanted: Filter) -> int | None:
+        """The number of a subscription; None if it was never entered, or is forgotten."""
+        return self._sub_numbers.get(wanted)
 
     def _begin(self, number: int, wanted: Filter) -> None:
         """Compare events with a new subscription."""
@@ -168,9 +176,8 @@ class FilterInterests(Interests):
                 number = subs.popleft()
                 fresh.file_sub(number, self.subs[number])
         if not ads and not subs:
-            self._filing, self._fresh = fresh, None
-            self._gone_ads.clear()
-            self._gone_subs.clear()
+            self.leftovers.leave(self._filing, self._gone_ads, self._gone_subs)
+            self._filing, self._fresh, self._gone_ads, self._gone_subs = fresh, None, {}, {}
             self.ad_above.clear()  # of what was found in another order
             self.sub_above.clear()
 
@@ -216,7 +223,7 @@ class FilterInterests(Interests):
         wider = self._filing.boxes.covering(part, Meter(STEPS_MAX))
         found = dict.fromkeys(_others(sub, wider, self.subs, WIDER_MAX))
         if self._filing.unions:
-            unions = self._filing.unions.meeting(_said_in(part), Meter(STEPS_MAX))
+            unions = self._filing.unions.meeting(_said_in(part), Meter(UNION_STEPS_MAX))
             found.update(dict.fromkeys(_others(sub, unions, self.subs, UNIONS_MAX)))
         return found
 

@@ -235,7 +235,7 @@ class Factor(NamedTuple):
     name: str
     group: str
     unit: str
-    default: Any
+    default: object
     explanation: str
 
 
@@ -250,12 +250,12 @@ def factors(kind: type[Described] = Scenario) -> list[Factor]:
     return table
 
 
-def scenario_from(values: Mapping[str, Any]) -> Scenario:
+def scenario_from(values: Mapping[str, object]) -> Scenario:
     """A validated scenario from plain values, with a sentence about the first that does not fit."""
     return described_from(values, Scenario)
 
 
-def described_from(values: Mapping[str, Any], kind: type[DescribedT]) -> DescribedT:
+def described_from(values: Mapping[str, object], kind: type[DescribedT]) -> DescribedT:
     """The same for any kind of scenario."""
     known = kind.__struct_fields__
     for name in values:

@@ -13,7 +13,6 @@ import dataclasses
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sojourn.errors import SojournError
 from sojourn.sim.scenario import Scenario
@@ -115,7 +114,7 @@ def load_topology(path: Path) -> Topology:
     return build(len(names), numbered, leaves=_leaves(data, number, numbered), names=names)
 
 
-def _leaves(data: dict[str, Any], number: dict[str, int], links: list[tuple[int, int]]) -> list[int]:
+def _leaves(data: dict[str, object], number: dict[str, int], links: list[tuple[int, int]]) -> list[int]:
     if "leaves" in data:
         wanted = _labels("leaves", data["leaves"])
         for name in wanted:
@@ -134,7 +133,7 @@ def _leaves(data: dict[str, Any], number: dict[str, int], links: list[tuple[int,
     return ends or list(range(len(number)))
 
 
-def _pairs(value: Any) -> list[tuple[str, str]]:
+def _pairs(value: object) -> list[tuple[str, str]]:
     if not isinstance(value, list) or not all(isinstance(link, list) and len(link) == 2 for link in value):
         raise TopologyError(
             'links must be a list of pairs of brokers, as in links = [["a", "b"], ["b", "c"]].'
@@ -142,7 +141,7 @@ def _pairs(value: Any) -> list[tuple[str, str]]:
     return [(str(one), str(other)) for one, other in value]
 
 
-def _labels(parameter: str, value: Any) -> list[str]:
+def _labels(parameter: str, value: object) -> list[str]:
     if not isinstance(value, list):
         raise TopologyError(f"{parameter} must be a list of broker names.")
     return [str(name) for name in value]

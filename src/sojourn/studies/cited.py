@@ -1,14 +1,14 @@
 """Numbers that carry the query which gives them, over the table `runs` that a study leaves behind.
 
 A mean over seeds is cited where a table of means is asked for it; what checks make of such numbers by adding,
-subtracting, multiplying and dividing is cited too. Whatever else happens to a number leaves a plain one,
-which has no query. `sojourn sql QUERY --from RESULTS` gives the number again, from what every single run
-recorded.
+subtracting, multiplying and dividing, and how well a line fits them, is cited too. Whatever else happens to a
+number leaves a plain one, which has no query. `sojourn sql QUERY --from RESULTS` gives the number again, from
+the measures of every single run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 
@@ -52,6 +52,12 @@ class Cited(float):
     def __rtruediv__(self, other: float) -> float:
         return _combined(float(other) / float(self), other, "/", self)
 
+    def __neg__(self) -> float:
+        return Cited(-float(self), f"(-{self.query})")
+
+    def __abs__(self) -> float:
+        return Cited(abs(float(self)), f"abs({self.query})")
+
 
 def _combined(value: float, left: float, sign: str, right: float) -> Cited:
     return Cited(value, f"({_said(left)} {sign} {_said(right)})")
@@ -72,6 +78,22 @@ def mean_of_listed(column: str, path: str, where: Mapping[str, str | float], val
     found = f"explode(from_json(get_json_object({name(column)}, {text(path)}), 'array<double>'))"
     inner = f"SELECT {found} AS value FROM runs WHERE {labelled(where)}"  # noqa: S608  likewise
     return Cited(value, f"(SELECT avg(value) FROM ({inner}))")  # noqa: S608  likewise
+
+
+def total_of(measures: Sequence[str], where: Mapping[str, str | float], value: float) -> Cited:
+    """A sum of some measures over the runs that have some labels, and the query for it."""
+    each = " + ".join(f"coalesce({name(measure)}, 0)" for measure in measures) or "0"
+    return Cited(value, f"(SELECT sum({each}) FROM runs WHERE {labelled(where)})")  # noqa: S608  likewise
+
+
+def fit_of(xs: Sequence[float], ys: Sequence[float], r2: float) -> float:
+    """How well a line explains some numbers; with a query for it where all of them have one."""
+    if not all(isinstance(y, Cited) for y in ys):
+        return r2
+    points = " UNION ALL ".join(
+        f"SELECT {_said(x)} AS x, {_said(y)} AS y" for x, y in zip(xs, ys, strict=True)
+    )
+    return Cited(r2, f"(SELECT regr_r2(y, x) FROM ({points}))")  # noqa: S608  likewise
 
 
 def labelled(where: Mapping[str, str | float]) -> str:

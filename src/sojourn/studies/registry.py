@@ -45,8 +45,12 @@ class Study(NamedTuple):
     figures: Sequence[Any]
     """Every figure of the study, whether an outcome has points for it or not."""
     write_results: Callable[[Any, Path, str], list[Path]] = write_results
-    simulate_traced: str | None = None
-    """Where the function is that keeps traces, as module:name; imported only when it is wanted."""
+    record: str | None = None
+    """Where the function is that records facts, as module:name; imported only when it is wanted."""
+    measuring: str | None = None
+    """Which module says how measures follow from those facts; without it, runs compute their own."""
+    record_traced: str | None = None
+    """Where the function is that keeps whole traces too, as module:name."""
     tables: Callable[[Any], list[Any]] = lambda _outcome: []
     """The report's tables, beyond claims and figures."""
     over: str = "seeds"
@@ -68,7 +72,9 @@ STUDIES = {
         summary=presentation.summary,
         facts=presentation.facts,
         figures=figures.FIGURES,
-        simulate_traced="sojourn.studies.publisher_mobility.traced:simulate_traced",
+        record="sojourn.studies.publisher_mobility.recording:record",
+        measuring="sojourn.studies.publisher_mobility.measuring",
+        record_traced="sojourn.studies.publisher_mobility.recording:record_traced",
     ),
     handoff_study.NAME: Study(
         name=handoff_study.NAME,
@@ -84,7 +90,9 @@ STUDIES = {
         summary=handoff_presentation.summary,
         facts=handoff_presentation.facts,
         figures=handoff_presentation.FIGURES,
-        simulate_traced="sojourn.studies.handoff.traced:simulate_traced",
+        record="sojourn.studies.handoff.recording:record",
+        measuring="sojourn.studies.handoff.measuring",
+        record_traced="sojourn.studies.handoff.recording:record_traced",
     ),
     adhoc_study.NAME: Study(
         name=adhoc_study.NAME,
@@ -100,6 +108,8 @@ STUDIES = {
         summary=adhoc_presentation.summary,
         facts=adhoc_presentation.facts,
         figures=adhoc_presentation.FIGURES,
+        record="sojourn.studies.adhoc_tree.recording:record",
+        measuring="sojourn.studies.adhoc_tree.measuring",
         over="layouts",
     ),
     architectures_study.NAME: Study(
@@ -115,7 +125,7 @@ STUDIES = {
         summary=architectures_presentation.summary,
         facts=architectures_presentation.facts,
         figures=architectures_presentation.FIGURES,
-        simulate_traced="sojourn.studies.architectures.traced:simulate_traced",
+        record_traced="sojourn.studies.architectures.traced:simulate_traced",
         tables=architectures_presentation.tables,
     ),
     manet_study.NAME: Study(
@@ -131,7 +141,9 @@ STUDIES = {
         summary=manet_presentation.summary,
         facts=manet_presentation.facts,
         figures=manet_presentation.FIGURES,
-        simulate_traced="sojourn.studies.manet.traced:simulate_traced",
+        record="sojourn.studies.manet.recording:record",
+        measuring="sojourn.studies.manet.measuring",
+        record_traced="sojourn.studies.manet.recording:record_traced",
     ),
 }
 """Every study by name, in the order in which they are run."""

@@ -6,6 +6,7 @@ The boundary is kept plain so that any other engine can stand behind it: a run s
 once however many experiments ask for them. The order of the result does not depend on who finished first.
 """
 
+import hashlib
 import multiprocessing
 import os
 import time
@@ -43,6 +44,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     cost: float
     """Estimated message-hops, to start the longest first and to tell the time left."""
     spec_json: str
+
+
+def run_id_of(spec_json: str) -> str:
+    """The name of a run: a digest of its scenario."""
+    return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
 
 
 def run_grid(

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from sojourn.studies.cited import fit_of
+
 CONFIDENCE = 0.95
 
 
@@ -76,7 +78,7 @@ def straight_line(xs: Sequence[float], ys: Sequence[float]) -> Fit:
         return Fit(math.nan, f"too few points: {len(xs)}")
     if len(set(xs)) < 2 or len(set(ys)) < 2:
         return Fit(math.nan, "no variance: all points are alike")
-    return Fit(float(stats.linregress(xs, ys).rvalue ** 2))
+    return Fit(fit_of(xs, ys, float(stats.linregress(xs, ys).rvalue ** 2)))
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -93,7 +95,7 @@ def crossing(xs: Sequence[float], ratios: Sequence[float], level: float = 1.0) -
             if at == 0:
                 return float(x)
             before_x, before = xs[at - 1], ratios[at - 1]
-            return float(before_x + (level - before) / (ratio - before) * (x - before_x))
+            return before_x + (level - before) / (ratio - before) * (x - before_x)
     return math.inf
 
 

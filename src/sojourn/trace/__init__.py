@@ -4,7 +4,7 @@
 pipeline's business.
 """
 
-from sojourn.trace.columns import COLUMNS
+from sojourn.trace.columns import COLUMNS, FACT_COLUMNS
 from sojourn.trace.segments import SegmentWriter, TraceError, segment_folder, write_run
 
-__all__ = ["COLUMNS", "SegmentWriter", "TraceError", "segment_folder", "write_run"]
+__all__ = ["COLUMNS", "FACT_COLUMNS", "SegmentWriter", "TraceError", "segment_folder", "write_run"]

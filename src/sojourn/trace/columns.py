@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from sojourn.trace.rows import TABLES, columns_of
+from sojourn.trace.rows import FACTS, TABLES, Table, columns_of
 
 KINDS: dict[type, pa.DataType] = {
     str: pa.string(),
@@ -16,7 +16,15 @@ KINDS: dict[type, pa.DataType] = {
     datetime: pa.timestamp("us", tz="UTC"),
 }
 
-COLUMNS: dict[str, pa.Schema] = {
-    name: pa.schema([(column.name, KINDS[column.kind]) for column in columns_of(table.row)])
-    for name, table in TABLES.items()
-}
+
+def _schemas(tables: dict[str, Table]) -> dict[str, pa.Schema]:
+    return {
+        name: pa.schema([(column.name, KINDS[column.kind]) for column in columns_of(table.row)])
+        for name, table in tables.items()
+    }
+
+
+COLUMNS: dict[str, pa.Schema] = _schemas(TABLES)
+
+FACT_COLUMNS: dict[str, pa.Schema] = _schemas(FACTS)
+"""Those of what runs of studies record beside a trace's tables."""

@@ -80,17 +80,16 @@ def read_manifest(path: Place) -> Manifest | None:
         return None
 
 
-def read_manifests(root: Place) -> dict[str, dict[str, Manifest]]:
-    """By run and writer, every manifest of a trace."""
-    found: dict[str, dict[str, Manifest]] = {}
+def read_manifests(root: Place) -> dict[str, dict[str, Manifest | None]]:
+    """By run and writer, every manifest of a trace; None for one that cannot be read."""
+    found: dict[str, dict[str, Manifest | None]] = {}
     for path in below(root / "_manifests", "run_id=*/*.json"):
-        manifest = read_manifest(path)
-        if manifest is not None and not path.name.startswith("."):
-            found.setdefault(path.parent.name.removeprefix("run_id="), {})[path.stem] = manifest
+        if not path.name.startswith("."):
+            found.setdefault(path.parent.name.removeprefix("run_id="), {})[path.stem] = read_manifest(path)
     return found
 
 
-def fault_of_run(run_id: str, manifests: Mapping[str, Manifest], files: Iterable[SegmentFile]) -> str:
+def fault_of_run(run_id: str, manifests: Mapping[str, Manifest | None], files: Iterable[SegmentFile]) -> str:
     """Say what is wrong with the files of a run that has manifests; nothing if all is well."""
     found: dict[tuple[str, str], dict[int, SegmentFile]] = {}
     for file in files:
@@ -103,6 +102,11 @@ def fault_of_run(run_id: str, manifests: Mapping[str, Manifest], files: Iterable
             return f"{where} is a copy of another segment ({file.identity}); remove it, or rename it back."
         found.setdefault((writer, file.table), {})[number] = file
     for writer, manifest in manifests.items():
+        if manifest is None:
+            return (
+                f"_manifests/run_id={run_id}/{writer}.json is no manifest that can be read; restore it, or "
+                "remove it to judge what is there."
+            )
         for table in manifest.keys() | {table for name, table in found if name == writer}:
             there = found.get((writer, table), {})
             fault = _fault_of_table(f"{table}/run_id={run_id}", writer, manifest.get(table, Sealed()), there)

@@ -2,6 +2,7 @@
 
 Everything else that knows columns follows from here: the files' Arrow types (`columns.py`), Spark's schemas
 (`pipeline/schemas.py`), what simulated runs record (`sim/recorder.py`) and the pages of `sojourn tables`.
+`FACTS` are what runs of studies record for their measures, many of them and small; traces on disk have none.
 
 Rules for all tables:
 - Times are seconds since the run's start, by one clock a run; only `runs.started_at` is a moment.
@@ -148,6 +149,61 @@ class Run(NamedTuple):
     error: Annotated[str | None, "why it failed, if it did"]
 
 
+class Rebuilding(NamedTuple):
+    """A publisher's move within the measured time of a simulated run, and what rebuilding its trees took."""
+
+    cause: Annotated[str, "the move's name, as in handoffs"]
+    client: Annotated[str, "who moved"]
+    from_broker: Annotated[str, "from where"]
+    to_broker: Annotated[str, "where to"]
+    left_s: Annotated[float, "when it left"]
+    arrived_s: Annotated[float, "when it arrived"]
+    to_own_proxy: Annotated[bool, "whether it came to a proxy of its own, where no tree is built"]
+    rebuild_s: Annotated[float, "from the new broker's first act until the tree stood; 0 without work"]
+    visible_wait_s: Annotated[float, "from arriving until the tree stood; 0 if it stood by then"]
+    teardown_s: Annotated[float, "how long the old tree was being taken down"]
+    finished: Annotated[bool, "whether all that was over when the run ended; else times are lower bounds"]
+    advertise: Annotated[int, "advertisements that it set off, once for every link they took"]
+    unadvertise: Annotated[int, "withdrawals of advertisements, likewise"]
+    subscribe: Annotated[int, "subscriptions, likewise"]
+    unsubscribe: Annotated[int, "withdrawals of subscriptions, likewise"]
+    prefetch: Annotated[int, "notices to the next broker, likewise"]
+
+
+class Arrived(NamedTuple):
+    """A subscriber that asked another broker to serve it in the measured time of a simulated run."""
+
+    client: Annotated[str, "who moved"]
+    from_broker: Annotated[str | None, "its broker before; null where it came back and was sent on"]
+    to_broker: Annotated[str, "whom it asked"]
+    left_s: Annotated[float | None, "when it had left"]
+    arrived_s: Annotated[float, "when it asked"]
+    first_s: Annotated[float | None, "when its first event came, after it had moved; null: none came"]
+    ready_s: Annotated[float | None, "when everything had been handed over; null: that was not seen"]
+    how: Annotated[str | None, "where from: copy (an active one waited) or fetched from the old broker"]
+    cause: Annotated[str | None, "this move's name, as in handoffs"]
+
+
+class Window(NamedTuple):
+    """How often something happened in a while, where single rows would be too many."""
+
+    what: Annotated[str, "what happened; each study's guide to its measures says which there are"]
+    of: Annotated[str, "at which broker, by what kind of message or for what reason; empty: not told apart"]
+    from_s: Annotated[float, "when the while began"]
+    to_s: Annotated[float, "when it ended"]
+    times: Annotated[int, "how often"]
+    total: Annotated[float | None, "the seconds or bytes of all of them together; null: not told"] = None
+
+
+class Observation(NamedTuple):
+    """A number of a whole thing that was looked at: a layout, a history, a network at one moment."""
+
+    what: Annotated[str, "what the number is; each study's guide to its measures says which there are"]
+    of: Annotated[str, "by which algorithm, or at which broker; empty: not told apart"]
+    at: Annotated[int, "which layout, history or moment: its number, ascending"]
+    value: Annotated[float | None, "the number; null or not a number where it could not be found"]
+
+
 class Table(NamedTuple):
     """A table of a trace."""
 
@@ -187,6 +243,15 @@ TABLES: dict[str, Table] = {
 }
 
 
+FACTS: dict[str, Table] = {
+    "rebuildings": Table(Rebuilding, named_by=("cause",)),
+    "arrivals": Table(Arrived),
+    "windows": Table(Window),
+    "observations": Table(Observation),
+}
+"""What runs of studies record beside tables of a trace: facts that their measures are computed from."""
+
+
 class Column(NamedTuple):
     """A column of a table."""
 
@@ -213,7 +278,7 @@ def columns_of(row: type[Any]) -> tuple[Column, ...]:
 
 def names_of(table: str) -> tuple[str, ...]:
     """Return the names of a table's columns, as its files have them."""
-    names: tuple[str, ...] = TABLES[table].row._fields
+    names: tuple[str, ...] = (TABLES | FACTS)[table].row._fields
     return names
 
 

@@ -88,7 +88,7 @@ class Paho:
             CallbackAPIVersion.VERSION2,
             client_id=client_id or f"interop-{next(names)}",
             protocol=version,
-            transport=way,  # type: ignore[arg-type]
+            transport=way,  # type: ignore[arg-type]  # a plain text
             **options,
         )
         self.way = way

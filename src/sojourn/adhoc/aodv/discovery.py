@@ -7,8 +7,6 @@ Packets wait in a buffer meanwhile, at most some ten seconds. A node asks at mos
 more waits for the next second.
 """
 
-from typing import Any
-
 from sojourn.adhoc.aodv.errors import tell_no_route
 from sojourn.adhoc.aodv.tables import (
     BUFFER_MAX_S,
@@ -31,6 +29,7 @@ from sojourn.adhoc.packets import (
     TOO_OLD,
     Effects,
     Packet,
+    Record,
     emit,
     emit_new,
     lose,
@@ -93,7 +92,7 @@ def _keep(aodv: Aodv, node: int, packet: Packet, now_s: float, out: Effects) -> 
 @inner
 def _ask(aodv: Aodv, node: int, goal: int, now_s: float, out: Effects) -> None:
     """Broadcast a request and set the timer for its answer; or set the timer for when asking is allowed."""
-    station: Any = aodv.stations[node]
+    station: Record = aodv.stations[node]
     search = aodv.pairs[node, goal]
     search.token += 1
     if now_s - station.requests_s >= 1.0:

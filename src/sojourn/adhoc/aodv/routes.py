@@ -6,10 +6,9 @@ equal and shorter, or the old one is invalid; and a route that is given up has i
 that nothing as old as it will be believed again. A number in a route error raises ours and never lowers it.
 """
 
-from typing import Any
-
 from sojourn.adhoc.aodv.tables import PRECURSORS_MAX, Aodv
 from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.packets import Record
 
 
 @inner
@@ -25,7 +24,7 @@ def usable(aodv: Aodv, node: int, goal: int, now_s: float) -> bool:
 
 
 @inner
-def give_up(route: Any) -> None:
+def give_up(route: Record) -> None:
     """Make a route invalid; its number goes up."""
     if route.valid != 0:
         route.valid = 0
@@ -79,7 +78,7 @@ def take_over(
 
 
 @inner
-def add_precursor(route: Any, other: int) -> None:
+def add_precursor(route: Record, other: int) -> None:
     """Note that a neighbour forwards over this route."""
     for at in range(min(route.precursors, PRECURSORS_MAX)):
         if route.by[at] == other:

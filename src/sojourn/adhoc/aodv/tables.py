@@ -5,12 +5,11 @@ room for `PRECURSORS_MAX` precursors by name; of more, only that they are many i
 broadcast, as the RFC has it for more than one.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sojourn.adhoc.packets import PACKET
+from sojourn.adhoc.packets import PACKET, Records
 
 # RFC 3561, section 10.
 ACTIVE_ROUTE_TIMEOUT_S = 3.0
@@ -123,10 +122,10 @@ STATION = np.dtype(
 class Aodv(NamedTuple):
     """The AODV state of all nodes of a run; a node's core reads and writes its own row only."""
 
-    stations: NDArray[Any]
-    pairs: NDArray[Any]
+    stations: Records
+    pairs: Records
     """By node and other node."""
-    waiting: NDArray[Any]
+    waiting: Records
     """By node: packets that wait for a route; free where the kind is 0."""
 
 

@@ -4,7 +4,7 @@ Both are written as a kind and its fields, which `msgspec` reads by their declar
 kind and fields of what it carries. Filters are written as texts.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -48,8 +48,9 @@ _NOTES = (
     messages.Saw,
     messages.Knows,
 )
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_FLOODED, *_ROUTED, *_NOTES)}
+_KINDS: dict[str, type[tuple[object, ...]]] = {kind.__name__: kind for kind in (*_FLOODED, *_ROUTED, *_NOTES)}
 _FLOOD, _SENT = "flood", "routed"
+_T = TypeVar("_T")
 
 
 class _Refresh(NamedTuple):
@@ -79,7 +80,7 @@ class _Wants(NamedTuple):
     since_s: float
 
 
-_WRITTEN: dict[Any, Any] = {Refresh: _Refresh, Handover: _Handover, Wants: _Wants}
+_WRITTEN: dict[type, type] = {Refresh: _Refresh, Handover: _Handover, Wants: _Wants}
 """What is written otherwise than it is."""
 
 
@@ -96,11 +97,11 @@ def encode_message(message: Message) -> bytes:
 
 def decode_message(data: bytes) -> Message:
     """The message that bytes are."""
-    how, outer, kind, fields = _decode(data, list[Any], 4)
+    how, outer, kind, fields = _decode(data, 4)
     is_flood = how == _FLOOD
     if how not in (_FLOOD, _SENT) or _KINDS.get(str(kind)) not in (_FLOODED if is_flood else _ROUTED):
         raise CodecError(f"Nobody says a {kind!r} so.")
-    what = _read_kind(fields, _KINDS[kind])
+    what = _read_kind(fields, _KINDS[str(kind)])
     if is_flood:
         sender, origin, number = _read(outer, tuple[int, int, int])
         return Flood(sender, origin, number, what)
@@ -115,31 +116,31 @@ def encode_note(note: Note) -> bytes:
 
 def decode_note(data: bytes) -> Note:
     """The note that bytes are."""
-    kind, fields = _decode(data, list[Any], 2)
+    kind, fields = _decode(data, 2)
     if _KINDS.get(str(kind)) not in _NOTES:
         raise CodecError(f"Nobody notes a {kind!r}.")
-    note: Note = _read_kind(fields, _KINDS[kind])
+    note: Note = _read_kind(fields, _KINDS[str(kind)])
     return note
 
 
-def _written(value: Any) -> Any:
+def _written(value: object) -> object:
     match value:
         case Refresh() | Wants() | Entry():
-            return value._replace(wanted=str(value.wanted))  # type: ignore[arg-type]
+            return value._replace(wanted=str(value.wanted))  # type: ignore[arg-type]  # a text on the wire, a filter inside
         case Handover(number, entries, events):
             return number, [_written(entry) for entry in entries], events
         case _:
             return value
 
 
-def _read_kind(fields: Any, kind: Any) -> Any:
+def _read_kind(fields: object, kind: Any) -> Any:
     found = _read(fields, _WRITTEN.get(kind, kind))
     try:
         match found:
             case _Refresh() | _Wants():
-                return kind(*found._replace(wanted=_filter(found.wanted)))  # type: ignore[arg-type]
+                return kind(*found._replace(wanted=_filter(found.wanted)))  # type: ignore[arg-type]  # a text on the wire, a filter inside
             case _Handover(number, entries, events):
-                read = (Entry(*entry._replace(wanted=_filter(entry.wanted))) for entry in entries)  # type: ignore[arg-type]
+                read = (Entry(*entry._replace(wanted=_filter(entry.wanted))) for entry in entries)  # type: ignore[arg-type]  # a text on the wire, a filter inside
                 return Handover(number, tuple(read), events)
             case _:
                 return found
@@ -151,9 +152,9 @@ def _filter(text: str) -> Filter:
     return Filter.parse(text, limited=False)
 
 
-def _decode(data: bytes, kind: Any, length: int) -> list[Any]:
+def _decode(data: bytes, length: int) -> list[object]:
     try:
-        found: list[Any] = msgspec.msgpack.decode(data, type=kind)
+        found = msgspec.msgpack.decode(data, type=list[object])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise CodecError(f"These bytes cannot be read: {error}.") from None
     if len(found) != length:
@@ -161,22 +162,22 @@ def _decode(data: bytes, kind: Any, length: int) -> list[Any]:
     return found
 
 
-def _read(fields: Any, kind: Any) -> Any:
+def _read(fields: object, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(fields, kind, dec_hook=_decode_own)
     except (msgspec.MsgspecError, SojournError, ValueError, RecursionError) as error:
         raise CodecError(f"A {getattr(kind, '__name__', 'message')} is not written so: {error}") from None
 
 
-def _encode_own(value: object) -> Any:
+def _encode_own(value: object) -> object:
     assert isinstance(value, Event)
     return [dict(value.flat), value.source, value.sequence]
 
 
-def _decode_own(kind: type, value: Any) -> Any:
+def _decode_own(kind: type, value: object) -> Event:
     assert kind is Event
     flat, source, sequence = msgspec.convert(value, tuple[dict[str, str | int | float | bool], str, int])
-    nested: dict[str, Any] = {}
+    nested: dict[str, Any] = {}  # as deep as its paths are
     for path, given in flat.items():
         *above, name = path.split(".")
         place = nested

@@ -62,7 +62,7 @@ from sojourn.adhoc.election.messages import (
     What,
 )
 from sojourn.adhoc.election.office import Office
-from sojourn.adhoc.election.states import SERVING, State, Turn, follow
+from sojourn.adhoc.election.states import SERVING, Occasion, Role, follow
 from sojourn.adhoc.election.table import BrokerTable
 from sojourn.adhoc.election.timing import Meeting, Timing
 from sojourn.adhoc.election.upstream import Upstream
@@ -87,7 +87,7 @@ class Node:
         self.number = number
         self.timing = timing or Timing()
         self.timing.check()
-        self.state = State.SEARCHING
+        self.state = Role.SEARCHING
         self.broker: int | None = None
         """The broker it uses: itself, another, or none."""
         self.seniority: Seniority | None = None
@@ -113,7 +113,7 @@ class Node:
             self._office.recall(note)
             self.user.recall(note)
         if self.table is not None:
-            self.state, self.broker, self.seniority = State.BROKER, number, self._office.elected
+            self.state, self.broker, self.seniority = Role.BROKER, number, self._office.elected
         self.life += 1
         self._floods = self._handovers = (self.life - 1) * LIFE
         self._exchanges = count((self.life - 1) * LIFE + 1)
@@ -164,7 +164,7 @@ class Node:
         self._effects.append(Keep(Began(self.life)))
         self._set("refresh", self.timing.refresh_s, periodic=True)
         self._effects += self.user.show_again()
-        if self.state is State.BROKER:
+        if self.state is Role.BROKER:
             self._flood(Beacon(self._own_seniority))
         elif self.user.is_busy:
             self._need_broker()
@@ -187,21 +187,21 @@ class Node:
         if name == "refresh":
             self._set("refresh", self.timing.refresh_s, periodic=True)
             self._on_refresh_due()
-        elif name == "search" and self.state is State.SEARCHING and self._wanting:
-            self._turn(Turn.TIMED_OUT)
+        elif name == "search" and self.state is Role.SEARCHING and self._wanting:
+            self._turn(Occasion.TIMED_OUT)
             self._flood(Candidacy())
             self._set("election", self.timing.election_s)
-        elif name == "election" and self.state is State.CANDIDATE:
-            self._turn(Turn.TIMED_OUT)
+        elif name == "election" and self.state is Role.CANDIDATE:
+            self._turn(Occasion.TIMED_OUT)
             self._become_broker()
-        elif name == "silence" and self.state in (State.ATTACHED, State.MERGING):
+        elif name == "silence" and self.state in (Role.ATTACHED, Role.MERGING):
             self._on_silence()
         elif name == "upstream":
             self.upstream = None
 
     def _on_silence(self) -> None:
-        was_merging = self.state is State.MERGING
-        self._turn(Turn.SILENCE)
+        was_merging = self.state is Role.MERGING
+        self._turn(Occasion.SILENCE)
         if was_merging:
             # The senior one is gone before it took over: go on serving, as senior as before.
             self.broker, self.seniority = self.number, self._own_seniority
@@ -225,10 +225,10 @@ class Node:
         self._refresh()
 
     def _on_refresh_due(self) -> None:
-        if self.state is State.BROKER and self.table is not None:
+        if self.state is Role.BROKER and self.table is not None:
             self.table.expire(self._now)
             self._flood(Beacon(self._own_seniority))
-        if self.state is State.MERGING:
+        if self.state is Role.MERGING:
             self._hand_over()
         if self.broker is not None:
             self._refresh()
@@ -255,23 +255,23 @@ class Node:
         if isinstance(what, Beacon):
             self._on_beacon(flood.origin, what.seniority)
         elif isinstance(what, Search):
-            if self.state is State.BROKER:
+            if self.state is Role.BROKER:
                 self._flood(Beacon(self._own_seniority))
         elif flood.origin < self.number:
-            self._turn(Turn.RIVAL)
-            if self.state is State.SEARCHING and self._wanting:
+            self._turn(Occasion.RIVAL)
+            if self.state is Role.SEARCHING and self._wanting:
                 # It will be the broker unless it falls silent; then this node searches on.
                 self._set("search", self.timing.search_s + 2 * self.timing.election_s)
-        elif self.state is State.CANDIDATE:
+        elif self.state is Role.CANDIDATE:
             self._flood(Candidacy())  # the other one must know that a lower number is there
-        if isinstance(what, Candidacy) and self.state is State.BROKER:
+        if isinstance(what, Candidacy) and self.state is Role.BROKER:
             self._flood(Beacon(self._own_seniority))
 
     def _on_beacon(self, broker: int, seniority: Seniority) -> None:
         known = self.seniority
         if self.serves:
             assert known is not None
-            if seniority < known or (broker == self.broker and self.state is State.MERGING):
+            if seniority < known or (broker == self.broker and self.state is Role.MERGING):
                 self._meet_senior(broker, seniority)
             return
         if self.reaches_fixed and seniority[0] > AT_FIXED_S:
@@ -281,7 +281,7 @@ class Node:
         if known is not None and broker != self.broker and (stays or seniority > known):
             return  # a junior broker, which will find its senior by itself; or one that coordinates with ours
         is_new = broker != self.broker or seniority != known
-        self._turn(Turn.BEACON)
+        self._turn(Occasion.BEACON)
         self.broker, self.seniority = broker, seniority
         self._set("silence", self.timing.silences * self.timing.refresh_s)
         if is_new:
@@ -292,8 +292,8 @@ class Node:
         if self.timing.meeting is Meeting.COORDINATE:
             self._coordinate(broker, seniority)
             return
-        was_merging = self.state is State.MERGING
-        self._turn(Turn.SENIOR)
+        was_merging = self.state is Role.MERGING
+        self._turn(Occasion.SENIOR)
         self._set("silence", self.timing.silences * self.timing.refresh_s)
         is_new = broker != self.broker
         self.broker, self.seniority = broker, seniority
@@ -347,8 +347,8 @@ class Node:
             case Deliver(events):
                 self._on_delivered(origin, events)
             case HandedOver(number):
-                if self.state is State.MERGING and number == self._handovers:
-                    self._turn(Turn.HANDED_OVER)
+                if self.state is Role.MERGING and number == self._handovers:
+                    self._turn(Occasion.HANDED_OVER)
                     self._effects += self._office.give_away()
                     self._refresh()
 
@@ -363,7 +363,7 @@ class Node:
     # Being a broker ---------------------------------------------------------------------------------
 
     def _serve(self, origin: int, what: Refresh | Publish | Handover) -> None:
-        if self.state is not State.BROKER or self.table is None:
+        if self.state is not Role.BROKER or self.table is None:
             self._pass_on(origin, what)
             return
         table = self.table
@@ -422,7 +422,7 @@ class Node:
 
     def _exchange(self) -> None:
         """Tell the broker that this one coordinates with what is new here."""
-        if self.upstream is not None and self.table is not None and self.state is State.BROKER:
+        if self.upstream is not None and self.table is not None and self.state is Role.BROKER:
             for word in self.upstream.words(self.table.contents()[1]):
                 self._send(self.upstream.broker, word)
 
@@ -436,11 +436,11 @@ class Node:
                 self._serve_fixed()
             case FixedLost():
                 self.reaches_fixed = False
-                if self.state is State.BROKER:
+                if self.state is Role.BROKER:
                     self.seniority = self._office.elected
             case FixedTold(event, body):
                 kept = Kept(event, self._now, is_seen_to=True, body=body)
-                if self.state is State.BROKER:
+                if self.state is Role.BROKER:
                     self._take([kept])
                 else:
                     self._on_published(kept, is_shown=False)
@@ -450,13 +450,13 @@ class Node:
                     self._effects.append(Keep(SeenTo((event,))))
 
     def _serve_fixed(self) -> None:
-        self._turn(Turn.FIXED)
+        self._turn(Occasion.FIXED)
         self.upstream = None
         self._become_broker()
         self._offer()
 
     def _offer(self) -> None:
-        if self.reaches_fixed and self.state is State.BROKER and self.table is not None:
+        if self.reaches_fixed and self.state is Role.BROKER and self.table is not None:
             new = [kept for kept in self.table.unseen_to() if kept.id not in self._offered]
             self._offered.update(kept.id for kept in new)
             self._effects += [Offer(kept) for kept in new]
@@ -481,10 +481,10 @@ class Node:
 
     # Common -----------------------------------------------------------------------------------------
 
-    def _turn(self, turn: Turn) -> None:
+    def _turn(self, turn: Occasion) -> None:
         self.state = follow(self.state, turn)
-        if self.state is not State.SEARCHING:
-            self._wanting = self.state is State.CANDIDATE
+        if self.state is not Role.SEARCHING:
+            self._wanting = self.state is Role.CANDIDATE
 
     def _set(self, name: str, delay_s: float, *, periodic: bool = False) -> None:
         self._effects.append(SetTimer(name, delay_s, periodic))

@@ -11,7 +11,7 @@ that is out of reach again, it is as senior as its election made it.
 from enum import Enum
 
 
-class State(Enum):
+class Role(Enum):
     """What a node is at present."""
 
     SEARCHING = "searching"
@@ -25,7 +25,7 @@ class State(Enum):
     """It is a broker that met a senior one and hands over."""
 
 
-class Turn(Enum):
+class Occasion(Enum):
     """What can happen to it."""
 
     BEACON = "a broker's beacon"
@@ -37,44 +37,44 @@ class Turn(Enum):
     FIXED = "the fixed network is in reach"
 
 
-TRANSITIONS: dict[tuple[State, Turn], State] = {
-    (State.SEARCHING, Turn.BEACON): State.ATTACHED,
-    (State.SEARCHING, Turn.SENIOR): State.ATTACHED,
-    (State.SEARCHING, Turn.RIVAL): State.SEARCHING,
-    (State.SEARCHING, Turn.TIMED_OUT): State.CANDIDATE,
-    (State.CANDIDATE, Turn.BEACON): State.ATTACHED,
-    (State.CANDIDATE, Turn.SENIOR): State.ATTACHED,
-    (State.CANDIDATE, Turn.RIVAL): State.SEARCHING,
-    (State.CANDIDATE, Turn.TIMED_OUT): State.BROKER,
-    (State.ATTACHED, Turn.BEACON): State.ATTACHED,
-    (State.ATTACHED, Turn.SENIOR): State.ATTACHED,
-    (State.ATTACHED, Turn.RIVAL): State.ATTACHED,
-    (State.ATTACHED, Turn.SILENCE): State.SEARCHING,
-    (State.BROKER, Turn.BEACON): State.BROKER,
-    (State.BROKER, Turn.SENIOR): State.MERGING,
-    (State.BROKER, Turn.RIVAL): State.BROKER,
-    (State.MERGING, Turn.BEACON): State.MERGING,
-    (State.MERGING, Turn.SENIOR): State.MERGING,
-    (State.MERGING, Turn.RIVAL): State.MERGING,
-    (State.MERGING, Turn.SILENCE): State.BROKER,
-    (State.MERGING, Turn.HANDED_OVER): State.ATTACHED,
-    (State.SEARCHING, Turn.FIXED): State.BROKER,
-    (State.CANDIDATE, Turn.FIXED): State.BROKER,
-    (State.ATTACHED, Turn.FIXED): State.BROKER,
-    (State.BROKER, Turn.FIXED): State.BROKER,
-    (State.MERGING, Turn.FIXED): State.BROKER,
+TRANSITIONS: dict[tuple[Role, Occasion], Role] = {
+    (Role.SEARCHING, Occasion.BEACON): Role.ATTACHED,
+    (Role.SEARCHING, Occasion.SENIOR): Role.ATTACHED,
+    (Role.SEARCHING, Occasion.RIVAL): Role.SEARCHING,
+    (Role.SEARCHING, Occasion.TIMED_OUT): Role.CANDIDATE,
+    (Role.CANDIDATE, Occasion.BEACON): Role.ATTACHED,
+    (Role.CANDIDATE, Occasion.SENIOR): Role.ATTACHED,
+    (Role.CANDIDATE, Occasion.RIVAL): Role.SEARCHING,
+    (Role.CANDIDATE, Occasion.TIMED_OUT): Role.BROKER,
+    (Role.ATTACHED, Occasion.BEACON): Role.ATTACHED,
+    (Role.ATTACHED, Occasion.SENIOR): Role.ATTACHED,
+    (Role.ATTACHED, Occasion.RIVAL): Role.ATTACHED,
+    (Role.ATTACHED, Occasion.SILENCE): Role.SEARCHING,
+    (Role.BROKER, Occasion.BEACON): Role.BROKER,
+    (Role.BROKER, Occasion.SENIOR): Role.MERGING,
+    (Role.BROKER, Occasion.RIVAL): Role.BROKER,
+    (Role.MERGING, Occasion.BEACON): Role.MERGING,
+    (Role.MERGING, Occasion.SENIOR): Role.MERGING,
+    (Role.MERGING, Occasion.RIVAL): Role.MERGING,
+    (Role.MERGING, Occasion.SILENCE): Role.BROKER,
+    (Role.MERGING, Occasion.HANDED_OVER): Role.ATTACHED,
+    (Role.SEARCHING, Occasion.FIXED): Role.BROKER,
+    (Role.CANDIDATE, Occasion.FIXED): Role.BROKER,
+    (Role.ATTACHED, Occasion.FIXED): Role.BROKER,
+    (Role.BROKER, Occasion.FIXED): Role.BROKER,
+    (Role.MERGING, Occasion.FIXED): Role.BROKER,
 }
 
-SERVING = frozenset({State.BROKER, State.MERGING})
+SERVING = frozenset({Role.BROKER, Role.MERGING})
 
 
-class IllegalTurnError(AssertionError):
+class IllegalOccasionError(AssertionError):
     """Something happened that cannot happen in this state."""
 
 
-def follow(state: State, turn: Turn) -> State:
+def follow(state: Role, turn: Occasion) -> Role:
     """The next state; an illegal pair raises and changes nothing."""
     try:
         return TRANSITIONS[state, turn]
     except KeyError:
-        raise IllegalTurnError(f"{turn.value} cannot come while {state.value}") from None
+        raise IllegalOccasionError(f"{turn.value} cannot come while {state.value}") from None

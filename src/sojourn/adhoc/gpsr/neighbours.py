@@ -5,12 +5,10 @@ Every packet carries its sender's place, so every packet heard counts as a beaco
 `NEIGHBOURS_MAX`; when it is full, the entry that was heard longest ago makes room.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.packets import Records
 
 EXPIRY_BEACONS = 4.5
 """Beacon intervals after which a silent neighbour is forgotten: three lost, each as late as can be."""
@@ -37,7 +35,7 @@ GPSR = np.dtype(
 )
 """One node's rules and table."""
 
-Gpsr = NDArray[Any]
+Gpsr = Records
 """The GPSR state of all nodes of a run; a node's core reads and writes its own row only."""
 
 

@@ -13,8 +13,6 @@ An event goes to a subscriber only if its value is wanted and the subscriber's c
 event's. A node matches an event once, and gives its application an event once.
 """
 
-from typing import Any
-
 from sojourn.adhoc.kernels import inner
 from sojourn.adhoc.packets import (
     ADVERTISE,
@@ -32,6 +30,7 @@ from sojourn.adhoc.packets import (
     SUBSCRIBE,
     Effects,
     Packet,
+    Record,
     emit,
     emit_new,
     lose,
@@ -53,7 +52,7 @@ from sojourn.adhoc.topics.state import (
 
 
 @inner
-def _sized(rules: Any, what: int, size: int) -> int:
+def _sized(rules: Record, what: int, size: int) -> int:
     """How many bytes a message has above the routing header; what carries an event has the event's."""
     if rules.message_bytes > 0 and what in (SUBSCRIBE, ADVERTISE, LIST):
         return int(rules.message_bytes) + EVENT_HEADER_BYTES
@@ -109,7 +108,7 @@ def advertise(topics: Topics, node: int, topic: int, x: float, y: float, now_s: 
 
 
 @inner
-def publish(topics: Topics, node: int, event: Any, x: float, y: float, now_s: float, out: Effects) -> None:
+def publish(topics: Topics, node: int, event: Record, x: float, y: float, now_s: float, out: Effects) -> None:
     """Publish an event; it is a row with `event`, `topic`, `value`, `clearance` and `bytes`."""
     size = EVENT_HEADER_BYTES + event.bytes
     row = out.rows[to_home(topics, node, event.topic, EVENT, size, now_s, out)]
@@ -212,13 +211,13 @@ def _send_held(topics: Topics, node: int, topic: int, now_s: float, out: Effects
 
 
 @inner
-def passes(entry: Any, event: Any) -> bool:
+def passes(entry: Record, event: Record) -> bool:
     """Whether content and policy let an event through to a subscription; the topic is the caller's."""
     return bool(event.value >= entry.least and entry.clearance >= event.clearance)
 
 
 @inner
-def _match(topics: Topics, node: int, packet: Any, hops: int, now_s: float, out: Effects) -> None:
+def _match(topics: Topics, node: int, packet: Record, hops: int, now_s: float, out: Effects) -> None:
     """Send an event to every subscription known here that it passes, if that was not done before."""
     if has_seen(topics, node, packet.event, HANDLED):
         return
@@ -232,7 +231,7 @@ def _match(topics: Topics, node: int, packet: Any, hops: int, now_s: float, out:
 
 
 @inner
-def send_event(topics: Topics, node: int, number: int, event: Any, now_s: float, out: Effects) -> int:
+def send_event(topics: Topics, node: int, number: int, event: Record, now_s: float, out: Effects) -> int:
     """Send an event to one subscriber, where it was last known to be; the packet's row."""
     entry = topics.stored[node, number]
     at = to_node(topics, node, entry.node, DELIVERY, 0, now_s, out)

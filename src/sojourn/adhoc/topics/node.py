@@ -5,7 +5,7 @@ the layer concerned answer, and then settles what the layers have for each other
 routing protocol, ARRIVED up to the topics, until only SEND, DELIVER, LOST and TIMER are left for the driver.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sojourn.adhoc.aodv import core as aodv_core
 from sojourn.adhoc.aodv.discovery import search_again
@@ -24,6 +24,7 @@ from sojourn.adhoc.packets import (
     SEND,
     Effects,
     Packet,
+    Record,
     emit,
     emit_new,
 )
@@ -119,7 +120,7 @@ def on_period(cores: Cores, node: int, x: float, y: float, now_s: float, out: Ef
 
 
 @inner
-def on_timer(cores: Cores, node: int, x: float, y: float, timer: Any, now_s: float, out: Effects) -> None:
+def on_timer(cores: Cores, node: int, x: float, y: float, timer: Record, now_s: float, out: Effects) -> None:
     """A timer of AODV's search for a route ran out."""
     if timer.kind == REQUEST:
         search_again(cores.aodv, node, timer.goal, timer.token, timer.tries, now_s, out)
@@ -149,7 +150,7 @@ def advertise(cores: Cores, node: int, topic: int, x: float, y: float, now_s: fl
 
 @inner
 def publish(
-    cores: Cores, node: int, event: Any, tries: int, x: float, y: float, now_s: float, out: Effects
+    cores: Cores, node: int, event: Record, tries: int, x: float, y: float, now_s: float, out: Effects
 ) -> None:
     """The application on a node publishes an event, or does so again since nobody confirmed it."""
     if cores.topics.stations[node].repair != 0:

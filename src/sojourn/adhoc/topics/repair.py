@@ -14,8 +14,6 @@ Since a subscription that gets lost costs a delay and no longer an event, they c
 which pays for all the rest.
 """
 
-from typing import Any
-
 from sojourn.adhoc.kernels import inner
 from sojourn.adhoc.packets import (
     COPY,
@@ -30,6 +28,7 @@ from sojourn.adhoc.packets import (
     TIMER,
     Effects,
     Packet,
+    Record,
     emit,
     emit_new,
 )
@@ -73,7 +72,7 @@ def list_receipts(topics: Topics, node: int, packet: Packet, now_s: float) -> No
 
 @inner
 def publish(
-    topics: Topics, node: int, event: Any, tries: int, x: float, y: float, now_s: float, out: Effects
+    topics: Topics, node: int, event: Record, tries: int, x: float, y: float, now_s: float, out: Effects
 ) -> None:
     """Publish an event, or see to it again if nobody has confirmed it."""
     me = topics.stations[node]

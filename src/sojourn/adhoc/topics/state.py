@@ -4,12 +4,12 @@ A subscription is kept until it has not been heard of for `soft_state_s`; no sta
 the next (section 3.4). Rings of fixed size hold the latest events: what falls out is forgotten.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.packets import Record, Records
 
 RECENT_MAX = 64
 """Events that a node remembers having handled or been given."""
@@ -85,18 +85,18 @@ KEPT = np.dtype(
 class Topics(NamedTuple):
     """The publish/subscribe state of all nodes of a run; a node's core reads and writes its own row only."""
 
-    stations: NDArray[Any]
-    topics: NDArray[Any]
+    stations: Records
+    topics: Records
     """What the hash says, alike for everybody."""
-    subscriptions: NDArray[Any]
+    subscriptions: Records
     """Each subscriber's own."""
-    stored: NDArray[Any]
+    stored: Records
     """By node and subscription: what it knows of it."""
-    kept: NDArray[Any]
+    kept: Records
     """By node: a ring of whole events, for repair or until a list has come."""
 
 
-def make_topics(nodes: int, topics: NDArray[Any], subscriptions: NDArray[Any], **rules: float) -> Topics:
+def make_topics(nodes: int, topics: Records, subscriptions: Records, **rules: float) -> Topics:
     """Nothing stored, nothing seen."""
     stations = np.zeros(nodes, STATION)
     for name, value in rules.items():
@@ -138,13 +138,13 @@ def kept_at(topics: Topics, node: int, event: int) -> int:
 
 
 @inner
-def keep(topics: Topics, node: int, event: Any, size: int) -> None:
+def keep(topics: Topics, node: int, event: Record, size: int) -> None:
     """Keep a whole event; the one kept longest makes room."""
     if kept_at(topics, node, event.event) >= 0:
         return
     at = topics.kept[node, 0].next
     topics.kept[node, 0].next = (at + 1) % KEPT_MAX
-    kept: Any = topics.kept[node, at]
+    kept: Record = topics.kept[node, at]
     kept.event, kept.topic = event.event, event.topic
     kept.clearance, kept.bytes, kept.value = event.clearance, size, event.value
     kept.made_s = event.made_s

@@ -13,7 +13,7 @@ the same in every tree and is added at the end. The bound is loose where interes
 lets every cell have a tree of its own.
 """
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from sojourn.adhoc.tree.cells import Subscriptions
 from sojourn.adhoc.tree.connectivity import ROOT, require_connected
 from sojourn.adhoc.tree.overhead import Costs
 from sojourn.interest.index.compiling import compiled
+
+Ints: TypeAlias = NDArray[np.int64]
+Marks: TypeAlias = NDArray[np.bool_]
 
 
 def lower_bound(graph: NDArray[np.bool_], interests: Subscriptions, costs: Costs) -> float:
@@ -38,7 +41,9 @@ def lower_bound(graph: NDArray[np.bool_], interests: Subscriptions, costs: Costs
 
 
 @compiled
-def _reaching(starts: Any, others: Any, free: Any, target: Any, hears: Any, says: Any, stack: Any) -> None:
+def _reaching(
+    starts: Ints, others: Ints, free: Marks, target: int, hears: Marks, says: Marks, stack: Ints
+) -> None:
     """Mark all halves of nodes from which the target hears without a price left to pay."""
     hears[:] = False
     says[:] = False
@@ -59,7 +64,7 @@ def _reaching(starts: Any, others: Any, free: Any, target: Any, hears: Any, says
 
 
 @compiled
-def _ascend(starts: Any, others: Any, price: Any, wants: Any) -> Any:
+def _ascend(starts: Ints, others: Ints, price: NDArray[np.float64], wants: Marks) -> float:
     """The bound for one cell; `price` is what forwarding costs a node, and is used up."""
     nodes = len(price)
     hears, says = np.zeros(nodes, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)

@@ -21,12 +21,13 @@ WORD_BITS = 64
 
 
 class Interest(Protocol):
-    """What a protocol core needs of an interest: set operations and the share of events that match."""
+    """What a protocol core needs of an interest: set operations, membership, the share that matches."""
 
     def __or__(self, other: Self, /) -> Self: ...
     def __and__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
     def __bool__(self) -> bool: ...
+    def __contains__(self, value: Bound, /) -> bool: ...
     def measure(self) -> Bound:
         """How many events match, of those expected (the Φ of section 2.1)."""
 
@@ -80,8 +81,8 @@ class CellSet:
     def __hash__(self) -> int:
         return hash(self.bits)
 
-    def __contains__(self, cell: int) -> bool:
-        return bool(self.bits >> cell & 1)
+    def __contains__(self, cell: Bound) -> bool:
+        return bool(self.bits >> int(cell) & 1)
 
     def __repr__(self) -> str:
         return f"CellSet({self.bits:#x})"
@@ -100,7 +101,7 @@ class Subscriptions(NamedTuple):
     """By cell: how many events fall into it."""
 
     def sets(self) -> list[CellSet]:
-        """The same as one set a node, for protocol cores."""
+        """The same as one set for each node, for protocol cores."""
         cells = Cells([float(weight) for weight in self.weights])
         return [CellSet(sum(1 << int(cell) for cell in np.flatnonzero(row)), cells) for row in self.member]
 

@@ -4,8 +4,6 @@ Two nodes are neighbours if their distance is less than the radio range (section
 paper calls it node 1. Not here: how a layout is drawn (`sim/adhoc/layout.py`).
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,7 +47,7 @@ def require_connected(graph: NDArray[np.bool_]) -> None:
         )
 
 
-def require_tree(parents: NDArray[Any], graph: NDArray[np.bool_]) -> None:
+def require_tree(parents: NDArray[np.int64], graph: NDArray[np.bool_]) -> None:
     """Refuse parents that are no spanning tree of a graph rooted at node 0."""
     for node, parent in enumerate(parents):
         if node == ROOT:

@@ -11,7 +11,7 @@ Noise is a pure function of a key, the round and the pair, so that the message-l
 rounds of `turns.py` draw the same.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ COLD = Cooling()
 
 
 @compiled
-def temperature_in(cooling: Any, round_number: Any) -> Any:
+def temperature_in(cooling: Cooling, round_number: int) -> float:
     """The temperature of a round, counted from 0."""
     if round_number >= cooling.rounds:
         return 0.0
@@ -41,7 +41,7 @@ def temperature_in(cooling: Any, round_number: Any) -> Any:
 
 
 @compiled
-def _mixed(word: Any) -> Any:
+def _mixed(word: np.uint64) -> np.uint64:
     """One step of SplitMix64, a well-tried mixing of 64 bits."""
     word = np.uint64(word) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -50,7 +50,7 @@ def _mixed(word: Any) -> Any:
 
 
 @compiled
-def handicap(cooling: Any, round_number: Any, node: Any, other: Any) -> Any:
+def handicap(cooling: Cooling, round_number: int, node: int, other: int) -> float:
     """What is added to the metric of `other` when `node` shops in a round."""
     temperature = temperature_in(cooling, round_number)
     if temperature <= 0.0:
@@ -61,4 +61,5 @@ def handicap(cooling: Any, round_number: Any, node: Any, other: Any) -> Any:
     )
     # The upper 53 bits as a number strictly between 0 and 1.
     uniform = (np.float64(word >> np.uint64(11)) + 0.5) / 9007199254740992.0
-    return temperature * np.log(-np.log(uniform))
+    noise: float = np.log(-np.log(uniform))
+    return temperature * noise

@@ -5,7 +5,7 @@ round in a circle; all such choices are tried one after the other. Exact and hop
 which is what it is for: to be compared with the solver of `optimum.py`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def best_of_all(given: System) -> Enumerated:
 
 
 @compiled
-def _is_tree(parents: Any) -> Any:
+def _is_tree(parents: NDArray[np.int64]) -> bool:
     for node in range(1, len(parents)):
         above, steps = parents[node], 0
         while above != 0:
@@ -56,7 +56,7 @@ def _is_tree(parents: Any) -> Any:
 
 
 @compiled
-def _search(given: Any) -> Any:
+def _search(given: System) -> tuple[float, NDArray[np.int64], int]:
     """Count through all choices like an odometer."""
     nodes = len(given.starts) - 1
     at = given.starts[:-1].copy()

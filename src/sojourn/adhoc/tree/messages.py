@@ -4,9 +4,10 @@ Everything said is a broadcast that all neighbours hear; `to` names whom it conc
 messages carry the tree they belong to by its root's id, so that several trees can share the air (section 2).
 """
 
-from typing import Any
-
 import msgspec
+
+from sojourn.adhoc.tree.cells import Interest
+from sojourn.interest.measure import Bound
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +27,8 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     """One node of a route."""
 
     node: int
-    inherent: Any
-    others: Any
+    inherent: Interest
+    others: Interest
     """What it forwards for all its children but the one on this route."""
 
 
@@ -36,9 +37,9 @@ class ParentAdvertise(Message, frozen=True, kw_only=True):
 
     route: tuple[Hop, ...] | None
     """From its parent to the root; empty at the root, None without a route."""
-    inherent: Any
-    proxied: Any
-    sole: Any
+    inherent: Interest
+    proxied: Interest
+    sole: Interest
     """The part of `proxied` that exactly one child asks for."""
     children: frozenset[int]
     """Those whose wishes are in `proxied`."""
@@ -52,13 +53,13 @@ class ParentAdvertise(Message, frozen=True, kw_only=True):
 class Join(Message, frozen=True, kw_only=True):
     """A child tells its new parent what it asks for."""
 
-    asked: Any
+    asked: Interest
 
 
 class Update(Message, frozen=True, kw_only=True):
     """A child tells its parent that what it asks for grew or shrank."""
 
-    asked: Any
+    asked: Interest
 
 
 class Leave(Message, frozen=True, kw_only=True):
@@ -88,7 +89,7 @@ class EventMessage(Message, frozen=True, kw_only=True):
 
     source: int
     sequence: int
-    value: Any
+    value: Bound
     """What interests are asked about: a number, a topic's leaf or a cell."""
     up: int | None
     """The parent that is to pass it on towards the root."""
@@ -122,7 +123,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """The application on this node published an event."""
 
     sequence: int
-    value: Any
+    value: Bound
 
 
 # ---------------------------------------------------------------------------- effects

@@ -6,17 +6,18 @@ work out because a PARENT-ADVERTISE carries the interests along its route.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sojourn.adhoc.errors import AdhocError
+from sojourn.adhoc.tree.cells import Interest
 from sojourn.adhoc.tree.overhead import Costs, node_overhead
 
 
 class Station(NamedTuple):
     """A node on a route, as it would be without the shopper."""
 
-    inherent: Any
-    proxied: Any
+    inherent: Interest
+    proxied: Interest
 
 
 class Candidate(NamedTuple):
@@ -36,31 +37,31 @@ class Candidate(NamedTuple):
         return len(self.route) - 1
 
 
-Metric = Callable[[Candidate, Any, Costs], float]
+Metric = Callable[[Candidate, Interest, Costs], float]
 """From a candidate, what the shopper asks for, and the costs."""
 
 
-def nhop(candidate: Candidate, asked: Any, costs: Costs) -> float:  # noqa: ARG001  hops are all that counts
+def nhop(candidate: Candidate, asked: Interest, costs: Costs) -> float:  # noqa: ARG001  hops are all that counts
     """The candidate's distance to the root."""
     return float(candidate.hops)
 
 
-def ovhd(candidate: Candidate, asked: Any, costs: Costs) -> float:
+def ovhd(candidate: Candidate, asked: Interest, costs: Costs) -> float:
     """How much the candidate's own overhead grows."""
     return _increase(candidate.route[0], asked, costs)
 
 
-def combo(candidate: Candidate, asked: Any, costs: Costs) -> float:
+def combo(candidate: Candidate, asked: Interest, costs: Costs) -> float:
     """The same, as if every node on the route were burdened alike."""
     return ovhd(candidate, asked, costs) * candidate.hops
 
 
-def random(candidate: Candidate, asked: Any, costs: Costs) -> float:  # noqa: ARG001  luck is all that counts
+def random(candidate: Candidate, asked: Interest, costs: Costs) -> float:  # noqa: ARG001  luck is all that counts
     """A draw."""
     return candidate.draw
 
 
-def comboerr(candidate: Candidate, asked: Any, costs: Costs) -> float:
+def comboerr(candidate: Candidate, asked: Interest, costs: Costs) -> float:
     """The product of `combo` with both of its overheads estimated wrongly (section 5.5)."""
     station = candidate.route[0]
     without = float(node_overhead(station.inherent, station.proxied, costs))
@@ -68,7 +69,7 @@ def comboerr(candidate: Candidate, asked: Any, costs: Costs) -> float:
     return (united * (1 + candidate.errors[0]) - without * (1 + candidate.errors[1])) * candidate.hops
 
 
-def comboerr_floor(candidate: Candidate, asked: Any, costs: Costs) -> float:
+def comboerr_floor(candidate: Candidate, asked: Interest, costs: Costs) -> float:
     """`comboerr` by a node that knows that overhead cannot shrink; beyond the paper.
 
     Errors can make the difference of two large overheads negative, and then more hops make it more so.
@@ -76,7 +77,7 @@ def comboerr_floor(candidate: Candidate, asked: Any, costs: Costs) -> float:
     return max(0.0, comboerr(candidate, asked, costs))
 
 
-def path(candidate: Candidate, asked: Any, costs: Costs) -> float:
+def path(candidate: Candidate, asked: Interest, costs: Costs) -> float:
     """How much the whole tree's overhead grows: the sum over every node on the route."""
     total = 0.0
     for station in candidate.route:
@@ -87,7 +88,7 @@ def path(candidate: Candidate, asked: Any, costs: Costs) -> float:
     return total
 
 
-def _increase(station: Station, asked: Any, costs: Costs) -> float:
+def _increase(station: Station, asked: Interest, costs: Costs) -> float:
     """O with `asked` among the proxied interests, minus O without: what is new is all that counts."""
     return float(node_overhead(station.inherent, asked - station.proxied, costs))
 

@@ -22,11 +22,12 @@ Not here: radio, clocks, draws (the driver's), events (`publishing.py`).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from sojourn.adhoc.errors import AdhocError
+from sojourn.adhoc.tree.cells import Interest
 from sojourn.adhoc.tree.messages import (
     Effect,
     Fact,
@@ -48,7 +49,7 @@ from sojourn.adhoc.tree.messages import (
 )
 from sojourn.adhoc.tree.metrics import CHOOSES_ONCE, Candidate, Station, metric_named
 from sojourn.adhoc.tree.overhead import Costs
-from sojourn.adhoc.tree.states import State, Step, after
+from sojourn.adhoc.tree.states import Attachment, Step, after
 
 HOPS_MAX = 1000
 """A check that was passed on more often than this is refused."""
@@ -101,18 +102,18 @@ class _Neighbour(NamedTuple):
 class ShopParent:
     """One node of one publish/subscribe tree."""
 
-    def __init__(self, node: int, tree: int, inherent: Any, choosing: Choosing, timing: Timing) -> None:
+    def __init__(self, node: int, tree: int, inherent: Interest, choosing: Choosing, timing: Timing) -> None:
         self.node = node
         self.tree = tree
         self.inherent = inherent
-        self.state = State.ALONE
+        self.state = Attachment.ALONE
         self.parent: int | None = None
-        self.children: dict[int, Any] = {}
+        self.children: dict[int, Interest] = {}
         """What each child asks for."""
         self.proxied = self._nothing = inherent - inherent
         self._sole = self._nothing
-        self._reported: Any = None
-        """What the parent was last told."""
+        self._reported: Interest = self._nothing
+        """What the parent was last told; nothing without one."""
         self._neighbours: dict[int, _Neighbour] = {}
         self._child_heard_s: dict[int, float] = {}
         self._asking: int | None = None
@@ -129,7 +130,7 @@ class ShopParent:
         return self.node == self.tree
 
     @property
-    def effective(self) -> Any:
+    def effective(self) -> Interest:
         """What it asks of its parent."""
         return self.inherent | self.proxied
 
@@ -187,7 +188,7 @@ class ShopParent:
             case "choose":
                 return self._on_choice(fact.handicaps)
             case "retry":
-                return self._probe() if self.state is State.ALONE else []
+                return self._probe() if self.state is Attachment.ALONE else []
             case "grant":
                 return self._on_answer(fact.token, granted=False)
         raise AssertionError(f"no timer is called {fact.name}")
@@ -246,11 +247,11 @@ class ShopParent:
         return effects
 
     def _lose_parent(self) -> list[Effect]:
-        self.parent, self._reported = None, None
+        self.parent, self._reported = None, self._nothing
         self.state = after(self.state, Step.LOST)
         # The beacon without a route tells the children at once; each looks for itself.
         effects: list[Effect] = [ParentChanged(None), *self._news()]
-        return effects if self.state is State.JOINING else [*effects, *self._probe()]
+        return effects if self.state is Attachment.JOINING else [*effects, *self._probe()]
 
     def _probe(self) -> list[Effect]:
         return [
@@ -260,7 +261,7 @@ class ShopParent:
 
     # ------------------------------------------------------------------------ children
 
-    def _on_asked(self, child: int, asked: Any, now_s: float) -> list[Effect]:
+    def _on_asked(self, child: int, asked: Interest, now_s: float) -> list[Effect]:
         self._child_heard_s[child] = now_s
         if self.children.get(child) == asked:
             return []
@@ -290,21 +291,21 @@ class ShopParent:
 
     def _on_turn(self, handicaps: dict[int, float]) -> list[Effect]:
         """Look around; if another parent seems better, ask all neighbours how things stand by now."""
-        if self.is_root or self.state in (State.ALONE, State.JOINING):
+        if self.is_root or self.state in (Attachment.ALONE, Attachment.JOINING):
             return []
         again = SetTimer(name="shop", delay_s=self._timing.beacon_s, periodic=True)
-        if self.state is State.SWITCHING or self._shop(handicaps) == self.parent:
+        if self.state is Attachment.SWITCHING or self._shop(handicaps) == self.parent:
             return [again]
         return [again, *self._probe()]
 
     def _on_choice(self, handicaps: dict[int, float]) -> list[Effect]:
         """The answers are there: ask the best to be the parent."""
-        if self.is_root or self.state in (State.JOINING, State.SWITCHING):
+        if self.is_root or self.state in (Attachment.JOINING, Attachment.SWITCHING):
             return []
         best = self._shop(handicaps)
         if best is not None and best != self.parent:
             return self._ask(best)
-        alone = self.state is State.ALONE
+        alone = self.state is Attachment.ALONE
         return [SetTimer(name="retry", delay_s=self._timing.retry_s, periodic=True)] if alone else []
 
     def _shop(self, handicaps: dict[int, float]) -> int | None:
@@ -338,10 +339,10 @@ class ShopParent:
             found.append(Candidate(node, tuple(stations), self._chose.draw(node), self._chose.errors(node)))
         return found
 
-    def _ancestors_without_me(self) -> dict[int, Any]:
+    def _ancestors_without_me(self) -> dict[int, Interest]:
         """By ancestor: what it would forward if this node were not below it (O^-i of section 3.2)."""
         route = self.route() if self.parent is not None else None
-        without: dict[int, Any] = {}
+        without: dict[int, Interest] = {}
         below = self._nothing
         for hop in route or ():
             without[hop.node] = hop.others | below
@@ -402,7 +403,7 @@ class ShopParent:
         chosen, self._asking = self._asking, None
         self.state = after(self.state, Step.GRANTED if granted else Step.REFUSED)
         if not granted:
-            alone = self.state is State.ALONE
+            alone = self.state is Attachment.ALONE
             return [SetTimer(name="retry", delay_s=self._timing.retry_s, periodic=True)] if alone else []
         before, self.parent = self.parent, chosen
         self._reported = self.effective

@@ -12,7 +12,7 @@ Trees are parents by node, with -1 for the root (node 0) and for nodes that are 
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -79,7 +79,7 @@ def proxied_subscriptions(parents: Sequence[int], inherent: Sequence[Set]) -> li
     return proxied
 
 
-def tree_work(parents: Sequence[int], inherent: Sequence[Any], costs: Costs) -> list[NodeWork]:
+def tree_work(parents: Sequence[int], inherent: Sequence[Set], costs: Costs) -> list[NodeWork]:
     """Every node's cost and overhead."""
     proxied = proxied_subscriptions(parents, inherent)
     return [
@@ -88,6 +88,6 @@ def tree_work(parents: Sequence[int], inherent: Sequence[Any], costs: Costs) -> 
     ]
 
 
-def tree_overhead(parents: Sequence[int], inherent: Sequence[Any], costs: Costs) -> Bound:
+def tree_overhead(parents: Sequence[int], inherent: Sequence[Set], costs: Costs) -> Bound:
     """The overhead of a tree: the sum over its nodes."""
     return sum(work.overhead for work in tree_work(parents, inherent, costs))

@@ -8,10 +8,11 @@ Each event is handled once a node, however often it is heard; the last `REMEMBER
 """
 
 from collections import OrderedDict
-from typing import Any
 
+from sojourn.adhoc.tree.cells import Interest
 from sojourn.adhoc.tree.messages import Deliver, Effect, EventMessage, Published, Say
 from sojourn.adhoc.tree.node import ShopParent
+from sojourn.interest.measure import Bound
 
 REMEMBERED = 4096
 
@@ -71,7 +72,7 @@ class Relay:
         )
 
     def _handle(
-        self, source: int, sequence: int, value: Any, sender: int | None, *, climbs: bool
+        self, source: int, sequence: int, value: Bound, sender: int | None, *, climbs: bool
     ) -> list[Effect]:
         place = self._place
         effects: list[Effect] = []
@@ -100,7 +101,7 @@ class Relay:
 class Flooding:
     """Says every event once and delivers what the node wants."""
 
-    def __init__(self, node: int, inherent: Any) -> None:
+    def __init__(self, node: int, inherent: Interest) -> None:
         self._node = node
         self._inherent = inherent
         self._seen = _Seen()
@@ -122,7 +123,7 @@ class Flooding:
         self.work.received += 1
         return self._handle(message.source, message.sequence, message.value)
 
-    def _handle(self, source: int, sequence: int, value: Any) -> list[Effect]:
+    def _handle(self, source: int, sequence: int, value: Bound) -> list[Effect]:
         effects: list[Effect] = []
         if value in self._inherent:
             self.work.processed += 1

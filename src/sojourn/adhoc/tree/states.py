@@ -6,7 +6,7 @@ Alone: no parent. Joining: alone and asking one. Joined: has a parent. Switching
 from enum import Enum
 
 
-class State(Enum):
+class Attachment(Enum):
     """Where a node stands."""
 
     ALONE = "alone"
@@ -27,19 +27,19 @@ class Step(Enum):
     """Its parent was not heard of for too long, or lost its own route."""
 
 
-TRANSITIONS: dict[tuple[State, Step], State] = {
-    (State.ALONE, Step.ASKED): State.JOINING,
-    (State.JOINING, Step.GRANTED): State.JOINED,
-    (State.JOINING, Step.REFUSED): State.ALONE,
-    (State.JOINED, Step.ASKED): State.SWITCHING,
-    (State.JOINED, Step.LOST): State.ALONE,
-    (State.SWITCHING, Step.GRANTED): State.JOINED,
-    (State.SWITCHING, Step.REFUSED): State.JOINED,
-    (State.SWITCHING, Step.LOST): State.JOINING,
+TRANSITIONS: dict[tuple[Attachment, Step], Attachment] = {
+    (Attachment.ALONE, Step.ASKED): Attachment.JOINING,
+    (Attachment.JOINING, Step.GRANTED): Attachment.JOINED,
+    (Attachment.JOINING, Step.REFUSED): Attachment.ALONE,
+    (Attachment.JOINED, Step.ASKED): Attachment.SWITCHING,
+    (Attachment.JOINED, Step.LOST): Attachment.ALONE,
+    (Attachment.SWITCHING, Step.GRANTED): Attachment.JOINED,
+    (Attachment.SWITCHING, Step.REFUSED): Attachment.JOINED,
+    (Attachment.SWITCHING, Step.LOST): Attachment.JOINING,
 }
 
 
-def after(state: State, step: Step) -> State:
+def after(state: Attachment, step: Step) -> Attachment:
     """The next state; a step that cannot happen in a state is a fault of ours."""
     assert (state, step) in TRANSITIONS, f"{step} cannot happen to a node that is {state}"
     return TRANSITIONS[state, step]

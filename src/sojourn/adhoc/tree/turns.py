@@ -11,7 +11,7 @@ The message-level core of `node.py` takes the same turns to the same trees; a te
 Randomness comes in as arrays. Sets are words of 64 cells; the measure of a word is eight looked-up sums.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,11 @@ ROUNDS_MAX = 100
 """Rounds after which a tree that still changes is taken as it is and counted as unsettled."""
 
 _BYTES = 8
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Words: TypeAlias = NDArray[np.uint64]
+"""Sets: a row of words by node, or one such row."""
 
 
 class System(NamedTuple):
@@ -132,7 +137,7 @@ def overhead_of(given: System, parents: NDArray[np.int64]) -> float:
 
 
 @compiled
-def _measure(sums: Any, word: Any, at: Any) -> Any:
+def _measure(sums: Floats, word: np.uint64, at: int) -> float:
     """The weight of one word of a set, the `at`-th."""
     total = 0.0
     row = at * 8
@@ -144,7 +149,7 @@ def _measure(sums: Any, word: Any, at: Any) -> Any:
 
 
 @compiled
-def _refresh(words: Any, proxied: Any, parents: Any, start: Any) -> None:
+def _refresh(words: Words, proxied: Words, parents: Ints, start: int) -> None:
     """Work out again what a node and its ancestors proxy, after a child was lost."""
     node = start
     while node >= 0:
@@ -158,7 +163,7 @@ def _refresh(words: Any, proxied: Any, parents: Any, start: Any) -> None:
 
 
 @compiled
-def spread(words: Any, proxied: Any, parents: Any, child: Any) -> None:
+def spread(words: Words, proxied: Words, parents: Ints, child: int) -> None:
     """Add what a new child asks for to its ancestors."""
     below, node = child, parents[child]
     while node >= 0:
@@ -168,7 +173,7 @@ def spread(words: Any, proxied: Any, parents: Any, child: Any) -> None:
 
 
 @compiled
-def _hops(parents: Any, node: Any) -> Any:
+def _hops(parents: Ints, node: int) -> int:
     """The distance to the root, or -1 without a route."""
     hops = 0
     while node != 0:
@@ -180,7 +185,7 @@ def _hops(parents: Any, node: Any) -> Any:
 
 
 @compiled
-def node_overhead_of(given: Any, node: Any, proxied: Any) -> Any:
+def node_overhead_of(given: System, node: int, proxied: Words) -> float:
     """O_node (section 2.1)."""
     total = 0.0
     for at in range(given.words.shape[1]):
@@ -192,7 +197,7 @@ def node_overhead_of(given: Any, node: Any, proxied: Any) -> Any:
 
 
 @compiled
-def _increase(given: Any, proxied: Any, node: Any, asked: Any) -> Any:
+def _increase(given: System, proxied: Words, node: int, asked: Words) -> float:
     """How much O_node grows when `asked` joins below it."""
     total = 0.0
     for at in range(given.words.shape[1]):
@@ -203,7 +208,7 @@ def _increase(given: Any, proxied: Any, node: Any, asked: Any) -> Any:
 
 
 @compiled
-def _path_increase(given: Any, proxied: Any, parents: Any, node: Any, asked: Any) -> Any:
+def _path_increase(given: System, proxied: Words, parents: Ints, node: int, asked: Words) -> float:
     """How much the whole tree's overhead grows: the same over every ancestor."""
     rest = asked.copy()
     total = 0.0
@@ -221,8 +226,15 @@ def _path_increase(given: Any, proxied: Any, parents: Any, node: Any, asked: Any
 
 @compiled
 def _metric(
-    given: Any, chosen: Any, proxied: Any, parents: Any, node: Any, hops: Any, asked: Any, errors: Any
-) -> Any:
+    given: System,
+    chosen: Rules,
+    proxied: Words,
+    parents: Ints,
+    node: int,
+    hops: int,
+    asked: Words,
+    errors: Floats,
+) -> float:
     """The routing metric of a candidate; `errors` are those of this shopper and candidate."""
     if chosen.code == NHOP:
         return float(hops)
@@ -241,8 +253,8 @@ def _metric(
 
 @compiled
 def _shop(
-    given: Any, chosen: Any, proxied: Any, parents: Any, node: Any, before: Any, round_number: Any
-) -> Any:
+    given: System, chosen: Rules, proxied: Words, parents: Ints, node: int, before: int, round_number: int
+) -> int:
     """The best parent of a node that hangs nowhere; `before` if none is strictly better."""
     asked = given.words[node] | proxied[node]
     errors = np.zeros(2)
@@ -277,7 +289,7 @@ def _shop(
 
 
 @compiled
-def _turn(given: Any, chosen: Any, proxied: Any, parents: Any, node: Any, round_number: Any) -> Any:
+def _turn(given: System, chosen: Rules, proxied: Words, parents: Ints, node: int, round_number: int) -> bool:
     """One node takes its turn; says whether its parent changed."""
     before = parents[node]
     if chosen.code == RANDOM and before >= 0:
@@ -289,11 +301,13 @@ def _turn(given: Any, chosen: Any, proxied: Any, parents: Any, node: Any, round_
     parents[node] = best
     if best >= 0:
         spread(given.words, proxied, parents, node)
-    return best != before
+    return bool(best != before)
 
 
 @compiled
-def _take_turns(given: Any, chosen: Any, order: Any, parents: Any, rounds_max: Any) -> Any:
+def _take_turns(
+    given: System, chosen: Rules, order: Ints, parents: Ints, rounds_max: int
+) -> tuple[int, bool]:
     proxied = np.zeros_like(given.words)
     for node in range(1, len(parents)):
         if parents[node] >= 0:
@@ -309,7 +323,7 @@ def _take_turns(given: Any, chosen: Any, order: Any, parents: Any, rounds_max: A
 
 
 @compiled
-def _tree_overhead(given: Any, parents: Any) -> Any:
+def _tree_overhead(given: System, parents: Ints) -> float:
     proxied = np.zeros_like(given.words)
     for node in range(1, len(parents)):
         spread(given.words, proxied, parents, node)

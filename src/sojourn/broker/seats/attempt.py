@@ -40,7 +40,7 @@ class Attempt:
         self.phase = Phase.SYNC
         self.ballot: Ballot = (0, desk.me)
         self.began_s = now
-        self._voters, self._quorum = voters(base, desk.terms.names)
+        self._voters, self._quorum = voters(base, desk.names)
         self._promises: dict[str, Promise] = {}
         self._votes: dict[str, Accepted] = {}
         self.decided: Seat | None = None
@@ -70,7 +70,7 @@ class Attempt:
         self.ballot = (counter, self._desk.me)
         self._promises.clear()
         self._votes.clear()
-        message = Prepare(self.base, self.ballot)
+        message = Prepare(self.base, self.ballot, self._desk.register.number)
         for voter in self._voters:
             if voter != self._desk.me:
                 self._desk.send(voter, message)
@@ -103,7 +103,7 @@ class Attempt:
 
     def _accept(self, now: float) -> None:
         self.phase, self.began_s = Phase.ACCEPT, now
-        message = Accept(self.base, self.ballot, self.wanted)
+        message = Accept(self.base, self.ballot, self.wanted, self._desk.register.number)
         for voter in self._voters:
             if voter != self._desk.me:
                 self._desk.send(voter, message)

@@ -8,63 +8,51 @@
     council.released(name)          # up to which batch what follows from a journal may leave
 
 The protocol in short. Each seat has terms; the first is given by the configuration, each further one is
-decided by a majority of all processes (`register.py`). In a term, the host's turns leave once every follower
-holds their lines (`shipping.py`, `following.py`). When a member is gone another one attempts the next term
-(`attempt.py`), with somebody else in its place (`choosing.py`); it brings new members up to date first. So
-all members of a decided term hold all that was ever promised, except those whose memory was lost, and they
-know that. No clock matters for that; time only decides how soon somebody is thought gone.
+decided by a majority of all processes (`register.py`), and so is which processes these are (`rolls.py`). In a
+term, the host's turns leave once every follower holds their lines (`shipping.py`, `following.py`). When a
+member is gone another one attempts the next term (`attempt.py`), with somebody else in its place
+(`choosing.py`); it brings new members up to date first. So all members of a decided term hold all that was
+ever promised, except those whose memory was lost, and they know that. No clock matters for that; time only
+decides how soon somebody is thought gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from sojourn.broker.seats import messages as say
 from sojourn.broker.seats.attempt import Attempt, Phase
-from sojourn.broker.seats.desk import Desk, Terms
-from sojourn.broker.seats.effects import Close, Effect, Logs, Seated, Serve, Stop
-from sojourn.broker.seats.enrolling import Enrolling
-from sojourn.broker.seats.following import Following
+from sojourn.broker.seats.desk import Peer, Terms
+from sojourn.broker.seats.effects import Close, Effect, Logs, Serve
 from sojourn.broker.seats.messages import Seat
 from sojourn.broker.seats.register import Entry, Register
-from sojourn.broker.seats.shipping import Shipping
-from sojourn.broker.seats.wishes import Wishes
+from sojourn.broker.seats.voting import Voting
+from sojourn.broker.seats.waiting import Electorate, electorate, why_not
 
 TICK_S = 0.1
 BEAT_S = 0.5
 """How often a process says that it is there."""
 HELD_UP_S = 1.0
 """A process that was held up itself for so long thinks nobody silent because of that."""
-RETRY_S = 0.5
-"""After how long another attempt is made; longer for those who are named later."""
 BUSY_S = 60.0
 """How long a process may be silent that says it begins to play a broker: it reads its whole journal."""
+FULL_S = 60.0
+"""How long a process whose disk is full is not asked again, unless there is nobody else."""
 SYNC_S = 60.0
 """How long new members may take to be brought up to date."""
 
 
-class Council:
+class Council(Voting):
     """What one process decides and knows about seats."""
 
     def __init__(self, terms: Terms, register: Register, logs: Logs, now: float) -> None:
-        self.desk, self.register = Desk(terms, register, logs, now), register
-        self.shipping, self.following = Shipping(self.desk), Following(self.desk)
-        self.serving = self.following.serving
+        super().__init__(terms, register, logs, now)
         self.addresses: dict[str, tuple[int, str]] = {}
         """By broker: the term in which it is somewhere else than at home, and where."""
-        self._own_addresses: dict[str, str] = {}
-        self._attempts: dict[str, Attempt] = {}
-        self._next_try_s: dict[str, float] = {}
-        self._tries: dict[str, int] = {}
-        self._counters: dict[str, int] = {}
-        """By seat: the largest number of an attempt that was heard of."""
-        self._wishes = Wishes(self.desk)
         self._released: dict[str, int] = {}
-        self._enrolling = Enrolling(self.desk, self._learn)
         self._told: dict[str, say.Standing] = {}
         self._ticked_s = self._beat_s = now
-        self.now = now
         for name, entry in register.entries.items():
             if entry.whole and not self.desk.has(name):
                 entry.whole = 0  # it was held, and is not there any more
@@ -98,20 +86,15 @@ class Council:
 
     def why_not(self, name: str) -> str:
         """Say in a few words what a broker that is to be played at home waits for."""
-        entry, desk = self.register.entries[name], self.desk
-        seat = entry.seat
-        if not self.register.may_vote:
-            return "too few other processes are there to tell what this one may have forgotten."
-        if seat.host != desk.me:
-            return (
-                f"{seat.host} plays it, in term {seat.term}, and gives it back once this process has a copy."
-            )
-        if entry.whole < seat.term:
-            return f"its store is not complete; {', '.join(seat.followers)} have copies."
-        away = [one for one in seat.followers if not desk.is_up(one)]
-        if away:
-            return f"{', '.join(away)} should keep copies, and are away; others are asked soon."
-        return "its copies are brought up to date."
+        if not self.desk.is_on_roll:
+            return self.rolls.why_not_on_roll()
+        if not self.register.may_vote and not self._enrolling.agree():
+            return "files of others that it meets name other brokers than its own: give all the same."
+        return why_not(self.desk, name)
+
+    def ballot(self) -> Electorate:
+        """Return who can vote now, and how many have to."""
+        return electorate(self.desk)
 
     def at_risk(self, name: str) -> bool:
         """Whether a broker that this process plays waits for copies at present."""
@@ -122,26 +105,23 @@ class Council:
 
     def connected(self, peer: str, now: float) -> None:
         """There is a connection to a process: say who this is."""
-        if peer not in self.desk.peers:
-            return
         self.lost(peer, now)
-        one = self.desk.peers[peer]
-        one.is_up, one.heard_s, one.busy_until_s, one.standings = True, now, 0.0, {}
-        entries = self.register.entries.values()
-        self.desk.send(
-            peer,
-            say.Hello(
-                self.register.generation,
-                not self.register.may_vote,
-                tuple(entry.seat for entry in entries),
-                tuple(entry.standing for entry in entries),
-            ),
-        )
+        one = self.desk.peers.get(peer)
+        if one is None:  # it may join, or has left and does not know
+            one = self.desk.guests[peer] = Peer(now, 0.0)
+        one.is_up, one.heard_s, one.busy_until_s, one.standings, one.files = True, now, 0.0, {}, ()
+        one.votes = None
+        self._greet(peer)
+        if peer in self.desk.guests:
+            return
+        if self.desk.leaving:
+            self.desk.send(peer, say.Parting(tuple(sorted(self.desk.leaving))))
         for name, address in self._own_addresses.items():
             self.desk.send(peer, say.At(name, self.seat(name).term, address))
 
     def lost(self, peer: str, now: float) -> None:
         """The connection to a process is gone."""
+        self.desk.guests.pop(peer, None)
         one = self.desk.peers.get(peer)
         if one is None or not one.is_up:
             return
@@ -152,6 +132,12 @@ class Council:
 
     def heard(self, peer: str, message: say.Message, now: float) -> None:
         """A process said something."""
+        guest = self.desk.guests.get(peer)
+        if guest is not None:
+            guest.heard_s = now
+            if isinstance(message, say.Hello):
+                guest.birth = message.birth
+                self._learn_all(message.seats, now)  # it may be on a roll that is not known here yet
         one = self.desk.peers.get(peer)
         if one is None or not one.is_up:
             return
@@ -184,6 +170,22 @@ class Council:
         entry.whole = 0
         self.desk.changed()
 
+    def cannot_keep(self, now: float) -> None:
+        """What others tell finds no room here: somebody else has to keep it."""
+        self.now, self._full_until_s = now, now + FULL_S
+        self.desk.tell_all(self._standings())
+
+    def invite(self, joining: dict[str, tuple[str, ...]]) -> None:
+        """Let these processes join when they come, by the broker whose home this is."""
+        self.rolls.invited = dict(joining)
+
+    def parted(self, names: Iterable[str]) -> None:
+        """These brokers have left the network: their processes are not needed any more."""
+        news = {*names}.intersection(self.desk.names) - self.desk.leaving
+        if news:
+            self.desk.leaving |= news
+            self.desk.tell_all(say.Parting(tuple(sorted(self.desk.leaving))))
+
     def tick(self, now: float) -> None:
         """Look what is due."""
         was_held_up = now - self._ticked_s > HELD_UP_S
@@ -191,7 +193,8 @@ class Council:
         beats = now - self._beat_s >= BEAT_S
         if beats:
             self._beat_s = now
-        for name, peer in self.desk.peers.items():
+            self._enrolling.ask_again()
+        for name, peer in (*self.desk.peers.items(), *self.desk.guests.items()):
             if peer.is_up and was_held_up:
                 peer.heard_s = now
             elif peer.is_up and now - max(peer.heard_s, peer.busy_until_s) > self.desk.terms.silent_s:
@@ -200,20 +203,25 @@ class Council:
                 self.lost(name, now)
                 peer.down_s = heard_s
             elif peer.is_up and beats:
-                self.desk.send(name, say.Standings())
-        for name, entry in self.register.entries.items():
-            self._look(name, entry, now)
+                self.desk.send(name, self._standings())
+        self._look_at_roll(now)
+        for name, entry in self.register.seats.items():
+            if name in self.register.entries:  # no roll without it was decided meanwhile
+                self._look(name, entry, now)
         self._tell_standings()
 
     def _tell_standings(self) -> None:
         news = []
-        for name, entry in self.register.entries.items():
+        for name, entry in self.register.seats.items():
             standing = entry.standing
             if self._told.get(name) != standing:
                 self._told[name] = standing
                 news.append(standing)
         if news:
-            self.desk.tell_all(say.Standings(tuple(news)))
+            self.desk.tell_all(self._standings(*news))
+
+    def _standings(self, *news: say.Standing) -> say.Standings:
+        return say.Standings(news, self.register.may_vote, self.now >= self._full_until_s)
 
     # Enrolling -----------------------------------------------------------------------------------------
 
@@ -221,13 +229,22 @@ class Council:
         before = self.register.known.get(peer, 0)
         if self.register.met(peer, message.generation):
             self.desk.changed()
-        for seat in message.seats:
-            self._learn(seat, now)
-        self._on_standings(peer, say.Standings(message.standings), now)
+        files = self._learn_all(message.seats, now)
+        if peer not in self.desk.peers:
+            return
+        self.desk.peers[peer].files = files
+        self._on_standings(peer, say.Standings(message.standings, not message.enrols, message.keeps), now)
         if message.enrols:
-            self.desk.send(peer, say.Known(max(before, message.generation), self.register.may_vote))
+            register = self.register
+            generation = max(before, message.generation)
+            surely, number = register.tells_surely, register.number
+            self.desk.send(peer, say.Known(generation, surely, number, register.may_vote))
+
+    def _on_parting(self, _peer: str, message: say.Parting, _now: float) -> None:
+        self.parted(message.names)
 
     def _on_standings(self, peer: str, message: say.Standings, _now: float) -> None:
+        self.desk.peers[peer].votes, self.desk.peers[peer].keeps = message.votes, message.keeps
         for one in message.standings:
             self.desk.peers[peer].standings[one.name] = one
 
@@ -240,92 +257,19 @@ class Council:
         if entry is not None and (known is None or message.term >= known[0]) and peer != message.name:
             self.addresses[message.name] = message.term, message.address
 
-    # Votes ---------------------------------------------------------------------------------------------
-
-    def _learn(self, seat: Seat, now: float) -> None:
-        """A term was decided."""
-        entry = self.desk.entry(seat.name)
-        if entry is None or not entry.learn(seat, self.desk.me):
-            return
-        self.desk.changed()
-        name, me = seat.name, self.desk.me
-        self._attempts.pop(name, None)
-        self.shipping.begin_anew(name)
-        self._wishes.pending_s.pop(name, None)
-        self._tries.pop(name, None)
-        self._next_try_s[name] = now
-        if seat.host != me:
-            self._stop(name, f"{seat.host} plays {name} in term {seat.term}.")
-        self.desk.do(Seated(seat))
-        self._look(name, entry, now)
-
-    def _stop(self, name: str, why: str) -> None:
-        self._own_addresses.pop(name, None)
-        if name in self.serving:
-            self.serving.discard(name)
-            self.desk.do(Stop(name, why))
-
-    def _on_prepare(self, peer: str, message: say.Prepare, now: float) -> None:
-        self._vote(peer, message, now)
-
-    def _on_accept(self, peer: str, message: say.Accept, now: float) -> None:
-        self._vote(peer, message, now)
-
-    def _vote(self, peer: str, message: say.Prepare | say.Accept, now: float) -> None:
-        name = message.base.name
-        entry = self.desk.entry(name)
-        if entry is None or not self.register.may_vote:
-            return
-        self._learn(message.base, now)
-        self._counters[name] = max(self._counters.get(name, 0), message.ballot[0])
-        stamp = self.register.stamp
-        answer: say.Promise | say.Accepted | say.Refuse
-        if isinstance(message, say.Prepare):
-            answer = entry.prepare(message, stamp)
-        else:
-            answer = entry.accept(message, stamp)
-        self.desk.changed()
-        self.desk.send(peer, answer)
-        if isinstance(answer, say.Accepted):
-            self._release(name)
-
-    def _on_promise(self, peer: str, message: say.Promise, now: float) -> None:
-        attempt = self._attempts.get(message.name)
-        if attempt is not None and message.term == attempt.wanted.term:
-            attempt.on_promise(peer, message, now)
-            self._conclude(message.name, now)
-
-    def _on_accepted(self, peer: str, message: say.Accepted, now: float) -> None:
-        attempt = self._attempts.get(message.name)
-        if attempt is not None and message.term == attempt.wanted.term:
-            attempt.on_accepted(peer, message)
-            self._conclude(message.name, now)
-
-    def _conclude(self, name: str, now: float) -> None:
-        attempt = self._attempts.get(name)
-        if attempt is not None and attempt.decided is not None:
-            seat = attempt.decided
-            self._learn(seat, now)
-            self.desk.tell_all(say.Decided(seat))
-
-    def _on_refuse(self, _peer: str, message: say.Refuse, now: float) -> None:
-        self._counters[message.name] = max(self._counters.get(message.name, 0), message.promised[0])
-        self._learn(message.seat, now)
-        attempt = self._attempts.get(message.name)
-        if attempt is not None and attempt.on_refuse(message):
-            self._give_up(message.name, now)
-
-    def _on_decided(self, _peer: str, message: say.Decided, now: float) -> None:
-        self._learn(message.seat, now)
-
     # What is due ---------------------------------------------------------------------------------------
 
     def _look(self, name: str, entry: Entry, now: float) -> None:
         """See to one seat."""
+        if not entry.seat.term or not self.desk.is_on_roll:
+            return  # nothing is known of it, or it is no business of this process
+        if entry.whole and not self.desk.has(name):
+            entry.whole = 0  # its journal could not be read any more
+            self.desk.changed()
         if entry.voted is not None:
             self._wishes.pending_s.setdefault(name, now)
         attempt = self._attempts.get(name)
-        if attempt is None:
+        if attempt is None and not self.register.is_sealed:
             wanted = self._wishes.wanted(name, entry, now)
             if wanted is not None and now >= self._next_try_s.get(name, 0.0):
                 attempt = self._attempts[name] = Attempt(self.desk, entry.seat, wanted, now)
@@ -379,13 +323,6 @@ class Council:
         self._counters[name] = self._counters.get(name, 0) + 1
         attempt.prepare(self._counters[name], now)
         self._conclude(name, now)
-
-    def _give_up(self, name: str, now: float) -> None:
-        """Try again later: those who are named later wait longer."""
-        self._attempts.pop(name, None)
-        tries = self._tries[name] = min(self._tries.get(name, 0) + 1, 6)
-        place = self.desk.terms.names.index(self.desk.me)
-        self._next_try_s[name] = now + RETRY_S * (1 + place / len(self.desk.terms.names)) * (1 + tries / 2)
 
     # Playing -------------------------------------------------------------------------------------------
 
@@ -462,12 +399,15 @@ class Council:
         say.Enrolled: lambda self, peer, message, now: self._enrolling.on_enrolled(peer, message, now),
         say.Standings: _on_standings,
         say.Busy: _on_busy,
-        say.Prepare: _on_prepare,
-        say.Promise: _on_promise,
-        say.Refuse: _on_refuse,
-        say.Accept: _on_accept,
-        say.Accepted: _on_accepted,
-        say.Decided: _on_decided,
+        say.Prepare: Voting.on_prepare,
+        say.Promise: Voting.on_promise,
+        say.Refuse: Voting.on_refuse,
+        say.Accept: Voting.on_accept,
+        say.Accepted: Voting.on_accepted,
+        say.Decided: Voting.on_decided,
+        say.Seal: Voting.on_seal,
+        say.Sealed: Voting.on_sealed,
+        say.Parting: _on_parting,
         say.At: _on_at,
         say.Where: lambda self, peer, message, _: self.following.on_where(peer, message),
         say.Here: _on_here,

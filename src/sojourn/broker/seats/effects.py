@@ -92,6 +92,18 @@ class Stop(NamedTuple):
     why: str
 
 
+class Noticed(NamedTuple):
+    """Something that whoever looks after the network should know."""
+
+    sentence: str
+
+
+class Regrouped(NamedTuple):
+    """There is another roll: these are the processes that there are from now on."""
+
+    roll: Seat
+
+
 class Seated(NamedTuple):
     """A term was decided; for whoever wants to know."""
 
@@ -99,7 +111,21 @@ class Seated(NamedTuple):
 
 
 Effect = (
-    Save | Send | Close | Ship | Unship | Take | TakePart | Append | Install | Drop | Serve | Stop | Seated
+    Save
+    | Send
+    | Close
+    | Ship
+    | Unship
+    | Take
+    | TakePart
+    | Append
+    | Install
+    | Drop
+    | Serve
+    | Stop
+    | Seated
+    | Noticed
+    | Regrouped
 )
 
 

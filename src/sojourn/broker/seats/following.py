@@ -38,6 +38,10 @@ class Following:
         for name in [name for name, source in self.sources.items() if source.peer == peer]:
             self._forget(name)
 
+    def end(self, name: str) -> None:
+        """Keep no copy of a broker any more."""
+        self._forget(name)
+
     def _forget(self, name: str) -> None:
         source = self.sources.pop(name, None)
         if source is not None and source.is_anew:

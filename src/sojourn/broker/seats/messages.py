@@ -24,12 +24,25 @@ PART_BYTES = 1 << 20
 Ballot = tuple[int, str]
 """The number of an attempt at a term, and who makes it; the larger one wins."""
 NO_BALLOT: Ballot = (0, "")
+ROLL = ""
+"""The name of the seat that says who votes: its members are the processes on the roll, its term is the number
+of the roll. No broker has that name."""
 
 _LENGTH = struct.Struct(">I")
 
 
 class SeatError(SojournError):
     """Somebody said about seats what no process says; its connection is to be closed."""
+
+
+class Joined(msgspec.Struct, frozen=True, array_like=True):
+    """A process that joined those that were there."""
+
+    name: str
+    links: tuple[str, ...]
+    """The brokers that its own is linked to."""
+    birth: str
+    """What it said of its memory then: one that says something else has lost that."""
 
 
 class Seat(msgspec.Struct, frozen=True, array_like=True):
@@ -40,6 +53,12 @@ class Seat(msgspec.Struct, frozen=True, array_like=True):
     term: int
     host: str
     followers: tuple[str, ...] = ()
+    joined: tuple[Joined, ...] = ()
+    """Of a roll: who has joined since the first, in order."""
+    left: tuple[str, ...] = ()
+    """Of a roll: who was on an earlier one; they do not come back."""
+    seats: tuple[Seat, ...] = ()
+    """Of a roll: all seats as they were when it began; nothing else was decided before, or can be since."""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -76,6 +95,10 @@ class Hello(_Message, frozen=True, tag="hello"):
     """Whether it does not vote, since it may have voted and lost its memory."""
     seats: tuple[Seat, ...]
     standings: tuple[Standing, ...]
+    keeps: bool = True
+    """Whether it has room for what others tell it."""
+    birth: str = ""
+    """When it began, in a word that no other memory of it has; it matters to those whom it joins."""
 
 
 class Known(_Message, frozen=True, tag="known"):
@@ -83,13 +106,18 @@ class Known(_Message, frozen=True, tag="known"):
 
     generation: int
     is_enrolled: bool
-    """Whether who answers remembers all votes of its own."""
+    """Whether who answers remembers all votes of its own, and goes on voting under its roll."""
+    roll: int = 1
+    remembers: bool = False
+    """The same of one that has sealed its roll, which is enough when all others have to tell."""
 
 
 class Enrol(_Message, frozen=True, tag="enrol"):
     """Note that this is my memory from now on, and tell me what you have voted for."""
 
     generation: int
+    round: int = 0
+    """How often this was asked."""
 
 
 class Ballots(msgspec.Struct, frozen=True, array_like=True):
@@ -106,6 +134,14 @@ class Enrolled(_Message, frozen=True, tag="enrolled"):
     generation: int
     is_enrolled: bool
     ballots: tuple[Ballots, ...]
+    round: int = 0
+    forgetful: tuple[str, ...] = ()
+    """Processes that are connected with this one now and have said that they do not remember their votes."""
+    roll: int = 1
+    known: dict[str, int] = {}
+    """Which memories of others I know of."""
+    remembers: bool = False
+    """Whether I remember my votes, although I may have sealed the roll."""
 
 
 class Stamp(msgspec.Struct, frozen=True, array_like=True):
@@ -119,6 +155,10 @@ class Standings(_Message, frozen=True, tag="standings"):
     """What has changed of the sender's standing; nothing, when it only says that it is there."""
 
     standings: tuple[Standing, ...] = ()
+    votes: bool = True
+    """Whether the sender remembers what it voted for."""
+    keeps: bool = True
+    """Whether it has room for what others tell it."""
 
 
 class Busy(_Message, frozen=True, tag="busy"):
@@ -132,6 +172,8 @@ class Prepare(_Message, frozen=True, tag="prepare"):
 
     base: Seat
     ballot: Ballot
+    roll: int = 1
+    """Under which roll; who goes by another one does not answer."""
 
 
 class Promise(_Message, frozen=True, tag="promise"):
@@ -159,6 +201,7 @@ class Accept(_Message, frozen=True, tag="accept"):
     base: Seat
     ballot: Ballot
     seat: Seat
+    roll: int = 1
 
 
 class Accepted(_Message, frozen=True, tag="accepted"):
@@ -174,6 +217,26 @@ class Decided(_Message, frozen=True, tag="decided"):
     """A majority has."""
 
     seat: Seat
+
+
+class Seal(_Message, frozen=True, tag="seal"):
+    """Somebody is to join or to leave: vote about no seat under this roll any more, and say how you stand."""
+
+    roll: int
+
+
+class Sealed(_Message, frozen=True, tag="sealed"):
+    """I have noted that; this is what I know of seats, and what I voted for."""
+
+    roll: int
+    ballots: tuple[Ballots, ...]
+    stamp: Stamp
+
+
+class Parting(_Message, frozen=True, tag="parting"):
+    """These brokers have left the network: let others have the copies that their processes keep."""
+
+    names: tuple[str, ...]
 
 
 class At(_Message, frozen=True, tag="at"):
@@ -258,6 +321,23 @@ class Ended(_Message, frozen=True, tag="ended"):
     session: int
 
 
+class Detour(_Message, frozen=True, tag="detour"):
+    """A broker that I play cannot reach this neighbour: pass on its calls, if you can."""
+
+    caller: str
+    name: str
+
+
+class DetourAt(_Message, frozen=True, tag="detour at"):
+    """I can, and wait for its call at this address for a while."""
+
+    caller: str
+    name: str
+    address: str
+    word: bytes = b""
+    """What the caller has to say there first; earlier builds ask for nothing."""
+
+
 Message = (
     Hello
     | Known
@@ -271,6 +351,9 @@ Message = (
     | Accept
     | Accepted
     | Decided
+    | Seal
+    | Sealed
+    | Parting
     | At
     | Where
     | Here
@@ -281,6 +364,8 @@ Message = (
     | Whole
     | IsWhole
     | Ended
+    | Detour
+    | DetourAt
 )
 
 _encode = msgspec.msgpack.Encoder().encode

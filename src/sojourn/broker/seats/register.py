@@ -16,6 +16,17 @@ attempt says which memory it comes from and which ones of others were known then
 memory that another voter in it knew to be lost (`consistent`). So a vote of the old memory is either known to
 the new one, or not counted. Answers of processes that do not vote themselves do not count; only when nobody
 at all has ever known a process, which takes all others to tell, it has never voted, and begins.
+
+**If too many lost theirs** for that, all others have to answer, one question after the last of them lost it:
+each that remembers says that it is connected with all who do not, so none of these speaks from before. Of a
+majority that voted, one remembers, and has told them all; or all of it forgot, and the term is known only if
+it was learnt, and then told as well. A term that nobody remembers may be decided otherwise, and that does not
+matter: a follower notes a term before it acknowledges a line of it, so whatever was promised in it was
+promised by members that all lost their disks, and that is more than copies make up for.
+
+**Who votes** is decided in the same way: the roll is a seat of its own (`messages.ROLL`), whose members are
+the voters about the next one. `rolls.py` says how one follows another. The roll that a configuration gives
+counts for nothing (0) until all have met; a process without its memory goes by what others tell it.
 """
 
 from __future__ import annotations
@@ -24,6 +35,7 @@ import msgspec
 
 from sojourn.broker.seats.messages import (
     NO_BALLOT,
+    ROLL,
     Accept,
     Accepted,
     Ballot,
@@ -65,7 +77,7 @@ class Entry(msgspec.Struct):
             return False
         # Who held everything in the term before, and is needed again, still does: what was promised between
         # was promised with its consent. With a term left out nobody knows.
-        goes_on = seat.term == before.term + 1 and me in before.members and self.whole >= before.term
+        goes_on = seat.term == before.term + 1 and me in before.members and self.whole >= before.term > 0
         self.seat, self.promised, self.voted = seat, NO_BALLOT, None
         if goes_on and me in seat.members:
             self.whole = max(self.whole, seat.term)
@@ -99,6 +111,8 @@ class Register(msgspec.Struct):
     known: dict[str, int] = {}
     """By process: the latest memory that it is known to have."""
     may_vote: bool = False
+    birth: str = ""
+    """In a word that no other memory has: when this one began."""
     entries: dict[str, Entry] = {}
 
     def written(self) -> bytes:
@@ -114,6 +128,36 @@ class Register(msgspec.Struct):
             raise SeatError(f"What this process has voted for cannot be read: {error}.") from None
 
     @property
+    def roll(self) -> Entry:
+        """Who votes, and what was voted about that."""
+        return self.entries[ROLL]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The processes on the roll."""
+        return self.roll.seat.members
+
+    @property
+    def number(self) -> int:
+        """The number of the roll; 0 as long as only a configuration says so."""
+        return self.roll.seat.term
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether this process votes about no seat until the next roll is decided."""
+        return self.number > 0 and (self.roll.sealed >= self.number or self.roll.voted is not None)
+
+    @property
+    def tells_surely(self) -> bool:
+        """Whether this process remembers all its votes, and goes on voting under its roll."""
+        return self.may_vote and not self.is_sealed
+
+    @property
+    def seats(self) -> dict[str, Entry]:
+        """The brokers' seats."""
+        return {name: entry for name, entry in self.entries.items() if name != ROLL}
+
+    @property
     def stamp(self) -> Stamp:
         """What answers to attempts say."""
         return Stamp(self.generation, dict(self.known))
@@ -125,10 +169,28 @@ class Register(msgspec.Struct):
         self.known[peer] = generation
         return True
 
-    def enrolled(self, generation: int) -> Enrolled:
+    def enrolled(self, generation: int, asked: int = 0, forgetful: tuple[str, ...] = ()) -> Enrolled:
         """What somebody is told who has noted nothing of its votes."""
-        ballots = [Ballots(one.seat, one.promised, one.voted) for one in self.entries.values()]
-        return Enrolled(generation, self.may_vote, tuple(ballots))
+        return Enrolled(
+            generation,
+            self.tells_surely,
+            self.ballots,
+            asked,
+            forgetful,
+            self.number,
+            dict(self.known),
+            self.may_vote,
+        )
+
+    @property
+    def ballots(self) -> tuple[Ballots, ...]:
+        """What this process knows of seats, and of votes about them."""
+        return tuple(Ballots(one.seat, one.promised, one.voted) for one in self.entries.values())
+
+    def forget_votes(self) -> None:
+        """Begin anew with the next term of every seat: nothing that was voted for can have been decided."""
+        for entry in self.seats.values():
+            entry.promised, entry.voted = NO_BALLOT, None
 
     def adopt(self, ballots: Ballots) -> None:
         """Take what others know of votes for one's own; the seat's latest term is known by now."""
@@ -163,11 +225,13 @@ def enough_to_enrol(count: int) -> int:
 
 
 def voters(base: Seat, names: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
-    """Return who decides about the term after this one, and how many of them.
+    """Return who decides about the term after this one, and how many of them; about a roll, its members.
 
     With two processes a majority is both, and nothing could be decided about one that is gone. There only the
     follower decides: the host can promise nothing without it.
     """
+    if base.name == ROLL:
+        return base.members, majority(len(base.members))
     if len(names) == 2:
         return base.followers, 1
     return names, majority(len(names))

@@ -110,7 +110,9 @@ class Shipping:
         own = logs.next(name)
         is_beginning = 0 < message.next <= own and logs.check(name, message.next) == message.check
         has_more = message.next > own or (message.next > logs.first(name) and not is_beginning)
-        if has_more and not is_sure and self._desk.may_be_whole(peer, name, session.term):
+        entry = self._desk.entry(name)
+        decided = session.term if entry is None else min(session.term, entry.seat.term)
+        if has_more and not is_sure and self._desk.may_be_whole(peer, name, decided):
             if self._desk.whole(peer, name) >= session.term:
                 self.doubtful.add(name)
             self.end(name, peer)  # it is asked again, once it has said how it stands

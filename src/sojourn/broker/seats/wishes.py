@@ -2,8 +2,9 @@
 
 | who | what happened | what it wants |
 | --- | --- | --- |
-| host | a follower is gone | another one in its place |
+| host | a follower is gone, or has no room | another one in its place |
 | host | the broker's own process is there again | the broker at home |
+| host | a follower's own broker has left the network | another one in its place |
 | host | a follower sealed the term, or something was voted for and is not decided | the same again |
 | follower | the host is gone, or lost something | the broker at home if its process is there, else here |
 | follower | it sealed the term, and the host is well after all | the same again |
@@ -63,12 +64,16 @@ class Wishes:
         return wanted if entry.voted is not None or is_sealed else None
 
     def _standing(self, peer: str, name: str) -> say.Standing:
-        return self._desk.peers[peer].standings.get(name) or say.Standing(name, 0, 0, 0)
+        one = self._desk.peers.get(peer)  # None if a later roll has it
+        return (one and one.standings.get(name)) or say.Standing(name, 0, 0, 0)
 
     def _with_host(self, seat: Seat, host: str, now: float) -> Seat | None:
         desk = self._desk
-        there = [one for one in desk.terms.names if desk.is_up(one)]
+        stay = [one for one in desk.names if one not in desk.leaving]
+        stay = [one for one in stay if desk.keeps(one)]
+        there = [one for one in stay if desk.is_up(one)]
         kept = [one for one in seat.members if not desk.is_gone(one, now) and one != seat.host]
+        kept = [one for one in kept if one in stay]
         if seat.host == desk.me:
             kept.append(desk.me)
         elif desk.is_up(desk.me):

@@ -8,7 +8,7 @@ indices, which `layout.py` and the callers guarantee.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
@@ -16,29 +16,30 @@ from numba.core import types
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+Untyped: TypeAlias = Any
+"""What Numba and llvmlite give and take where they say no types, or narrower ones than they take."""
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Untyped] = {"nogil": True, "error_model": "numpy"}
 # Numba counts references to every array it takes out of a tuple or hands to a helper, with atomic
 # instructions that cost ten times the work between them. A kernel that makes no arrays needs none of that.
-_UNCOUNTED: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+_UNCOUNTED: dict[str, Untyped] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 # The ways in from Python and C take longer to compile than most kernels.
-_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER: dict[str, Untyped] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 _STAMP = "_source_stamp"
 """Where a cache of Numba's keeps the age of its source; a Numba that keeps it elsewhere is left alone."""
-_kernels: list[Any] = []
+_kernels: list[Untyped] = []
 
 
-def _compile(function: F, **options: Any) -> F:
-    kernel: Any
+def _compile(function: F, **options: Untyped) -> F:
     try:
         kernel = numba.njit(cache=True, **_OPTIONS, **options)(function)
     except RuntimeError:  # there is no folder to keep it in: a read-only disk, and no home
         kernel = numba.njit(**_OPTIONS, **options)(function)
     _kernels.append(kernel)
-    return kernel  # type: ignore[no-any-return]  # Numba ships no types
+    return cast("F", kernel)
 
 
 def share_freshness() -> None:
@@ -83,12 +84,12 @@ def inlined(function: F) -> F:
     return _compile(function, **_UNCOUNTED, **_INNER, forceinline=True)
 
 
-def _lowest_bit(_typing: Any, _word: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+def _lowest_bit(_typing: Untyped, _word: Untyped) -> Untyped:
+    def generate(_context: Untyped, builder: Untyped, _signature: Untyped, arguments: Untyped) -> Untyped:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), generate
 
 
-lowest_bit: Any = intrinsic(_lowest_bit)
+lowest_bit: Untyped = intrinsic(_lowest_bit)
 """The position of the lowest set bit of a word that isn't zero."""

@@ -34,7 +34,7 @@ from sojourn.adhoc.election.messages import (
     TimerFired,
 )
 from sojourn.adhoc.election.node import Node
-from sojourn.adhoc.election.states import State
+from sojourn.adhoc.election.states import Role
 from sojourn.adhoc.election.timing import Timing
 from sojourn.adhoc.election.upstream import EVERYTHING
 from sojourn.live.adhoc.air import Air
@@ -86,7 +86,7 @@ class Device:
             else FixedNetwork(settings.fixed, self.node.number, self.tell, every_s=settings.timing.refresh_s)
         )
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._was: tuple[State, int | None] = (State.SEARCHING, None)
+        self._was: tuple[Role, int | None] = (Role.SEARCHING, None)
         self.failure: Exception | None = None
         """Why it cannot go on, if so."""
         self.on_change: Callable[[], None] = lambda: None

@@ -4,6 +4,9 @@
     leaving.go_on()         # as often as somebody asks: what is still here, nothing in the end
     await leaving.farewell()
 
+With copies its process is on the roll of those that vote (`broker/seats/rolls.py`), and stays until it is not
+any more. A broker whose process is gone for good leaves from where it is played.
+
 Each step may be taken again, after whatever happened in between. A broker that was killed on the way opens
 its doors again when it is started, unless it has said farewell: then it does not start.
 """
@@ -40,8 +43,6 @@ class Leaving:
         """Return the neighbour that takes over; refuse where this broker cannot leave."""
         node, network = self._node, self._node.network
         name = node.place.name
-        if node.config.mobility.copies:
-            raise ControlError(NOT_WITH_COPIES)
         if network is None or not network.links.channels:
             raise ControlError(f"{name} has no neighbour that could take over what it has.")
         check_may_leave(network.settings, name)
@@ -85,13 +86,9 @@ class Leaving:
             raise ControlError(
                 f"The neighbour of {node.place.name} does not answer; try again when it is back."
             ) from None
-
-
-NOT_WITH_COPIES = (
-    "Brokers with copies (copies in [mobility]) do not join and leave while others run, for it is all their "
-    "processes that vote: stop all brokers, change the file, remove the folders stores/*.copies, and start "
-    "them again."
-)
+        if node.outbox is not None and node.links is not None:
+            # Its process goes on until others have the copies that it keeps; the neighbour tells all now.
+            await node.links.stop()
 
 
 def in_words(left: dict[str, int]) -> str:

@@ -37,7 +37,7 @@ from sojourn.live.brokers.admission import Doorkeeper, Entry, Question, Refusal,
 from sojourn.live.brokers.doors import Guest
 from sojourn.live.brokers.login_desk import LoginDesk
 from sojourn.live.brokers.outbox import Copying, Outbox
-from sojourn.live.brokers.reading import ReadingLine
+from sojourn.live.brokers.reading import FrameLine, ReadingLine
 from sojourn.live.brokers.recording import Recording
 from sojourn.live.brokers.regrouped import Regrouping, following
 from sojourn.live.brokers.rights_today import rights_today
@@ -103,7 +103,7 @@ class Node:
         """By connection that was let in: what it proved its name by."""
         proof = proof_for(config, name)
         self.connections: dict[int, ClientConnection] = {}
-        self.reading_line = ReadingLine(loop)
+        self.reading_line, self.frame_line = ReadingLine(loop), FrameLine(loop)
         self.files_room: int | None = None
         """How many connections of clients the limit on open files leaves room for, if that is known."""
         self.handshakes = 0
@@ -147,11 +147,11 @@ class Node:
         self._has_ended = False
         self._flushing = False
         self.warmer = Warmer(self.broker)
-        self._began = 0.0
-        """When the present turn began, by a clock that goes on while it lasts."""
-        self.turns = Tally()
-        self._took_s: list[float] = []
-        """How long turns took that are not counted yet."""
+        self._began = 0.0, 0.0
+        """When the present turn began, by a clock that goes on while it lasts and by the processor's."""
+        self.turns, self.turns_cpu = Tally(), Tally()
+        self._took_s: list[tuple[float, float]] = []
+        """How long turns took that are not counted yet, and how much of the processor."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
         self._addresses = Addresses()
@@ -193,7 +193,7 @@ class Node:
             return
         now = self._epoch_s + self.loop.time()
         if not self._flushing:  # as `_schedule` does; every packet comes this way
-            self._flushing, self._began = True, time.perf_counter()
+            self._flushing, self._began = True, (time.perf_counter(), time.thread_time())
             self.loop.call_soon(self.flush)
         self.handled += 1
         broker = self.broker
@@ -281,7 +281,7 @@ class Node:
 
     def _schedule(self) -> None:
         """Have the turn end once everything that came together has been told."""
-        self._flushing, self._began = True, time.perf_counter()
+        self._flushing, self._began = True, (time.perf_counter(), time.thread_time())
         self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
@@ -291,7 +291,7 @@ class Node:
             return
         now = self._epoch_s + self.loop.time()
         broker = self.broker
-        began = self._began
+        began, began_cpu = self._began
         while broker.knocks:  # of what the last turn took in at its end
             self._answer(broker.knocks.pop(0), now)
         while broker.has_slices and time.perf_counter() < began + TURN_S:
@@ -317,7 +317,7 @@ class Node:
             self.witnesses.note_refusals(now)
         if turn.leaves_more and not self._flushing:
             self._schedule()
-        self._took_s.append(time.perf_counter() - began)
+        self._took_s.append((time.perf_counter() - began, time.thread_time() - began_cpu))
 
     def fail(self, error: SojournError) -> None:
         """End without a further word: what the broker has in mind is not safe, so nobody hears of it."""
@@ -383,12 +383,11 @@ class Node:
 
     def _find(self, peer: str, configured: Address) -> Address | None:
         """Return where a neighbour listens at this moment."""
-        if self.outbox is not None and self.outbox.copying.is_away(peer):
-            return self.outbox.copying.find(peer)
-        if configured.port:
-            return configured
-        said = self.book.find(peer)
-        return None if said is None else true_address(configured, said.peers, peer)
+        found: Address | None = configured
+        if not configured.port:
+            said = self.book.find(peer)
+            found = None if said is None else true_address(configured, said.peers, peer)
+        return found if self.outbox is None else self.outbox.copying.find(peer, found)
 
     def _look_by(self, moment_s: float) -> None:
         """Look at the latest at this moment whether something is due."""
@@ -425,8 +424,9 @@ class Node:
 
     def count_turns(self) -> None:
         """Count how long turns took that are not counted yet."""
-        for took_s in self._took_s:
+        for took_s, used_s in self._took_s:
             self.turns.add(took_s)
+            self.turns_cpu.add(used_s)
         self._took_s.clear()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -442,6 +442,8 @@ class Node:
         if guest is None:
             return  # it has gone
         refused = self._too_many.pop(knock.number, None)
+        if refused is None and self.outbox is not None:
+            refused = self.outbox.refusal(knock.number)
         decision = Refusal(*refused) if refused else self.doorkeeper.ask(knock.packet, guest)
         if isinstance(decision, Question):
             verdict = self._desk.ask(knock.number, self._peers.get(knock.number, ""), decision)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn.broker import facts
 from sojourn.broker.regrouping import check_is_gone, check_may_leave
 from sojourn.broker.ruling import BAN, KICK, UNBAN
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import Answer, ControlError, Handler
-from sojourn.live.brokers.leaving import NOT_WITH_COPIES, Leaving, in_words
+from sojourn.live.brokers.leaving import Leaving, in_words
 from sojourn.live.brokers.node import Node
 from sojourn.mqtt.bans import BANS_MAX, SCOPES, WHOM_MAX, network_of
+
+if TYPE_CHECKING:
+    from sojourn.live.seats.chamber import Chamber
 
 NAMED_MAX = 8
 """Brokers that an answer names; the rest is counted."""
@@ -25,9 +28,25 @@ _log = logging.getLogger("sojourn.operators")
 
 
 def handlers_of(
-    node: Node, reload: Callable[[], Awaitable[str]], leaving: Leaving, stop: Callable[[], None]
+    node: Node,
+    reload: Callable[[], Awaitable[str]],
+    leaving: Leaving,
+    stop: Callable[[], None],
+    chamber: Chamber | None = None,
 ) -> dict[str, Handler]:
     """Return what a broker does by command."""
+    of_guests: dict[Node, Leaving] = {}
+
+    def leaving_of(asked: Mapping[str, Any]) -> tuple[str, Leaving]:
+        """Return how a broker leaves: this one, or one that its process plays for another."""
+        name = str(asked.get("guest", ""))
+        if not name:
+            return node.place.name, leaving
+        guest = None if chamber is None else chamber.guests.get(name)
+        if guest is None:
+            raise ControlError(f"{node.place.name} does not play {name}.")
+        found = of_guests.setdefault(guest.node, Leaving(guest.node, lambda: None, lambda: None))
+        return name, found
 
     async def on_reload(_asked: Mapping[str, Any]) -> Answer:
         said = await reload()
@@ -42,18 +61,22 @@ def handlers_of(
         return Answer(said, {"bans": [{"scope": one.scope, "whom": one.whom} for one in banned]})
 
     async def on_roll(asked: Mapping[str, Any]) -> Answer:
-        return roll(node, asked)
+        answer = roll(node, asked)
+        if chamber is not None:
+            answer.found.update(votes(chamber, asked))
+        return answer
 
-    async def on_leave(_asked: Mapping[str, Any]) -> Answer:
-        left = leaving.go_on()
-        said = (
-            f"{node.place.name} still has {in_words(left)}" if left else f"{node.place.name} has nothing left"
+    async def on_leave(asked: Mapping[str, Any]) -> Answer:
+        name, found = leaving_of(asked)
+        left = found.go_on()
+        return Answer(
+            f"{name} still has {in_words(left)}" if left else f"{name} has nothing left", {"left": left}
         )
-        return Answer(said, {"left": left})
 
-    async def on_farewell(_asked: Mapping[str, Any]) -> Answer:
-        await leaving.farewell()
-        return Answer(f"{node.place.name} has left the network", {"has_left": True})
+    async def on_farewell(asked: Mapping[str, Any]) -> Answer:
+        name, found = leaving_of(asked)
+        await found.farewell()
+        return Answer(f"{name} has left the network", {"has_left": True})
 
     async def on_stop(_asked: Mapping[str, Any]) -> Answer:
         node.loop.call_later(STOP_AFTER_S, stop)
@@ -68,8 +91,6 @@ def roll(node: Node, asked: Mapping[str, Any]) -> Answer:
     """Say who has joined and left; leave a broker out that is gone for good, if that is asked."""
     gone, settings = str(asked.get("dead", "")), node.broker.settings
     if gone:
-        if settings.mobility.copies:
-            raise ControlError(NOT_WITH_COPIES)
         if gone == settings.name:
             raise ControlError(f"{gone} answers, and so is not dead; leave out --dead.")
         if gone not in settings.left:
@@ -81,6 +102,16 @@ def roll(node: Node, asked: Mapping[str, Any]) -> Answer:
     settings = node.broker.settings
     found = {"joined": [row[0] for row in settings.joined], "left": list(settings.left)}
     return Answer(f"{settings.name} is in a network of {settings.drawn}", found)
+
+
+def votes(chamber: Chamber, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whose processes vote about copies, what this one plays, and what one waits for that has left."""
+    council, name = chamber.council, str(asked.get("of", ""))
+    found: dict[str, Any] = {"voters": list(council.desk.names), "plays": sorted(chamber.guests)}
+    found["at_risk"] = sorted(filter(council.at_risk, council.serving))
+    if name in council.desk.names:
+        found["why"] = council.rolls.why_stays(name) or "a majority of the others has not agreed on it yet"
+    return found
 
 
 def order(node: Node, verb: str, asked: Mapping[str, Any]) -> Answer:

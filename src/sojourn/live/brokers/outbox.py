@@ -4,6 +4,9 @@ A turn's acknowledgements, frames and deliveries leave in order, once all lines 
 process that keeps a copy (`broker/seats/`). When too much waits, nobody is read from until it has left: that
 is the limit of this queue. What was written for a connection between brokers leaves on that connection or not
 at all; the next one begins with another hello.
+
+While a broker is held up, clients that connect are refused, and told so at once; those whose answer waits by
+then are told instead of it. That promises nothing, so it need not wait.
 """
 
 from __future__ import annotations
@@ -12,9 +15,15 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from mqtt5 import ConnAckReasonCode
+
+from sojourn.broker.addresses import Refused
 from sojourn.broker.effects import Turn
+from sojourn.broker.facts import ClientSent
+from sojourn.broker.seats.waiting import Electorate
 from sojourn.live.config import Address
 from sojourn.live.seldom import Seldom
+from sojourn.mqtt.answers import instead_of
 
 if TYPE_CHECKING:
     from sojourn.live.brokers.node import Node
@@ -23,6 +32,9 @@ if TYPE_CHECKING:
 TURNS_MAX = 20_000
 BYTES_MAX = 32 << 20
 """More than that does not wait: clients and neighbours are not read from until it has left."""
+
+DISCONNECT = b"\xe0\x00"
+"""The packet with which a client of any version goes in an orderly way."""
 
 _log = logging.getLogger("sojourn.copies")
 
@@ -43,6 +55,10 @@ class CopyState(NamedTuple):
     """How often this process began to play a broker that is not its own."""
     guests: tuple[str, ...] = ()
     """The brokers of other processes that this one plays now."""
+    voters: Electorate = Electorate((), (), 0)
+    """Which processes can vote about who plays a broker."""
+    why: str = ""
+    """What the broker waits for before it acknowledges anything; nothing if its copies are whole."""
 
 
 class Copying(Protocol):
@@ -57,11 +73,8 @@ class Copying(Protocol):
     def released(self) -> int:
         """Return the number of the batch before which everything is safe at all processes that it must be."""
 
-    def is_away(self, peer: str) -> bool:
-        """Return whether a neighbour is played by another process than its own."""
-
-    def find(self, peer: str) -> Address | None:
-        """Return where such a neighbour is."""
+    def find(self, peer: str, at_home: Address | None) -> Address | None:
+        """Return where a neighbour is called, given where it is if it is at home and in reach."""
 
     def state(self) -> CopyState:
         """Return how the copies are."""
@@ -75,6 +88,7 @@ class _Waiting(NamedTuple):
     turn: Turn
     size: int
     links: dict[str, Connection]
+    since_s: float
 
 
 class Outbox:
@@ -91,6 +105,15 @@ class Outbox:
         self._held: set[int] = set()
         """Clients that the broker itself does not want to be read."""
         self._seldom = Seldom(_log)
+        self.held_up = ""
+        """Why clients are refused, since nothing leaves for long; nothing while they are not."""
+        self._refused: set[int] = set()
+        """Connections of clients that are refused because of that, until they have gone."""
+
+    @property
+    def waits_since_s(self) -> float | None:
+        """Since when the oldest turn has waited, by the loop's clock; None if none does."""
+        return self._waiting[0].since_s if self._waiting else None
 
     @property
     def turns(self) -> int:
@@ -105,7 +128,9 @@ class Outbox:
         self._held.difference_update(turn.releases)
         size = sum(len(data) for _, data in turn.writes) + sum(len(data) for _, data in turn.peer_writes)
         connections = dict(links.connections) if links is not None else {}
-        self._waiting.append(_Waiting(keeper.journal.next, turn, size, connections))
+        if self._refused:
+            self._tell_refused(turn)
+        self._waiting.append(_Waiting(keeper.journal.next, turn, size, connections, self._node.loop.time()))
         self.bytes += size
         self.copying.logged()
         self.leave()
@@ -127,6 +152,49 @@ class Outbox:
             node.carry_out(one.turn)
         if self.is_full and len(waiting) < TURNS_MAX // 2 and self.bytes < BYTES_MAX // 2:
             self._go_on_reading()
+
+    # Held up -------------------------------------------------------------------------------------------
+
+    def hold_up(self, why: str) -> None:
+        """Refuse clients that connect from now on, and those whose answer waits."""
+        self.held_up = why
+        told: dict[int, bytes] = {}
+        for one in self._waiting:
+            for number, data in one.turn.writes:
+                answer = instead_of(data, ConnAckReasonCode.SERVER_UNAVAILABLE, why)
+                if answer is not None and number in self._node.connections:
+                    told.setdefault(number, answer)
+        for one in self._waiting:
+            one.turn.writes = [each for each in one.turn.writes if each[0] not in told]
+        self._refused.update(told)
+        for number in told:  # it has not been let in: its last will is not for anybody
+            self._node.tell(ClientSent(number, DISCONNECT))
+        self._node.carry_out(Turn(writes=list(told.items()), closes=list(told)))
+
+    def go_on(self) -> None:
+        """Let clients in again."""
+        self.held_up = ""
+
+    def refusal(self, number: int) -> Refused | None:
+        """Return why a client is not let in at present; None if it is."""
+        if not self.held_up:
+            return None
+        self._refused.add(number)
+        return Refused(ConnAckReasonCode.SERVER_UNAVAILABLE, self.held_up)
+
+    def _tell_refused(self, turn: Turn) -> None:
+        """Take out of a turn what it says to clients that are refused, and say it."""
+        connections, refused = self._node.connections, self._refused
+        self._refused = refused & connections.keys()
+        leaves = Turn(
+            writes=[each for each in turn.writes if each[0] in refused],
+            closes=[each for each in turn.closes if each in refused],
+        )
+        turn.writes = [each for each in turn.writes if each[0] not in refused]
+        turn.closes = [each for each in turn.closes if each not in refused]
+        self._node.carry_out(leaves)
+
+    # Full ----------------------------------------------------------------------------------------------
 
     def _stop_reading(self) -> None:
         """Read from nobody; also from those who came since."""

@@ -45,12 +45,14 @@ class Regrouping:
         self._expected = {}
         if network is None or not may_follow(network.settings, config):
             return []
-        wanted = config.settings(node.place.name)
-        for place in range(len(network.settings.joined), len(wanted.joined)):
+        wanted, known = config.settings(node.place.name), len(network.settings.joined)
+        for place in range(known, len(wanted.joined)):
             name, *others = wanted.joined[place]
             if min(others, key=wanted.brokers.index) == node.place.name and name not in wanted.left:
-                told = facts.RollTold(wanted.joined[: place + 1], network.settings.left)
-                self._expected[name] = told
+                # Some before it may never have come, and were taken back: nobody waits for them.
+                gone = {row[0] for row in wanted.joined[known:place]}.intersection(wanted.left)
+                left = tuple(sorted(gone.union(network.settings.left)))
+                self._expected[name] = facts.RollTold(wanted.joined[: place + 1], left)
         if node.links is not None:
             node.links.rearrange([*network.links.channels, *self._expected])
         return list(self._expected)

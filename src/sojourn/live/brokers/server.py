@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, ComeFrom, Listening, bind, book_of, true_address, why_not
+from sojourn.live.brokers.collecting import rest_the_collector
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.control import Control
 from sojourn.live.brokers.entrance import TlsDoor
@@ -31,12 +31,13 @@ from sojourn.live.listening import BACKLOG
 from sojourn.live.mishaps import Mishaps
 from sojourn.live.page.observer import Observer
 from sojourn.live.page.status import Report
+from sojourn.live.store.folder import FolderError, refuse_left_votes
 
 if TYPE_CHECKING:
     from sojourn.live.page.page import PageServer
+    from sojourn.live.page.waiting import WaitingServer
     from sojourn.live.seats.chamber import Chamber
 
-COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 SPARE_FILES = 256
 """File descriptors besides those of clients."""
 SPARE_SHARE = 4
@@ -74,6 +75,8 @@ class Server:
         self.page: Address | None = None
         """Where the page is, with its true port."""
         self._page_servers: list[PageServer] = []
+        self.waiting_at: dict[str, str] = {}
+        """By key of the configuration: where it was shown what the broker waited for."""
         self.reread: Callable[[], Config] | None = None
         """Reads the configuration anew; None where it did not come from a file."""
         self._control: Control | None = None
@@ -84,7 +87,7 @@ class Server:
         """Listen; return the address, which has the true port where 0 was asked for."""
         place = self.config.broker(self.name)
         before = self.book.find(self.name) or Listening(broker=self.name, pid=0, clients="")
-        node = self.node = await self._play()
+        node = self.node = await self._play(before)
         node.on_failure = self.on_failure  # at once: it may fail in its first turn, while others are awaited
         if node.failure is not None:
             raise node.failure
@@ -123,25 +126,60 @@ class Server:
             leaving = Leaving(
                 node, self._close_doors, lambda: reference_for(node.config, self.name, self.book)
             )
-            handlers = handlers_of(node, self.reload, leaving, self._stop_wanted)
+            handlers = handlers_of(node, self.reload, leaving, self._stop_wanted, self.chamber)
             self._control = Control(self.config.network.control, self.name, handlers)
             await self._control.start()
         node.files_room = files_room()
         self.book.write(self.listening)
         return address
 
-    async def _play(self) -> Node:
+    async def _play(self, listened: Listening) -> Node:
         """Begin with the broker; where other processes have copies of it, once they let it."""
         loop = asyncio.get_running_loop()
         if not self.config.mobility.copies:
+            refuse_left_votes(self.name, self.config.broker(self.name).store)
             return Node(self.config, self.name, loop, self.book)
         from sojourn.live.seats.chamber import Chamber  # noqa: PLC0415 - others start faster
-        from sojourn.live.seats.mesh import book_name  # noqa: PLC0415
+        from sojourn.live.seats.mesh import book_name  # noqa: PLC0415 - others start faster
 
-        chamber = self.chamber = Chamber(self.config, self.name, loop, self.book)
+        try:
+            chamber = self.chamber = Chamber(self.config, self.name, loop, self.book)
+        except OSError as error:
+            store = self.config.broker(self.name).store
+            text = (
+                f"{self.name} cannot note its votes about copies beside its store {store}: {error.strerror}."
+            )
+            raise FolderError(f"{text} Mend that, and start it again; until then others play it.") from None
         before = self.book.find(book_name(self.name))
         await chamber.start(None if before is None else before.seats)
-        return await chamber.play_own()
+        waiting = await self._show_waiting(chamber, listened)
+        try:
+            return await chamber.play_own()
+        finally:
+            for server in waiting:
+                await server.stop()
+
+    async def _show_waiting(self, chamber: Chamber, before: Listening) -> list[WaitingServer]:
+        """Let others see what the broker waits for, where they will see how it is doing."""
+        from sojourn.live.page.page import PageError  # noqa: PLC0415 - others start faster
+        from sojourn.live.page.waiting import WaitingServer  # noqa: PLC0415 - others start faster
+
+        place, servers = self.config.broker(self.name), []
+        wanted = (("page", place.page, before.page), ("metrics", place.metrics, before.metrics))
+        for key, text, last in wanted:
+            if text is None:
+                continue
+            password = place.page_password if key == "page" else None
+            server = WaitingServer(
+                self.name, parse_address(text, key), chamber.waits_for, chamber.council.ballot, password
+            )
+            try:
+                self.waiting_at[key] = str(await server.start(last))
+            except PageError as error:  # it is tried again when the broker serves, and said then
+                _log.info("%s", error)
+                continue
+            servers.append(server)
+        return servers
 
     async def _show(self, node: Node, before: Listening) -> None:
         """Let others see how the broker is doing."""
@@ -153,10 +191,14 @@ class Server:
         self.observer.start()
         why = None
         if place.page is not None:
-            self.page, why = await self._serve_page("page", place.page, before.page)
+            self.page, why = await self._serve_page(
+                "page", place.page, self.waiting_at.get("page", before.page)
+            )
         metrics: Address | None = None
         if place.metrics is not None:
-            metrics, _ = await self._serve_page("metrics", place.metrics, before.metrics)
+            metrics, _ = await self._serve_page(
+                "metrics", place.metrics, self.waiting_at.get("metrics", before.metrics)
+            )
         self.listening = replace(
             self.listening, page=_text(self.page), metrics=_text(metrics), without_page=why
         )
@@ -183,7 +225,7 @@ class Server:
         node, place = self.node, self.node.place
         if door in ("listen", "listen_tls"):
             return partial(ClientConnection, node, door)
-        from sojourn.live.brokers.websocket import Gate, WebSocketConnection  # noqa: PLC0415
+        from sojourn.live.brokers.websocket import Gate, WebSocketConnection  # noqa: PLC0415 - others start faster
 
         gate = Gate(self.config.security.origins, on_loopback=place.is_on_loopback)
         return partial(WebSocketConnection, node, gate, door)
@@ -229,7 +271,9 @@ class Server:
         before = self.node.broker.settings.learnt
         gone = apply(self.node, found)
         said = f"{self.name} has read its configuration anew; {gone} clients were sent away"
-        expected = self.node.regrouping.expect(read) if not read.mobility.copies else []
+        expected = self.node.regrouping.expect(read)
+        if self.chamber is not None:
+            self.chamber.expect(read)
         if expected:
             said += f"; {', '.join(expected)} may join here"
         if found.learnt != before:
@@ -322,17 +366,6 @@ OnReady = Callable[[Listening], None]
 """Is told where the broker listens."""
 OnReport = Callable[[Report], bool]
 """Is told every second how the broker is doing; False asks it to stop."""
-
-
-def rest_the_collector() -> None:
-    """Let the cycle collector look rarely, and not at all at what was there from the start.
-
-    A broker makes and drops many small objects and hardly any cycles; looking through all its sessions every
-    few hundred of them costs time, and makes some messages wait.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 Reread = Callable[[], Config]

@@ -3,7 +3,9 @@
 `wsproto` knows the frames; here it is put between a socket and a `ClientConnection`. What came is passed on
 as it comes, not once a frame is whole: so one limit, the session core's, holds for what a client may send
 before it can be read, and a frame may be as long as it likes. Thousands of tiny frames, or pings, come in one
-read and take long to look at: they are looked at in parts, between which it is others' turn.
+read and take long to look at: they are looked at in parts, between which it is others' turn, and all clients
+together have so many looked at in a round of the loop (`reading.py`). Pings of one part are answered in one
+write. Nobody honest sends many that say nothing before it says who it is: such a stranger is closed.
 
 Browsers let any page connect to anywhere, and say in the header Origin which page it is. A `Gate` decides
 whether that page may: by default one that came from the same host as the broker, whatever its port, and for a
@@ -25,6 +27,7 @@ from wsproto.events import (
     CloseConnection,
     Event,
     Ping,
+    Pong,
     RejectConnection,
     RejectData,
     Request,
@@ -41,8 +44,8 @@ SUBPROTOCOL = "mqtt"
 ANY_ORIGIN = "*"
 PIECE_BYTES = 2_048
 """What is looked at before it is counted what was in it."""
-EVENTS_A_TURN = 512
-"""Frames that are looked at before it is others' turn: some milliseconds."""
+IDLE_FRAMES_MAX = 16
+"""Pings, pongs and empty frames that a client may send before it was answered, which CONNECT is."""
 FRAME_BYTES = 65_535
 """The longest frame that is written: small clients keep a whole one in memory."""
 
@@ -93,7 +96,17 @@ def _host_of(url: str) -> str | None:
 class WebSocketConnection(ClientConnection):
     """A client's connection whose bytes travel in frames."""
 
-    __slots__ = ("_at", "_gate", "_is_going_on", "_is_lost", "_is_open", "_rest", "_wire")
+    __slots__ = (
+        "_at",
+        "_gate",
+        "_idle_left",
+        "_is_going_on",
+        "_is_lost",
+        "_is_open",
+        "_pongs",
+        "_rest",
+        "_wire",
+    )
 
     def __init__(self, node: Node, gate: Gate, door: str = "listen_ws") -> None:
         super().__init__(node, door)
@@ -107,6 +120,10 @@ class WebSocketConnection(ClientConnection):
         """Whether the rest is looked at soon."""
         self._is_lost = False
         """Whether the connection is gone, and the node is told when the rest was looked at."""
+        self._pongs = b""
+        """Answers to pings that are written with whatever is next, or at the end of this part."""
+        self._idle_left: int | None = IDLE_FRAMES_MAX
+        """How many more frames that say nothing are taken of a stranger; of others any number is."""
 
     def _came(self, data: bytes) -> None:
         """Take what came on the socket."""
@@ -117,10 +134,11 @@ class WebSocketConnection(ClientConnection):
     def _take_pieces(self) -> None:
         """Look at what came, as much as is a client's turn, and go on in the next one."""
         was_cut, self._is_going_on = self._is_going_on, False
-        left = EVENTS_A_TURN
-        while left > 0 and self._at < len(self._rest) and not self._closing and not self._must_wait:
+        line = self._node.frame_line
+        while line.left > 0 and self._at < len(self._rest) and not self._closing and not self._must_wait:
             at, self._at = self._at, self._at + PIECE_BYTES
-            left -= self._look_at(self._rest[at : self._at])
+            line.spend(self._look_at(self._rest[at : self._at]))
+        self._write_pongs()
         if self._closing or self._at >= len(self._rest):
             self._rest, self._at = b"", 0
             if self._is_lost:
@@ -129,10 +147,15 @@ class WebSocketConnection(ClientConnection):
             elif was_cut:
                 self._go_on()
         elif not self._must_wait:
-            self._is_going_on = True
             if self._transport is not None:
                 self._transport.pause_reading()
-            self._node.loop.call_soon(self._take_pieces)
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        """Look at the rest when it is this client's turn."""
+        if not self._is_going_on:
+            self._is_going_on = True
+            self._node.frame_line.join(self._take_pieces)
 
     @property
     def _must_wait(self) -> bool:
@@ -142,9 +165,8 @@ class WebSocketConnection(ClientConnection):
     def _go_on(self) -> None:
         """Read again, once everything was looked at that has been read."""
         if self._rest and not self._closing:
-            if not self._is_going_on and not self._must_wait:
-                self._is_going_on = True
-                self._node.loop.call_soon(self._take_pieces)
+            if not self._must_wait:
+                self._wait_for_turn()
         else:
             super()._go_on()
 
@@ -156,9 +178,7 @@ class WebSocketConnection(ClientConnection):
         if exc is not None:
             self._take_last_words()
         self._is_lost, self._is_open, self._transport = True, False, None
-        if not self._is_going_on:
-            self._is_going_on = True
-            self._node.loop.call_soon(self._take_pieces)
+        self._wait_for_turn()
 
     def _look_at(self, data: bytes) -> int:
         """Let what frames hold be read; return how much there was to do."""
@@ -175,20 +195,32 @@ class WebSocketConnection(ClientConnection):
         payload, count = bytearray(), 1
         for event in self._wire.events():
             count += 1
-            if isinstance(event, BytesMessage):
+            if isinstance(event, BytesMessage) and event.data:
                 payload += event.data
                 continue
             self._pass_on(payload)
+            if self._closing:
+                break
             if isinstance(event, Request):
                 self._decide(event)
-            elif isinstance(event, Ping):
-                self._send(event.response())
+            elif isinstance(event, Ping | Pong | BytesMessage):
+                self._take_idle(event)
             elif isinstance(event, CloseConnection):
                 self._give_up(event.response())
             elif isinstance(event, TextMessage):
                 self._give_up(CloseConnection(code=CloseReason.UNSUPPORTED_DATA, reason="Frames are binary."))
         self._pass_on(payload)
         return count
+
+    def _take_idle(self, event: Ping | Pong | BytesMessage) -> None:
+        """Answer a ping, and end with a stranger that sends many frames which say nothing."""
+        if self._idle_left is not None:
+            self._idle_left -= 1
+            if self._idle_left < 0:
+                self._give_up(CloseConnection(code=CloseReason.POLICY_VIOLATION, reason="CONNECT first."))
+                return
+        if isinstance(event, Ping):
+            self._pongs += self._wire.send(event.response())
 
     def _pass_on(self, payload: bytearray) -> None:
         """Let the node read what frames held."""
@@ -213,7 +245,14 @@ class WebSocketConnection(ClientConnection):
 
     def _send(self, event: Event) -> None:
         if self._transport is not None:
-            self._transport.write(self._wire.send(event))
+            self._pongs += self._wire.send(event)
+            self._write_pongs()
+
+    def _write_pongs(self) -> None:
+        """Write what waits to be written."""
+        pongs, self._pongs = self._pongs, b""
+        if pongs and self._transport is not None and not self._closing:
+            self._transport.write(pongs)
 
     def _give_up(self, last_word: Event | None) -> None:
         """End the connection with a word on why, if there is one that still may be said."""
@@ -230,6 +269,7 @@ class WebSocketConnection(ClientConnection):
 
     def _write(self, data: bytes) -> None:
         """Write MQTT's bytes in frames."""
+        self._idle_left = None  # nobody is answered who did not send CONNECT
         if self._is_open:
             for at in range(0, len(data), FRAME_BYTES):
                 self._send(BytesMessage(data=data[at : at + FRAME_BYTES]))

@@ -31,6 +31,7 @@ from sojourn.broker.proof import NONCE_BYTES, ProofError, Proving
 from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
+from sojourn.live.links.calling import called
 from sojourn.live.links.proofs import Proof
 from sojourn.live.links.tls import common_name
 from sojourn.live.listening import Listener, keep_alive
@@ -55,7 +56,7 @@ SILENCE_S = 10.0
 UNANSWERED_SAID = 3
 """After so many calls in a row that somebody took and ended without a word, that is said."""
 UNANSWERED = (
-    "whoever listens there hangs up without a word; that is another port than its `peers`, such as one for "
+    "whoever listens there hangs up without a word; that is another port than its `{key}`, such as one for "
     "clients, or it does not know this broker, of which its log says more."
 )
 
@@ -77,6 +78,10 @@ class PeerLinks:
 
     kind: ClassVar[type[Connection]]
     """What takes one connection."""
+    key: ClassVar[str] = "peers"
+    purpose: ClassVar[str] = ""
+    """Under which key of the configuration others are called, and what for if not for links."""
+    log: ClassVar[logging.Logger] = _log
 
     def __init__(
         self,
@@ -117,8 +122,8 @@ class PeerLinks:
         self._listener: Listener | None = None
         self._unanswered: Counter[str] = Counter()
         """By neighbour: calls in a row that ended without a word."""
-        self._seldom = Seldom(_log)
-        self._of_strangers = Seldom(_log, lines_max=STRANGERS_LINES_MAX)
+        self._seldom = Seldom(self.log)
+        self._of_strangers = Seldom(self.log, lines_max=STRANGERS_LINES_MAX)
         """Apart, so that no stranger keeps what is said of neighbours out of the log."""
 
     async def start(self, listen: Address | None, before: str | None = None) -> Address | None:
@@ -213,9 +218,10 @@ class PeerLinks:
         if connection is not None:
             connection.finish()
 
-    def complain(self, peer: str, why: str) -> None:
+    def complain(self, peer: str, why: str, kind: str = "") -> None:
         """Log what is wrong with a connection, but not all the time."""
-        self._seldom.warning((peer, why), "%s ends a connection to %s: %s", self.broker, peer, why)
+        text = "%s ends a connection%s to %s: %s"
+        self._seldom.warning((peer, kind or why), text, self.broker, self.purpose, peer, why)
 
     async def _keep_calling(self, peer: str, configured: Address) -> None:
         loop = asyncio.get_running_loop()
@@ -244,13 +250,9 @@ class PeerLinks:
             return False
         try:
             async with asyncio.timeout(CALL_S):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: self.kind(self, peer),
-                    address.host,
-                    address.port,
-                    ssl=self.proof.client_tls,
-                    server_hostname=self.process_of(peer) if self.proof.client_tls else None,
-                )
+                tls = self.proof.client_tls
+                name = self.process_of(peer) if tls else None
+                connection = await called(address, lambda: self.kind(self, peer), tls, name)
         except (OSError, TimeoutError) as error:
             why = str(error) or "no answer"
             self._seldom.info((peer, "unreached"), "%s cannot reach %s: %s", self.broker, peer, why)
@@ -258,7 +260,7 @@ class PeerLinks:
         await connection.ended
         self._unanswered[peer] = 0 if connection.was_answered else self._unanswered[peer] + 1
         if self._unanswered[peer] == UNANSWERED_SAID:  # once can be a neighbour that is just being stopped
-            self.complain(peer, UNANSWERED)
+            self.complain(peer, UNANSWERED.format(key=self.key))
         return True
 
     # What connections tell -------------------------------------------------------------------------------
@@ -309,17 +311,10 @@ class PeerLinks:
     def give_up(self, connection: Connection, kind: str, why: str) -> None:
         """End a connection without further words; of strangers' the log has few of a kind and address."""
         if connection.peer is not None:
-            self._seldom.warning(
-                (connection.peer, kind), "%s ends a connection to %s: %s", self.broker, connection.peer, why
-            )
+            self.complain(connection.peer, why, kind)
         else:
-            self._of_strangers.warning(
-                (connection.host, kind),
-                "%s ends a connection to a stranger at %s: %s",
-                self.broker,
-                connection.host,
-                why,
-            )
+            text, key = "%s ends a connection%s to a stranger at %s: %s", (connection.host, kind)
+            self._of_strangers.warning(key, text, self.broker, self.purpose, connection.host, why)
         connection.abort()
 
     def lost(self, connection: Connection) -> None:

@@ -20,7 +20,7 @@ from sojourn.broker.tree import overlay_of
 from sojourn.live.config import Config
 from sojourn.live.page.history import History, Moment
 from sojourn.live.page.ledger import Loss, in_words
-from sojourn.live.page.risks import Kept, risk_of
+from sojourn.live.page.risks import Kept, risk_of, votes_at_risk
 from sojourn.live.page.status import Move, Report
 from sojourn.live.page.whereabouts import Whereabouts
 
@@ -128,6 +128,7 @@ class Board:
             "lost_stores": self._lost_stores(),
             "has_copies": config.mobility.copies > 0,
             "at_risk": self._at_risk(now),
+            "votes_at_risk": votes_at_risk(self.kept(self.name)),
         }
 
     def kept(self, broker: str) -> Kept | None:

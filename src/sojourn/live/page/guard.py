@@ -1,10 +1,11 @@
 """Who may see the page: its `Host` header names this machine, and the password is right if there is one.
 
-A page on loopback answers only to names of this machine, so that a web site elsewhere, whose name leads here
-for a moment, cannot read it through a visitor's browser. A password is asked for as HTTP's Basic scheme does,
-with any user name. Comparing one with its hash takes a while on purpose: that is done in a thread, one at a
-time, and what was found right is remembered as a digest under a key that only this process has. An address
-that brings wrong ones is refused without a look for a while, longer each time.
+A page on loopback answers only to the address that it listens on, port and all, and to `localhost` for the
+usual ones, so that a web site elsewhere, whose name leads here for a moment, cannot read it through a
+visitor's browser, nor a page that another program serves on this machine. A password is asked for as HTTP's
+Basic scheme does, with any user name. Comparing one with its hash takes a while on purpose: that is done in a
+thread, one at a time, and what was found right is remembered as a digest under a key that only this process
+has. An address that brings wrong ones is refused without a look for a while, longer each time.
 """
 
 from __future__ import annotations
@@ -18,8 +19,15 @@ import secrets
 from collections.abc import Callable, Mapping
 
 from sojourn.live.brokers.admission import PASSWORD_BYTES_MAX, password_fits
-from sojourn.live.config import Address, is_loopback
+from sojourn.live.config import Address
 
+LOCALHOST = "localhost"
+USUAL = (LOCALHOST, "127.0.0.1", "::1")
+"""Addresses that have that name."""
+HTTP_PORT = 80
+"""The port of a Host header without one."""
+PORT_DIGITS_MAX = 6
+"""More than a port has: what is longer is none."""
 FREE_GUESSES = 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 """After so many wrong passwords of an address there is a pause, which doubles with each further one."""
@@ -48,10 +56,17 @@ class Guard:
         """By address: how many wrong passwords it brought, and until when it is refused without a look."""
 
     def is_host(self, hosts: list[str]) -> bool:
-        """Whether a request names this machine, exactly and once; or nothing at all, as no browser does."""
+        """Whether a request names this page, exactly and once; or nothing at all, as no browser does."""
         if not self._address.is_loopback or not hosts:
             return True
-        return len(hosts) == 1 and is_loopback(_name(hosts[0]))
+        name, port = _name(hosts[0])
+        own = self._address.host.lower()
+        is_named = name == own or (name in USUAL and own in USUAL and LOCALHOST in (name, own))
+        return len(hosts) == 1 and is_named and port == self._address.port
+
+    def listens_at(self, address: Address) -> None:
+        """Note the true port, where the configuration left it open."""
+        self._address = address
 
     async def knows(self, authorizations: list[str], address: str) -> bool:
         """Whether a request from an address brings the password, if there is one."""
@@ -113,19 +128,19 @@ def headers_of(lines: list[str]) -> Mapping[str, list[str]] | None:
     return found
 
 
-def _name(host: str) -> str:
-    """The name in a Host header, without its port; empty if it is none."""
+def _name(host: str) -> tuple[str, int]:
+    """The name in a Host header, in small letters, and its port; an empty name if it is none."""
     if host.startswith("["):
         name, bracket, rest = host[1:].partition("]")
         if not bracket or ":" not in name:
-            return ""
+            return "", 0
     else:
         name, bracket, rest = host.partition(":")
         rest = bracket + rest
     port = rest.removeprefix(":")
     if (rest and not rest.startswith(":")) or (port and not (port.isascii() and port.isdecimal())):
-        return ""
-    return name
+        return "", 0
+    return name.lower(), int(port[:PORT_DIGITS_MAX]) if port else HTTP_PORT
 
 
 def _given(authorizations: list[str]) -> bytes | None:

@@ -59,6 +59,7 @@ class BrokerMetrics(Collector):
         broker = self._observer.node.place.name
         about.add_metric([], {"broker": broker, "version": __version__, "python": platform.python_version()})
         yield about
+        yield GaugeMetricFamily("sojourn_serving", "Whether the broker serves clients yet.", 1)
         yield from self._clients()
         yield from self._events()
         yield from self._handoffs()
@@ -167,10 +168,18 @@ class BrokerMetrics(Collector):
         )
 
     def _turns(self) -> Iterator[Metric]:
-        turns = self._observer.node.turns
+        turns, used = self._observer.node.turns, self._observer.node.turns_cpu
         yield _histogram("sojourn_turn_seconds", "Turns of the loop, in which nobody else is served.", turns)
         yield GaugeMetricFamily(
             "sojourn_turn_longest_seconds", "The longest turn since the start.", turns.longest_s
+        )
+        yield _histogram(
+            "sojourn_turn_processor_seconds",
+            "What turns used of the processor, without waiting for it.",
+            used,
+        )
+        yield GaugeMetricFamily(
+            "sojourn_turn_longest_processor_seconds", "The most that a turn used of it.", used.longest_s
         )
         logins = self._observer.node.logins_waiting
         yield GaugeMetricFamily("sojourn_waiting_logins", "Passwords that wait to be compared.", logins)
@@ -250,6 +259,16 @@ class BrokerMetrics(Collector):
             "sojourn_copies_guests",
             "Brokers of other processes that this one plays, as theirs are away.",
             len(state.guests),
+        )
+        yield GaugeMetricFamily(
+            "sojourn_copies_voters",
+            "Processes in reach that remember what they voted for about copies, this one among them.",
+            len(state.voters.here),
+        )
+        yield GaugeMetricFamily(
+            "sojourn_copies_voters_needed",
+            "How many of them decide who plays a broker; with fewer, what is away waits.",
+            state.voters.needed,
         )
         yield GaugeMetricFamily("sojourn_term", "The term of the broker's seat.", state.term)
         yield GaugeMetricFamily(

@@ -78,13 +78,17 @@ function showTiles(state, fresh, reports) {
   listReasons("mended-list", mended(known));
   const waits = state.at_risk.filter(function (one) { return one.waits; });
   byId("risk-tile").hidden = byId("risk-part").hidden = !state.has_copies;
-  byId("risk-tile").classList.toggle("amiss", waits.length > 0);
+  byId("risk-tile").classList.toggle("amiss", waits.length > 0 || state.votes_at_risk !== "");
   write("risk", count(waits.reduce(function (sum, one) { return sum + one.sessions; }, 0)));
   write("risk-why", waits.length ? "at " + waits.map(function (one) { return shown(one.broker); }).join(", ")
+    : state.votes_at_risk ? "no process more may go"
     : state.at_risk.length ? "copies whole, " + state.at_risk.length + " played elsewhere" : "all copies whole");
-  byId("risk-list").replaceChildren(...(state.at_risk.length ? state.at_risk.map(function (one) {
+  const risks = state.at_risk.map(function (one) {
     return element("li", many(one.sessions, "session") + ": " + shown(one.why) + ".", one.waits ? "" : "calm");
-  }) : [element("li", "Nothing: every session is at as many other processes as it should be.", "none")]));
+  });
+  if (state.votes_at_risk) { risks.unshift(element("li", shown(state.votes_at_risk) + ".")); }
+  byId("risk-list").replaceChildren(...(risks.length ? risks
+    : [element("li", "Nothing: every session is at as many other processes as it should be.", "none")]));
   byId("stores-list").replaceChildren(...state.lost_stores.map(function (one) { return element("li", shown(one)); }));
 }
 

@@ -8,7 +8,7 @@
 | `/clients`, `/client`, `/filters`, `/topics`, `/who`, `/history` | what people look for (`views.py`) |
 | `/metrics` | Prometheus' text format |
 | `/healthz` | JSON; 200 while the broker lives and can write its store, else 503 and the reasons |
-| `/readyz` | JSON; 200 while it serves, its links are up and it refuses nothing, else 503 and the reasons |
+| `/readyz` | JSON; 200 while links are up, copies whole and nothing is refused, else 503 and the reasons |
 
 A server without the page has the last three. A link that is down is no reason to restart a broker: that is
 why `/healthz` says nothing of it.
@@ -75,14 +75,14 @@ class Answer(NamedTuple):
 View = Callable[[Mapping[str, str]], Awaitable[Any]]
 
 
-class PageServer:
-    """Serves what an observer sees."""
+class SmallServer:
+    """Answers requests for a few paths."""
 
-    def __init__(self, observer: Observer, address: Address, *, with_page: bool = True) -> None:
-        self._observer = observer
+    def __init__(
+        self, address: Address, password: Callable[[], str | None], routes: dict[str, Callable[[], Answer]]
+    ) -> None:
         self._address = address
-        self._guard = Guard(address, lambda: observer.node.place.page_password if with_page else None)
-        self._metrics = BrokerMetrics(observer)
+        self._guard = Guard(address, password)
         self._server: asyncio.Server | None = None
         self._asking: dict[asyncio.StreamWriter, None] = {}
         """Connections with a request under way, the oldest first."""
@@ -90,23 +90,10 @@ class PageServer:
         """Connections with a stream."""
         self._next: asyncio.Future[None] | None = None
         self._policy = "default-src 'none'"
-        self._streams = with_page
+        self._streams = False
         self._parts: dict[str, Answer] = {}
         self._views: dict[str, View] = {}
-        self._told = b""
-        """What streams were told last."""
-        self._routes: dict[str, Callable[[], Answer]] = {
-            "/metrics": lambda: Answer("200 OK", CONTENT_TYPE_LATEST, self._metrics.text()),
-            "/healthz": lambda: _verdict(health(observer)),
-            "/readyz": lambda: _verdict(readiness(observer)),
-        }
-        if with_page:
-            assert observer.board is not None, "a page shows the board"
-            self._board = observer.board
-            self._policy = POLICY
-            self._views = Views(observer).paths
-            self._parts = _parts()
-            self._routes["/state"] = lambda: _json(self._state())
+        self._routes = routes
 
     async def start(self, before: str | None = None) -> Address:
         """Listen; return the address with the true port.
@@ -121,8 +108,7 @@ class PageServer:
             self._server, address = await bind(self._address, before, create)
         except OSError as error:
             raise PageError(f"Cannot serve the page on {self._address}: {why_not(error)}.") from None
-        self._next = asyncio.get_running_loop().create_future()
-        self._observer.listeners.append(self._ticked)
+        self._guard.listens_at(address)
         return address
 
     async def stop(self) -> None:
@@ -198,6 +184,43 @@ class PageServer:
             f"Content-Security-Policy: {self._policy}\r\nX-Content-Type-Options: nosniff\r\n"
             f"Referrer-Policy: no-referrer\r\n{_asks(status)}Connection: close\r\n\r\n"
         ).encode()
+
+    async def _view(self, _path: str, _query: str) -> Answer:
+        raise NotImplementedError
+
+    async def _stream(self, _reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        raise NotImplementedError
+
+
+class PageServer(SmallServer):
+    """Serves what an observer sees."""
+
+    def __init__(self, observer: Observer, address: Address, *, with_page: bool = True) -> None:
+        self._observer = observer
+        self._metrics = BrokerMetrics(observer)
+        self._told = b""
+        """What streams were told last."""
+        routes: dict[str, Callable[[], Answer]] = {
+            "/metrics": lambda: Answer("200 OK", CONTENT_TYPE_LATEST, self._metrics.text()),
+            "/healthz": lambda: _verdict(health(observer)),
+            "/readyz": lambda: _verdict(readiness(observer)),
+        }
+        super().__init__(address, lambda: observer.node.place.page_password if with_page else None, routes)
+        self._streams = with_page
+        if with_page:
+            assert observer.board is not None, "a page shows the board"
+            self._board = observer.board
+            self._policy = POLICY
+            self._views = Views(observer).paths
+            self._parts = _parts()
+            self._routes["/state"] = lambda: _json(self._state())
+
+    async def start(self, before: str | None = None) -> Address:
+        """Listen, and be told of every report."""
+        address = await super().start(before)
+        self._next = asyncio.get_running_loop().create_future()
+        self._observer.listeners.append(self._ticked)
+        return address
 
     # What there is to say --------------------------------------------------------------------------------
 
@@ -277,6 +300,12 @@ def readiness(observer: Observer) -> Verdict:
         "links": {peer: link.up for peer, link in links.items()},
         "sessions": len(observer.node.core.state.sessions),
     }
+    outbox = observer.node.outbox
+    if outbox is not None:
+        state = outbox.copying.state()
+        about["copies"] = {"wanted": observer.node.config.mobility.copies, "whole": state.whole}
+        if state.why:
+            reasons = [*reasons, f"It acknowledges nothing before its copies are whole: {state.why}"]
     full = "No room for another client: the limit on open files is reached; raise it (ulimit -n)."
     return Verdict(about, reasons + [full] * observer.node.is_out_of_files + down)
 

@@ -27,6 +27,12 @@ class Kept(msgspec.Struct, frozen=True):
     """How many copies there should be."""
     turns: int = 0
     """Turns of the broker that wait for copies before they leave."""
+    voters: list[str] = []
+    """Processes in reach of the host that remember what they voted for, itself among them."""
+    not_voting: list[str] = []
+    """The others."""
+    voters_needed: int = 0
+    """How many decide who plays a broker."""
 
     @property
     def is_at_risk(self) -> bool:
@@ -40,7 +46,17 @@ def kept_of(node: Node) -> Kept | None:
         return None
     state = node.outbox.copying.state()
     wanted = node.config.mobility.copies
-    return Kept(state.host, list(state.followers), state.whole, wanted, node.outbox.turns)
+    here, missing, needed = state.voters
+    return Kept(
+        state.host,
+        list(state.followers),
+        state.whole,
+        wanted,
+        node.outbox.turns,
+        list(here),
+        list(missing),
+        needed,
+    )
 
 
 def in_words(broker: str, kept: Kept | None) -> str:
@@ -72,3 +88,20 @@ def risk_of(broker: str, sessions: int, kept: Kept | None, *, is_silent: bool) -
     else:
         return None
     return {"broker": broker, "sessions": sessions, "waits": True, "why": why}
+
+
+def votes_at_risk(kept: Kept | None) -> str:
+    """Say that not one more process may go, if that is so; nothing while one may."""
+    if kept is None or not kept.not_voting or len(kept.voters) > kept.voters_needed:
+        return ""
+    here, total = len(kept.voters), len(kept.voters) + len(kept.not_voting)
+    missing = ", ".join(kept.not_voting)
+    if here < kept.voters_needed:
+        return (
+            f"{here} of {total} processes are here and remember their votes, and {kept.voters_needed} have "
+            f"to: nothing is decided before {missing} are back; if disks were lost, all of them"
+        )
+    return (
+        f"{here} of {total} processes are here and remember their votes, which is just enough: if one more "
+        f"goes, nothing is decided before {missing} are back"
+    )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -19,18 +20,31 @@ from sojourn.broker import facts
 from sojourn.broker.seats import effects as do
 from sojourn.broker.seats.council import TICK_S, Council
 from sojourn.broker.seats.desk import Terms
-from sojourn.broker.seats.messages import MessageReader, Seat, SeatError, write_message
+from sojourn.broker.seats.messages import (
+    ROLL,
+    Detour,
+    DetourAt,
+    Message,
+    MessageReader,
+    Seat,
+    SeatError,
+    write_message,
+)
 from sojourn.errors import SojournError
-from sojourn.live.addresses import AddressBook, Listening
+from sojourn.live.addresses import AddressBook, Listening, true_address
 from sojourn.live.brokers.node import Node
-from sojourn.live.brokers.outbox import CopyState
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.proofs import Proof
-from sojourn.live.page.observer import Observer
+from sojourn.live.seats.copied import Copied, Guest
+from sojourn.live.seats.detours import Detours, Surroundings
 from sojourn.live.seats.folders import Folders
 from sojourn.live.seats.mesh import book_name, for_seats, make_mesh
 from sojourn.live.seats.pump import Pump
 from sojourn.live.seats.revivals import revived
+from sojourn.live.seats.roll_files import on_roll, who_joins
+from sojourn.live.seats.watching import Watch
+from sojourn.live.seldom import Seldom
+from sojourn.live.store.folder import FolderError
 from sojourn.live.store.journal import JournalError
 
 TOLD_S = 0.05
@@ -45,52 +59,6 @@ class SeatLostError(SojournError):
     """Another process plays a broker now."""
 
 
-class Copied:
-    """What a broker that this process plays knows of its copies (`brokers/outbox.Copying`)."""
-
-    def __init__(self, chamber: Chamber, name: str) -> None:
-        self._chamber, self._name = chamber, name
-        self.store = str(chamber.folders.path(name))
-
-    def logged(self) -> None:
-        """More was noted: tell those who keep copies."""
-        self._chamber.logged(self._name)
-
-    def released(self) -> int:
-        """Return the number of the batch before which everything is safe where it must be."""
-        return self._chamber.council.released(self._name)
-
-    def state(self) -> CopyState:
-        """Return how the copies are."""
-        chamber, seat = self._chamber, self._chamber.council.seat(self._name)
-        shipping = chamber.council.shipping
-        whole = sum(shipping.is_whole(self._name, one, seat.term) for one in seat.followers)
-        sent, count = chamber.mesh.written_bytes, chamber.takeovers
-        guests = tuple(sorted(chamber.guests))
-        return CopyState(seat.term, seat.host, seat.followers, whole, sent, count, guests)
-
-    def is_away(self, peer: str) -> bool:
-        """Return whether a neighbour is played by another process than its own."""
-        return self._chamber.council.seat(peer).host != peer
-
-    def find(self, peer: str) -> Address | None:
-        """Return where such a neighbour is, once its process has said so."""
-        address = self._chamber.council.address(peer)
-        return None if address is None else parse_address(address, f"the place of {peer}")
-
-    def process_of(self, peer: str) -> str:
-        """Return the name of the process that plays a neighbour."""
-        return self._chamber.council.seat(peer).host
-
-
-class Guest:
-    """A broker of another process, played by this one."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.observer = Observer(node, keeps_board=False)
-
-
 class Chamber:
     """One process among those that keep copies of one another's brokers."""
 
@@ -102,12 +70,30 @@ class Chamber:
         self._wanted = parse_address(place.seats, "seats")
         self.folders = Folders(name, place.store, power_safe=place.power_safe)
         names = tuple(sorted(broker.name for broker in config.brokers))
-        register = self.folders.read_register(names)
-        self.folders.open_all(list(names))
-        terms = Terms(name, names, tuple(config.links), config.mobility.copies, config.mobility.gone_s)
+        network = config.network
+        register = self.folders.read_register(names, network.joined, network.left)
+        self.folders.open_all(sorted({*names, *register.entries} - {ROLL}))
+        terms = Terms(
+            name,
+            names,
+            tuple(config.links),
+            config.mobility.copies,
+            config.mobility.gone_s,
+            birth=secrets.token_hex(8),
+        )
         self.council = Council(terms, register, self.folders, loop.time())
+        if name in self.council.register.roll.seat.left:
+            raise SeatLostError(
+                f"{name} has left the network: `sojourn leave` takes it out of its file. To let it join "
+                "again, give it a new name and a new store."
+            )
         self.mesh = make_mesh(config, name, book, self._tell)
         self.pump = Pump(self.mesh, self.folders, loop, self.outran)
+        patience_s = config.mobility.gone_s
+        around = Surroundings(
+            self._wanted.host, patience_s, self._where, self._others, self._plays, self._say, self._end_link
+        )
+        self.detours = Detours(around, loop)
         self._readers: dict[str, MessageReader] = {}
         self._may_serve = asyncio.Event()
         """Set while the broker whose home this is may be played."""
@@ -117,12 +103,20 @@ class Chamber:
         self.guests: dict[str, Guest] = {}
         self.takeovers = 0
         """Brokers of other processes that this one began to play."""
-        self._hosts = {one: self.council.seat(one).host for one in names}
+        self._hosts = {one: entry.seat.host for one, entry in self.council.register.seats.items()}
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_running = False
         self._has_ended = False
+        self.failure: SojournError | None = None
+        """Why this process cannot go on."""
         self._waits_since_s = loop.time()
+        self._waiting = Seldom(_log)
+        self._watch = Watch(self.council, name)
+        roll = self.council.register.roll.seat
+        self._voters = set(roll.members)
+        self._regroup(roll)
+        self.expect(config)
         self._run()
 
     async def start(self, before: str | None) -> Address | None:
@@ -137,6 +131,8 @@ class Chamber:
         """Return the broker whose home this is at work, once it may be played."""
         while True:
             await self._may_serve.wait()
+            if self.failure is not None:
+                raise self.failure
             reviving = self._revivals[self._name] = self._loop.create_task(self._revive(self._name))
             try:
                 await asyncio.wait({reviving})
@@ -144,6 +140,11 @@ class Chamber:
                 reviving.cancel()
             if not reviving.cancelled():
                 return reviving.result()
+
+    def waits_for(self) -> str:
+        """Say what the broker whose home this is waits for, before it is at work."""
+        why = "its journal is read." if self._may_serve.is_set() else self.council.why_not(self._name)
+        return f"{self._name} does not serve yet: {why}"
 
     async def _revive(self, name: str) -> Node:
         """Return a broker at work that is this process's to play; cancelled when it no longer is."""
@@ -164,6 +165,21 @@ class Chamber:
         self.logged(name)
         return node
 
+    def expect(self, config: Config) -> None:
+        """Let processes join by this one that a configuration has, and the others have not yet."""
+        joining = who_joins(config, self._name, self.council.register.roll.seat)
+        self.council.invite(joining)
+        self.mesh.rearrange([*self.mesh.peers, *joining])
+        network = None if self.own is None else self.own.network
+        if network is not None:  # of those that were to join, some never came, and the file says so
+            self.council.parted({*config.network.left}.difference(network.settings.brokers))
+
+    def _regroup(self, roll: Seat) -> None:
+        """Go by a roll: its processes may connect, and their brokers may be played here."""
+        self._config = on_roll(self._config, roll)
+        # Who has left and does not know it may ask, too.
+        self.mesh.rearrange([*self.mesh.peers, *(one for one in roll.members if one != self._name)])
+
     async def renew(self, proof: Proof) -> None:
         """Prove who this is by something else from now on."""
         await self.mesh.renew(for_seats(proof))
@@ -173,12 +189,50 @@ class Chamber:
         self._has_ended = True
         if self._timer is not None:
             self._timer.cancel()
+        self.detours.stop()
         for name in list(self.guests):
             self._end_guest(name, "This process stops.")
         for task in (*self._tasks, *self._revivals.values()):
             task.cancel()
         self.mesh.abort()
         self.folders.close()
+
+    def where(self, name: str, at_home: Address | None) -> Address | None:
+        """Return where neighbours find a broker; None while the process that plays it has not said so."""
+        if self.council.seat(name).host == name:
+            return at_home
+        address = self.council.address(name)
+        return None if address is None else parse_address(address, f"the place of {name}")
+
+    def _say(self, peer: str, message: Message) -> None:
+        self.mesh.write(peer, write_message(message))
+
+    def _end_link(self, caller: str, name: str) -> None:
+        """End the link of a broker that is played here: its neighbour is in reach by a better way."""
+        guest = self.guests.get(caller)
+        node = self.own if caller == self._name else None if guest is None else guest.node
+        if node is not None and node.links is not None and node.failure is None:
+            node.links.close(name, f"{name} can be reached directly again.")
+
+    def _where(self, name: str) -> Address | None:
+        """Return the same of any broker of the network, whether or not it is a neighbour."""
+        place = next((one for one in self._config.brokers if one.name == name), None)
+        if place is None or place.peers is None:
+            return None
+        at_home: Address | None = parse_address(place.peers, f"peers of {name}")
+        if at_home is not None and not at_home.port:
+            said = self._book.find(name)
+            at_home = None if said is None else true_address(at_home, said.peers, name)
+        return self.where(name, at_home)
+
+    def _others(self, name: str) -> list[str]:
+        """Return the processes that are there, but for this one and the one that plays a broker."""
+        desk, host = self.council.desk, self.council.seat(name).host
+        return [one for one in desk.order.others(name) if one not in (host, desk.me) and desk.is_up(one)]
+
+    def _plays(self, process: str, broker: str) -> bool:
+        """Whether a process plays a broker, as far as this one knows."""
+        return broker in self._hosts and self.council.seat(broker).host == process
 
     # Facts -------------------------------------------------------------------------------------------
 
@@ -187,11 +241,17 @@ class Chamber:
             return
         self._timer = self._loop.call_later(TICK_S, self._tick)
         now = self._loop.time()
+        for node in self.nodes:
+            if node.network is not None:
+                self.council.parted(node.network.settings.left)
         self.council.tick(now)
         self._run()
+        if self.own is not None and self.own.outbox is not None and self.own.failure is None:
+            self._watch.look(self.own.outbox, now)
+            self._watch.count_voters(now)
         if not self._may_serve.is_set() and now - self._waits_since_s > WAITING_S:
             self._waits_since_s = now
-            _log.info("%s is not played yet: %s", self._name, self.council.why_not(self._name))
+            self._waiting.warning("waits", "%s", self.waits_for())
 
     def _tell(self, fact: facts.Fact) -> None:
         """Take what the connections tell."""
@@ -214,11 +274,16 @@ class Chamber:
             return
         try:
             for message in reader.arrived(data):
+                if isinstance(message, Detour | DetourAt):
+                    self.detours.heard(peer, message)
+                    continue
                 self.council.heard(peer, message, now)
                 self._run()
         except SeatError as error:
             self.mesh.close(peer, str(error))
-        except JournalError as error:
+        except (JournalError, OSError) as error:
+            self.council.cannot_keep(now)
+            self._run()
             self.mesh.close(peer, f"its lines cannot be kept: {error}")
 
     def logged(self, name: str) -> None:
@@ -231,28 +296,56 @@ class Chamber:
         """A snapshot took the place of lines that a process was still to be told."""
         self.council.outran(name, peer)
 
+    def _fail(self, error: SojournError) -> None:
+        """End without a further word."""
+        self.failure = error
+        self._has_ended = True
+        self.mesh.abort()
+        if self.own is not None:
+            self.own.fail(error)
+        self._may_serve.set()  # whoever waits for that learns why it is in vain
+
     # Effects -----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         """Do what the council wants, in order; what that leads to comes after it."""
-        if self._is_running:
+        if self._is_running or self.failure is not None:
             return
         self._is_running = True
         try:
             while effects := self.council.take_effects():
                 for effect in effects:
                     self._DOERS[type(effect)](self, effect)
+                    if self._has_ended:
+                        return
         finally:
             self._is_running = False
-        for node in (self.own, *(guest.node for guest in self.guests.values())):
-            if node is not None and node.outbox is not None and node.outbox.turns and node.failure is None:
+        for node in self.nodes:
+            if node.outbox is not None and node.outbox.turns and node.failure is None:
                 node.outbox.leave()
 
+    @property
+    def nodes(self) -> list[Node]:
+        """The brokers that this process plays."""
+        own = [] if self.own is None else [self.own]
+        return own + [guest.node for guest in self.guests.values()]
+
     def _save(self, effect: do.Save) -> None:
-        self.folders.save_register(effect.register)
+        """Note votes; who cannot do that any more ends, before anybody hears of what is not noted."""
+        try:
+            self.folders.save_register(effect.register)
+        except OSError as error:
+            if self._timer is None:
+                raise  # it has not begun, and nobody has heard of it
+            self._fail(
+                FolderError(
+                    f"{self._name} cannot note its votes about copies any more: {error.strerror}. It ends, "
+                    "and others play it; mend that, and start it again."
+                )
+            )
 
     def _send(self, effect: do.Send) -> None:
-        self.mesh.write(effect.peer, write_message(effect.message))
+        self._say(effect.peer, effect.message)
 
     def _close(self, effect: do.Close) -> None:
         self.mesh.close(effect.peer, effect.why)
@@ -273,7 +366,11 @@ class Chamber:
         self.folders.append(effect.name, effect.number, effect.batch)
 
     def _install(self, effect: do.Install) -> None:
-        self.folders.install(effect.name)
+        try:
+            self.folders.install(effect.name)
+        except (JournalError, OSError):
+            self.council.cannot_play(effect.name)  # it counts as whole already, and is not
+            raise
 
     def _drop(self, effect: do.Drop) -> None:
         self.folders.drop(effect.name)
@@ -281,13 +378,29 @@ class Chamber:
     def _seated(self, effect: do.Seated) -> None:
         """Note a term; neighbours of a broker that moves call it, or are called, where it is now."""
         seat = effect.seat
-        before, self._hosts[seat.name] = self._hosts[seat.name], seat.host
+        before, self._hosts[seat.name] = self._hosts.get(seat.name, seat.name), seat.host
         if before == seat.host:
             return
         _log.warning("%s", _said(seat))
-        for node in (self.own, *(guest.node for guest in self.guests.values())):
-            if node is not None and node.links is not None and seat.name in node.links.peers:
+        for node in self.nodes:
+            if node.links is not None and seat.name in node.links.peers:
                 node.links.close(seat.name, f"{seat.host} plays {seat.name} now.")
+
+    def _noticed(self, effect: do.Noticed) -> None:
+        _log.warning("%s", effect.sentence)
+
+    def _regrouped(self, effect: do.Regrouped) -> None:
+        """Note who votes from now on."""
+        roll = effect.roll
+        # The same processes may be decided again at any time; who reads the log wants to know of others.
+        level = logging.INFO if set(roll.members) == self._voters else logging.WARNING
+        self._voters = set(roll.members)
+        voters = ", ".join(roll.members)
+        _log.log(level, "%s votes with %s about copies, by roll %d", self._name, voters, roll.term)
+        self._regroup(roll)
+        for name in roll.left:
+            if name not in self.guests and name != self._name:
+                self.folders.lend(name)
 
     def _serve(self, effect: do.Serve) -> None:
         if effect.name == self._name:
@@ -351,6 +464,8 @@ class Chamber:
         elif name in self.guests:
             self._end_guest(name, effect.why)
         elif name == self._name and self.own is not None:
+            if self.own.network is not None and name in self.own.network.farewells:
+                return  # it has left, and has nothing to say any more
             why = f"{effect.why} This process ends, and comes back as one that keeps a copy of it."
             self.own.fail(SeatLostError(why))
 
@@ -366,6 +481,8 @@ class Chamber:
         do.Install: _install,
         do.Drop: _drop,
         do.Seated: _seated,
+        do.Noticed: _noticed,
+        do.Regrouped: _regrouped,
         do.Serve: _serve,
         do.Stop: _stop,
     }

@@ -18,7 +18,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from sojourn.broker.records import (
@@ -30,9 +30,9 @@ from sojourn.broker.records import (
     segment_head,
     snapshot_checksum,
 )
-from sojourn.broker.seats.messages import SeatError
+from sojourn.broker.seats.messages import ROLL, SeatError
 from sojourn.broker.seats.register import Register
-from sojourn.live.store.folder import StoreFolder, write_file
+from sojourn.live.store.folder import StoreFolder, sync_folder, votes_beside, write_file
 from sojourn.live.store.generations import move_aside
 from sojourn.live.store.journal import Journal, JournalError
 
@@ -117,6 +117,7 @@ class Incoming:
             os.close(self._file)
             self._file = -1
             write_file(self._folder.segment(self._first), segment_head(self._first))
+            self._folder.sync()
             self._folder.close()
             self._folder = None
             self._open()
@@ -140,12 +141,26 @@ class Incoming:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+def strangers(
+    register: Register, names: Collection[str], came: Collection[str], went: Collection[str]
+) -> list[str]:
+    """Return the brokers that a process remembers or its file has, and that did not join or leave since."""
+    if ROLL not in register.entries:
+        return sorted({*register.entries}.symmetric_difference(names))
+    roll = register.roll.seat
+    if not roll.term:
+        return []  # nothing was decided yet
+    joined = {one.name for one in roll.joined}
+    only_here = {*names}.difference(roll.members, roll.left, came)
+    return sorted(only_here | {*roll.members}.difference(names, joined, went))
+
+
 class Folders:
     """All of these of one process; the council asks it what is held (`broker/seats/effects.Logs`)."""
 
     def __init__(self, name: str, store: str, *, power_safe: bool) -> None:
         self._name, self._store, self._power_safe = name, Path(store), power_safe
-        self._copies = self._store.with_name(f"{self._store.name}.copies")
+        self._copies = votes_beside(self._store).parent
         self.held: dict[str, Held] = {}
         self._incoming: dict[str, Incoming] = {}
         self._is_same_boot = False
@@ -154,10 +169,15 @@ class Folders:
 
     # The register --------------------------------------------------------------------------------------
 
-    def read_register(self, names: Sequence[str]) -> Register:
-        """Return what this process has not forgotten, or that of one that knows nothing."""
+    def read_register(
+        self, names: Sequence[str], came: Collection[str] = (), went: Collection[str] = ()
+    ) -> Register:
+        """Return what this process has not forgotten, or that of one that knows nothing.
+
+        Its file names brokers, and says which of them joined and who left.
+        """
         self._copies.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self._copies / "votes"
+        path = votes_beside(self._store)
         boot = self._boot()
         try:
             before, _, data = path.read_bytes().partition(b"\n")
@@ -166,20 +186,22 @@ class Folders:
         self._remembers = True
         self._is_same_boot = self._power_safe or before == boot
         register = Register.read(data)
-        if set(register.entries) != set(names):
+        others = strangers(register, names, came, went)
+        if others:
             raise SeatError(
-                f"The copies in {self._copies} are of a network of other brokers "
-                f"({', '.join(register.entries)}); stop all brokers and remove these folders of all of them, "
+                f"The copies in {self._copies} are of a network of other brokers: only the file has, or only "
+                f"they have, {', '.join(others)}. Stop all brokers and remove these folders of all of them, "
                 "and copies begin anew."
             )
         return register
 
     def save_register(self, data: bytes) -> None:
         """Make it safe."""
-        path = self._copies / "votes"
+        path = votes_beside(self._store)
         new = path.with_name("votes.new")
         write_file(new, self._boot() + b"\n" + data)
         new.replace(path)
+        sync_folder(path.parent)  # else power that fails brings back what was noted before, unnoticed
 
     def _boot(self) -> bytes:
         try:
@@ -292,6 +314,8 @@ class Folders:
         if path.exists():
             path.rename(before)  # whoever is killed here finds the one or the other
         incoming.path.rename(path)
+        for folder in {path.parent, self._copies}:
+            sync_folder(folder)  # before it is noted that this one is whole
         self._remove_before(name)
         self.open(name)
 

@@ -8,6 +8,7 @@ told nothing, and heard in nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from sojourn.broker.proof import ProofError
@@ -49,6 +50,9 @@ class Mesh(PeerLinks):
     """All connections of one process."""
 
     kind = SeatConnection
+    key = "seats"
+    purpose = " for copies (`seats`)"
+    log = logging.getLogger("sojourn.seats")
 
 
 def book_name(process: str) -> str:
@@ -62,7 +66,15 @@ def for_seats(proof: Proof) -> Proof:
 
 
 def make_mesh(config: Config, name: str, book: AddressBook, tell: Callable[..., None]) -> Mesh:
-    """Return the connections of a process: of two, the one whose name comes first calls the other."""
+    """Return the connections of a process.
+
+    Of two, the one whose name comes first calls the other; but one that joined calls those that were there.
+    """
+    joined = config.network.joined
+
+    def calls_other(other: str) -> bool:
+        places = [joined.index(one) if one in joined else -1 for one in (name, other)]
+        return name < other if places[0] == places[1] else places[0] > places[1]
 
     def find(peer: str, configured: Address) -> Address | None:
         if configured.port:
@@ -74,7 +86,7 @@ def make_mesh(config: Config, name: str, book: AddressBook, tell: Callable[..., 
     calls = {
         broker.name: parse_address(broker.seats, f"seats of {broker.name}")
         for broker in others
-        if broker.seats is not None and broker.name > name
+        if broker.seats is not None and calls_other(broker.name)
     }
     proof = for_seats(proof_of(config, name))
     return Mesh(name, [broker.name for broker in others], tell, proof, calls=calls, find=find)

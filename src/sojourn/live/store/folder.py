@@ -38,6 +38,22 @@ class FolderError(SojournError):
     """A folder is no store, or not this broker's, or in use."""
 
 
+def votes_beside(store: Path) -> Path:
+    """Where a process that keeps copies notes what it voted for, in the folder that holds the copies."""
+    return store.with_name(f"{store.name}.copies") / "votes"
+
+
+def refuse_left_votes(broker: str, store: str | None) -> None:
+    """Refuse to play a broker without copies that another process may be playing from one."""
+    votes = None if store is None else votes_beside(Path(store))
+    if votes is not None and votes.exists():
+        raise FolderError(
+            f"{broker} has kept copies ({votes.parent}), so that another process may be playing it now: "
+            "start it with the copies that it had, or stop all brokers, move these folders of all of them "
+            "away, and start all without copies."
+        )
+
+
 class About(msgspec.Struct, frozen=True, kw_only=True):
     """What a store says of itself."""
 
@@ -198,11 +214,16 @@ class StoreFolder:
 
     def sync(self) -> None:
         """Make safe which files there are."""
-        file = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+        sync_folder(self.path)
+
+
+def sync_folder(path: Path) -> None:
+    """Make safe which files a folder has, and under which names."""
+    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def write_file(path: Path, data: bytes, goes_on: Callable[[], bool] = lambda: True) -> None:

@@ -9,12 +9,11 @@ the clock's heap. The driver decides nothing. Two ways to let time pass:
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sojourn.adhoc.tree.cells import Subscriptions
+from sojourn.adhoc.tree.cells import Interest, Subscriptions
 from sojourn.adhoc.tree.cooling import COLD, Cooling, handicap
 from sojourn.adhoc.tree.messages import (
     Deliver,
@@ -36,6 +35,7 @@ from sojourn.adhoc.tree.messages import (
 from sojourn.adhoc.tree.node import Choosing, ShopParent, Timing
 from sojourn.adhoc.tree.overhead import Costs
 from sojourn.adhoc.tree.publishing import Flooding, Relay, Work
+from sojourn.interest.measure import Bound
 from sojourn.sim.clock import Clock
 from sojourn.sim.radio import Radio
 
@@ -52,7 +52,7 @@ class AdhocWorld:
     def __init__(
         self,
         radio: Radio,
-        inherent: Sequence[Any],
+        inherent: Sequence[Interest],
         stream: np.random.Generator,
         *,
         choosing: Sequence[Choosing],
@@ -67,7 +67,7 @@ class AdhocWorld:
         rules = timing or Timing()
         self._beacon_s = rules.beacon_s
         self._news_at_once = rules.news_at_once
-        self._asked: dict[tuple[int, int], Any] = {}
+        self._asked: dict[tuple[int, int], Interest] = {}
         """By node and tree: what its last beacon asked for, where that is the only notice."""
         self._cooling = cooling
         self.cores: list[dict[int, ShopParent]] = [
@@ -167,7 +167,7 @@ class AdhocWorld:
         core = self.cores[node][tree]
         self._carry_out(node, tree, core.handle(fact, self.clock.now))
 
-    def publish(self, node: int, sequence: int, value: Any, tree: int = 0) -> None:
+    def publish(self, node: int, sequence: int, value: Bound, tree: int = 0) -> None:
         """Have a node publish an event over a tree, and by flooding if that is compared."""
         fact = Published(sequence=sequence, value=value)
         self.delivered[node, sequence] = set()
@@ -210,8 +210,8 @@ class AdhocWorld:
         number = int(self.clock.now / self._beacon_s)
         if number >= self._cooling.rounds:
             return {}
-        others = np.flatnonzero(self.radio.graph[node])
-        return {int(other): float(handicap(self._cooling, number, node, other)) for other in others}
+        others: list[int] = np.flatnonzero(self.radio.graph[node]).tolist()
+        return {other: float(handicap(self._cooling, number, node, other)) for other in others}
 
     def _carry_out(self, node: int, tree: int, effects: list[Effect]) -> None:
         for effect in effects:
@@ -256,17 +256,16 @@ class AdhocWorld:
 
     def _arrive(self, thing: tuple[list[int], Message]) -> None:
         hearers, message = thing
-        is_event = isinstance(message, EventMessage)
         for node in hearers:
             if node in self.radio.silent:
                 continue
-            if is_event:
+            if isinstance(message, EventMessage):
                 self._hear_event(node, message)
             elif message.to is None or message.to == node:
                 self.heard += 1
                 self.feed(node, message.tree, Heard(message))
 
-    def _hear_event(self, node: int, message: Any) -> None:
+    def _hear_event(self, node: int, message: EventMessage) -> None:
         if message.tree == -1:
             self._carry_out(node, -1, self.floods[node].hear(message))
         else:

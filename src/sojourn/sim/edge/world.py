@@ -11,7 +11,7 @@ The driver decides nothing: it feeds facts, carries out effects, and counts what
 """
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from sojourn.edge.broker import (
     DisplayerLost,
     Drop,
     EventBroker,
+    Fact,
     Received,
     SourceArrived,
     SourceAsked,
@@ -44,7 +45,7 @@ from sojourn.interest.events import Event
 from sojourn.interest.filters import Filter
 from sojourn.routing.architectures import routers_for
 from sojourn.routing.filter_interests import FilterInterests
-from sojourn.routing.messages import Kind, Publish
+from sojourn.routing.messages import Message, Publish, Subscribe, Unsubscribe
 from sojourn.sim.clock import Clock
 
 HEADER_BYTES = 24
@@ -111,8 +112,8 @@ class EdgeWorld:
             for number, router in enumerate(routers)
         ]
         self._down: set[int] = set()
-        self._inbox: dict[int, deque[Any]] = {}
-        self._cut: dict[tuple[int, int], deque[Any]] = {}
+        self._inbox: dict[int, deque[Fact]] = {}
+        self._cut: dict[tuple[int, int], deque[Message | Fetch | Handed]] = {}
         """By link that is down, both ways: what waits to go over it."""
         self.sources: list[EventSource] = []
         self._source_at: list[tuple[int, ...]] = []
@@ -203,7 +204,7 @@ class EdgeWorld:
         self.displayers[client].handle(displaying.Disconnected(broker), self.clock.now)
         self._from_displayer(client, broker, DisplayerLost(client, number), notice_s)
 
-    def tell_broker(self, client: int, broker: int, fact: Any) -> None:
+    def tell_broker(self, client: int, broker: int, fact: Fact) -> None:
         """A displayer says something to its broker, such as that it wants something else."""
         self._from_displayer(client, broker, fact)
 
@@ -242,26 +243,28 @@ class EdgeWorld:
         jitter = self._links.jitter_s
         return self._links.client_s + (jitter * float(self._stream.random()) if jitter else 0.0)
 
-    def _from_source(self, source: int, broker: int, fact: Any) -> None:
+    def _from_source(self, source: int, broker: int, fact: Fact) -> None:
         self._in_order(("source", source, broker), 0.0, self._reach, (broker, fact))
 
-    def _from_displayer(self, client: int, broker: int, fact: Any, later_s: float = 0.0) -> None:
+    def _from_displayer(self, client: int, broker: int, fact: Fact, later_s: float = 0.0) -> None:
         self._in_order(("displayer", client, broker), later_s, self._reach, (broker, fact))
 
-    def _in_order(self, way: tuple[str, int, int], later_s: float, what: Any, thing: Any) -> None:
+    def _in_order(
+        self, way: tuple[str, int, int], later_s: float, what: Callable[[Any], None], thing: object
+    ) -> None:
         """Let something arrive over a client's link after what was sent before it, however long it takes."""
         due = max(self.clock.now + self._client_delay() + later_s, self._last_arrival.get(way, 0.0))
         self._last_arrival[way] = due
         self.clock.plan(due, what, thing)
 
-    def _reach(self, thing: tuple[int, Any]) -> None:
+    def _reach(self, thing: tuple[int, Fact]) -> None:
         broker, fact = thing
         if broker in self._down:
             self._inbox[broker].append(fact)
         else:
             self._feed(broker, fact)
 
-    def _feed(self, broker: int, fact: Any) -> None:
+    def _feed(self, broker: int, fact: Fact) -> None:
         if isinstance(fact, SourcePublished):
             self.received[broker].add((fact.item.event.source, fact.item.event.sequence))
         for effect in self.brokers[broker].handle(fact, self.clock.now):
@@ -277,7 +280,7 @@ class EdgeWorld:
                 case Drop():
                     self.drops.append(effect)
 
-    def _send(self, sender: int, receiver: int, message: Any) -> None:
+    def _send(self, sender: int, receiver: int, message: Message | Fetch | Handed) -> None:
         waiting = self._cut.get((sender, receiver))
         if waiting is not None:
             waiting.append(message)
@@ -289,7 +292,7 @@ class EdgeWorld:
             self.clock.now + self._links.broker_s, self._reach, (receiver, Received(message, sender))
         )
 
-    def _kind_and_size(self, message: Any) -> tuple[str, int]:
+    def _kind_and_size(self, message: Message | Fetch | Handed) -> tuple[str, int]:
         if isinstance(message, Publish):
             return "event", HEADER_BYTES + message.size
         if isinstance(message, Fetch):
@@ -297,7 +300,7 @@ class EdgeWorld:
         if isinstance(message, Handed):
             items = sum(item.size_bytes for item in message.items)
             return "handover", HEADER_BYTES + items + ID_BYTES * len(message.delivered)
-        if message.kind in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE):
+        if isinstance(message, Subscribe | Unsubscribe):
             text = len(str(self.interests.subs[message.interest]))
             return "interest", HEADER_BYTES + text
         return "interest", HEADER_BYTES

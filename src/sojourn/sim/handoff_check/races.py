@@ -91,7 +91,7 @@ class Mesh:
         for number, neighbours in tables.items():
             for neighbour in neighbours:
                 self.brokers[number].subscribers.table.cross(neighbour, 0.0)
-        self.channels: dict[Any, deque[tuple[int, facts.Fact]]] = {}
+        self.channels: dict[object, deque[tuple[int, facts.Fact]]] = {}
         self.timers: dict[int, dict[int, int]] = {number: {} for number in BROKERS}
         """By broker and client: the timer that runs."""
 
@@ -112,7 +112,7 @@ class Mesh:
         """Have facts happen, in this order among themselves."""
         self.channels[name] = deque(what)
 
-    def ready(self) -> list[Any]:
+    def ready(self) -> list[object]:
         """The channels that have something."""
         return sorted((name for name, waiting in self.channels.items() if waiting), key=repr)
 

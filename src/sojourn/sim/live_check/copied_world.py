@@ -6,7 +6,7 @@ when all copies are whole, as `scripts/kill_brokers.py` does it with real proces
 
 from __future__ import annotations
 
-from sojourn.broker.seats.messages import Seat
+from sojourn.broker.seats.messages import ROLL, Seat
 from sojourn.sim.live_check.machine_faults import KINDS, LOSE_STORE, WIPE
 from sojourn.sim.live_check.mesh import Mesh
 from sojourn.sim.live_check.oracle import FailedCheckError
@@ -35,6 +35,8 @@ class CopiedWorld(World):
         self._homes: list[Player] = []
         self._wiping_s = 0.0
         """Until when a machine may still be about to lose its disk."""
+        self._clocks: dict[str, tuple[str, float]] = {}
+        """By broker: the machine that played it last, and how far its clock is ahead."""
         super().__init__(script)
         self.mesh = Mesh(self)
         self.stations = [Station(self, self.mesh, home) for home in self._homes]
@@ -51,9 +53,19 @@ class CopiedWorld(World):
         return RovingLink(self, number, self._homes[one.number], self._homes[other.number])
 
     def begin(self) -> None:
-        """Let all machines run."""
-        for station in self.stations:
+        """Let all machines run, but for one that joins later."""
+        joins_s = self.script.joins_s
+        for station in self.stations if joins_s is None else self.stations[:-1]:
             station.start()
+        if joins_s is not None:
+            self.clock.plan(joins_s, self.stations[-1].start)
+
+    def invited(self, name: str) -> dict[str, tuple[str, ...]]:
+        """Return who may join by a machine, with its links."""
+        if self.script.joins_s is None:
+            return {}
+        joins, by = self._homes[-1].settings.joined[0]
+        return {joins: (by,)} if by == name else {}
 
     # What the parts ask ----------------------------------------------------------------------------------
 
@@ -69,6 +81,14 @@ class CopiedWorld(World):
         """Return somebody who can play a broker away from home."""
         home = self.station(name).home
         return Player(self, home.number, home.settings, home=home)
+
+    def goes_by(self, player: Player) -> None:
+        """A broker is played: if that is at another machine than before, its clock may jump ahead."""
+        machine = player.station.name
+        before, offset_s = self._clocks.get(player.name, (player.name, player.offset_s))
+        if before != machine:
+            self.log.jumped(player, player.offset_s - offset_s)
+        self._clocks[player.name] = machine, player.offset_s
 
     def players(self, name: str) -> list[Player]:
         """Return all who play a broker at present: who has its seat, and who has lost it unawares."""
@@ -101,7 +121,7 @@ class CopiedWorld(World):
         assert isinstance(thing, Step)
         if thing.what not in KINDS:
             super()._do(thing)
-        elif thing.what in LOSSES and (self.now < self._wiping_s or not is_whole(self.stations)):
+        elif thing.what in LOSSES and (self.now < self._wiping_s or not self._may_lose(thing.who)):
             if self.now + AGAIN_S < self.script.spec.seconds:
                 self.clock.plan(self.now + AGAIN_S, self._do, thing)
         elif thing.what == "kill" or thing.what in LOSSES:
@@ -120,6 +140,14 @@ class CopiedWorld(World):
             for link in self.links:
                 assert isinstance(link, RovingLink)
                 link.part_machines(group, min(thing.seconds, 3.0))
+
+    def _may_lose(self, number: int) -> bool:
+        """Whether a machine may lose its disk: it votes, and all copies of those that vote are whole."""
+        roll = self._latest.get(ROLL)
+        voting = [one for one in self.stations if roll is None or one.name in roll.members]
+        if self.script.joins_s is not None and roll is None:
+            voting = self.stations[:-1]
+        return self.stations[number] in voting and is_whole(voting)
 
     def heal(self) -> None:
         """Let machines see each other, and wait until all brokers are at home."""

@@ -13,6 +13,7 @@ from sojourn.sim.live_check.walkers import Walker
 from sojourn.sim.live_check.world import GIVE_UP_S, TIMEOUT_S
 
 if TYPE_CHECKING:
+    from sojourn.sim.live_check.process import Process
     from sojourn.sim.live_check.world import World
 
 LINKS_S = 20.0
@@ -27,6 +28,9 @@ ASKING_S = 0.5
 """Within this time it is granted a subscription there."""
 DRAIN_S = 30.0
 """Within this time everything has arrived."""
+GIVEN_S = 900.0
+"""Within this time clients have what brokers stored for them wherever they were: it follows them from one to
+the next, in small parts, and who went on quickly has left many behind."""
 LEAVING_S = 10.0
 FORGETTING_S = 300.0
 """How much later than its time is over a thing may be forgotten."""
@@ -90,6 +94,27 @@ def _settle_clients(world: World) -> None:
             )
     # Who waits for what a broker has forgotten is told so by nobody, and gives up in time.
     world.run_until(world.now + DRAIN_S + (GIVE_UP_S if world.log.forgotten else 0.0))
+    _let_events_follow(world)
+
+
+def _let_events_follow(world: World) -> None:
+    """Wait until no broker owes a client, or another broker, what is stored; then let clients read."""
+    until_s = world.now + GIVEN_S
+    if not any(_owes_or_waits(process) for process in world.processes):
+        return
+    while world.now < until_s and any(_owes_or_waits(process) for process in world.processes):
+        world.run_until(world.now + 1.0)
+    world.run_until(world.now + DRAIN_S)
+
+
+def _owes_or_waits(process: Process) -> bool:
+    assert process.broker is not None, "all are back"
+    if process.broker.network is None:
+        return False
+    subscribers = process.broker.network.clients.broker.subscribers
+    older = (stay for stays in subscribers.older.values() for stay in stays)
+    stays = (one for one in (*subscribers.main.values(), *older) if one.is_stay())
+    return subscribers.is_giving or any(stay.waits or stay.successor is not None for stay in stays)
 
 
 def _call_around(world: World) -> None:
@@ -114,6 +139,7 @@ def _call_around(world: World) -> None:
             detail = (f"{answers_to(walker.number)}/calm/{call}", "", 1, 0, friend.number)
             walker.subscribe(Step(world.now, "subscribe", walker.number, detail=detail))
         world.run_until(world.now + ASKING_S)
+    _let_events_follow(world)
 
 
 def _probe(world: World) -> None:
@@ -125,6 +151,7 @@ def _probe(world: World) -> None:
             walker.publish(Step(world.now, "publish", walker.number, detail=detail))
         world.run_until(world.now + 0.01)
     world.run_until(world.now + DRAIN_S)
+    _let_events_follow(world)
     for walker in world.present:
         if walker.client.unanswered:
             left = [one.event.name for one in walker.client.unanswered.values()]

@@ -110,6 +110,8 @@ class RovingLink(Link):
         council = caller.station.council
         if council is None or self.world.now < self._parted_s:
             return None
+        if self.called.name not in council.register.entries:
+            return None  # it has not joined yet
         host = self.world.station(council.seat(self.called.name).host)
         if not self.world.mesh_sees(caller.station.name, host.name):
             return None
@@ -127,6 +129,7 @@ class RovingLink(Link):
             end.tell(facts.PeerLost(self.far(end).name))
             self._lose_later(before, before.other(end), SOON_S)
         self._calls[end] = call
+        self.world.introduce(end, self.far(end))
         end.tell(facts.PeerConnected(self.far(end).name))
         self._mark()
 
@@ -212,9 +215,11 @@ class RovingLink(Link):
                     self.world.clock.plan(self.world.now + seconds, pipe.resume)
 
     def end_died(self, end: Process) -> None:
-        """Let the other end notice that a player is gone; what its kernel had is lost."""
-        call = self._calls.pop(end, None)
-        if call is not None:
+        """Let the other end notice that a player is gone, also one that has not heard of a call yet."""
+        gone = [call for call in dict.fromkeys(self._calls.values()) if end in (call.caller, call.called)]
+        self._calls.pop(end, None)
+        for call in gone:
             call.cut()
             self._lose_later(call, call.other(end), SOON_S)
+        if gone:
             self._mark()

@@ -232,7 +232,7 @@ def write_script(spec: Spec) -> Script:
         personas=personas,
         offsets_s=tuple(faulty.uniform(-5.0, 5.0) if jumps else 0.0 for _ in range(brokers)),
         steps=sorted(steps, key=lambda step: step.time_s),
-        joins_s=None if spec.copies else joining(spec.seed, brokers, FIRST_CLIENT_S, spec.seconds),
+        joins_s=joining(spec.seed, brokers - spec.copies, FIRST_CLIENT_S, spec.seconds),
     )
 
 

@@ -103,8 +103,10 @@ class Station:
         register = Register() if self._register is None else Register.read(self._register)
         self._hosts = {name: entry.seat.host for name, entry in register.entries.items()}
         copies = self.world.script.spec.copies
-        terms = Terms(self.name, settings.brokers, settings.links, copies, GONE_S, SILENT_S)
+        birth = f"{self.name}/{self.lives}"
+        terms = Terms(self.name, settings.brokers, settings.links, copies, GONE_S, SILENT_S, birth)
         self.council = Council(terms, register, self, self.world.now)
+        self.council.invite(self.world.invited(self.name))
         self._mesh.call(self.name)
         self._tick(self.lives)
 
@@ -256,6 +258,9 @@ class Station:
             if player.broker is not None and link is not None:
                 link.close(player)
 
+    def _regrouped(self, effect: do.Regrouped) -> None:
+        self.world.decided(effect.roll)
+
     def _serve(self, effect: do.Serve) -> None:
         low, high = REVIVAL_S
         after_s = low + (high - low) * self.draw.random() if self.world.now > 1.0 else low
@@ -276,6 +281,7 @@ class Station:
             player.offset_s = self.home.offset_s
             self.world.counts["brokers played by others"] += 1
         player.play(self.disks[name])
+        self.world.goes_by(player)
         council.revived()
         if name != self.name:
             council.moved_in(name, self.name)
@@ -301,6 +307,8 @@ class Station:
         do.Install: _install,
         do.Drop: _drop,
         do.Seated: _seated,
+        do.Noticed: lambda *_: None,
+        do.Regrouped: _regrouped,
         do.Serve: _serve,
         do.Stop: _stop,
     }

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 
 from sojourn.broker import facts
-from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
+from sojourn.broker.settings import AtOnce, MobilityConfig, RoutingConfig, Settings
 from sojourn.mqtt.limits import Limits
 from sojourn.sim.clock import Clock
 from sojourn.sim.live_check.books import books
@@ -43,6 +43,9 @@ GIVE_UP_S = 90.0
 """How long sessions and events are waited for that a broker out of reach may have, or has forgotten."""
 GRACE_S = 0.05
 """For how long clients are away before copies store, in every other world; in the rest they store at once."""
+
+LITTLE = AtOnce(given=2, withdrawn=1, picked_again=1, read=16)
+"""Parts so small that much is done in several turns, in two of three worlds; in the rest as live."""
 
 
 class World:
@@ -127,6 +130,7 @@ class World:
             ),
             routing=RoutingConfig(mode=script.routing),  # type: ignore[arg-type]  # one of the modes
             limits=NARROW if script.spec.hostile else Limits(output_bytes_max=script.output_bytes),
+            at_once=LITTLE if script.spec.seed % 3 else AtOnce(),
         )
 
     @property

@@ -5,12 +5,12 @@ node, the pool of packets, the heap of what is to happen; what does not fit is l
 heap, which is made large enough for all timers and must not overflow.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sojourn.adhoc.packets import KINDS, PACKET, REASONS, WHATS, Effects, make_effects
+from sojourn.adhoc.packets import KINDS, PACKET, REASONS, WHATS, Effects, Records, make_effects
 from sojourn.adhoc.topics.node import Cores
 
 # ns-2's radio: 914 MHz, two-ray ground, antennas 1.5 m high.
@@ -171,29 +171,29 @@ class Net(NamedTuple):
 
     cores: Cores
     out: Effects
-    run: NDArray[Any]
-    heap: NDArray[Any]
-    pool: NDArray[Any]
+    run: Records
+    heap: Records
+    pool: Records
     free: NDArray[np.int64]
-    macs: NDArray[Any]
-    air: NDArray[Any]
+    macs: Records
+    air: Records
     track: NDArray[np.float32]
     """By tick and node: where it is."""
     cells: NDArray[np.int64]
     """Scratch space of the neighbour search."""
-    publications: NDArray[Any]
+    publications: Records
     advertisers: NDArray[np.int64]
     """By advertisement: node and topic."""
     delivered_s: NDArray[np.float64]
     """By event and subscription: when it was delivered; not a number if never."""
-    hops: NDArray[Any]
+    hops: Records
     """A log of hops; of length 0 where nobody wants one."""
 
 
 def make_net(
     cores: Cores,
     track: NDArray[np.float32],
-    publications: NDArray[Any],
+    publications: Records,
     advertisers: NDArray[np.int64],
     seed: int,
     *,

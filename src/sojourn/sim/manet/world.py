@@ -6,14 +6,14 @@ publishes, who subscribes and what is published; so schemes are compared on the 
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sojourn.adhoc.aodv.tables import HELLO_INTERVAL_S, make_aodv
 from sojourn.adhoc.gpsr.neighbours import make_gpsr
-from sojourn.adhoc.packets import BEACON, DATA, DELIVERY, HAD_IT, HELLO, KINDS, REASONS, WHATS
+from sojourn.adhoc.packets import BEACON, DATA, DELIVERY, HAD_IT, HELLO, KINDS, REASONS, WHATS, Records
 from sojourn.adhoc.topics.node import Cores
 from sojourn.adhoc.topics.places import home_node, home_place, home_waypoint
 from sojourn.adhoc.topics.state import SUBSCRIPTION, TOPIC, make_topics
@@ -113,7 +113,7 @@ class World:
             return home_waypoint(topic, low, self.map.area_m, self.map.waypoints(self.manet.waypoint_m))
         return home_place(topic, low, self.map.area_m)
 
-    def _topics(self) -> NDArray[Any]:
+    def _topics(self) -> Records:
         topics = np.zeros(self.manet.topics, TOPIC)
         for number, name in enumerate(self.topic_names):
             first = number * self.manet.subscribers
@@ -319,7 +319,7 @@ def _people(manet: Manet, streams: Streams) -> NDArray[np.int64]:
     return np.array([stream.permutation(manet.nodes)[:count] for _ in range(manet.topics)])
 
 
-def _subscriptions(manet: Manet, people: NDArray[np.int64], streams: Streams) -> NDArray[Any]:
+def _subscriptions(manet: Manet, people: NDArray[np.int64], streams: Streams) -> Records:
     stream = streams.fresh("interests")
     found = np.zeros(manet.topics * manet.subscribers, SUBSCRIPTION)
     found["node"] = people[:, manet.publishers :].reshape(-1)
@@ -331,7 +331,7 @@ def _subscriptions(manet: Manet, people: NDArray[np.int64], streams: Streams) ->
     return found
 
 
-def _publications(manet: Manet, people: NDArray[np.int64], streams: Streams) -> NDArray[Any]:
+def _publications(manet: Manet, people: NDArray[np.int64], streams: Streams) -> Records:
     """All events of a run in the order of their time; each publisher has a phase of its own."""
     stream = streams.fresh("events")
     rows = []

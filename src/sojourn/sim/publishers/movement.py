@@ -1,4 +1,4 @@
-"""How publishers move through the city, as an endless lazy list of moves a publisher.
+"""How publishers move through the city, as an endless lazy list of moves for each publisher.
 
 The city is a street of leaf brokers, each as wide as `broker_width_km` (paper 000, section 5.2.1). A
 publisher starts somewhere in a random leaf's piece of street and moves at its speed; when it crosses into

@@ -1,4 +1,4 @@
-"""How subscribers roam between brokers, as a lazy list of sojourns a client.
+"""How subscribers roam between brokers, as a lazy list of sojourns for each client.
 
 Paper 001, section 5.1.2: a subscriber is connected for an exponential time, then with equal probability its
 link breaks down or it leaves; a broken link comes back at the same broker or turns into a departure, with

@@ -35,8 +35,19 @@ class BrokerResult:
     name: str
     routed_per_s: float
     """Messages delivered to subscribers."""
+    routed: int
+    """The same, counted."""
     event_ms: float
     """Mean service time of an event."""
+    events: int
+    """How many events it handled."""
+    event_s: float
+    """How long all of them took."""
+    present_s: float
+    """How long subscribers were connected to it, added up."""
+    handled: int
+    """Messages of any kind that it worked off."""
+    busy_s: float
     present: float
     """Mean number of connected subscribers."""
     utilisation: float
@@ -44,6 +55,24 @@ class BrokerResult:
     queue_mean: float
     learnt: list[str]
     """Its neighbours in the learnt graph, at the end of the measured time."""
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A client that asked another broker to serve it, and what became of that."""
+
+    client: int
+    to: int
+    asked_s: float
+    came_from: int | None = None
+    """Its broker before; None where it came back and was sent on to another one."""
+    left_s: float | None = None
+    move: int = 0
+    first_s: float | None = None
+    """When its first message came; told of hand-offs in the measured time."""
+    ready_s: float | None = None
+    """When everything had been handed over; likewise."""
+    how: str | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +94,8 @@ class RoamingResult:
     """Owed deliveries that came for the first time after a younger event of their source."""
     latency_s: float
     """Mean time from publisher to subscriber, of events that came for the first time."""
+    latency_all_s: float
+    """The same, added up."""
     transferred: int
     """First-time deliveries that came by way of another broker's queue."""
     moves: int
@@ -90,6 +121,10 @@ class RoamingResult:
     queued_bytes: float
     """Mean bytes in all queues together."""
     brokers: list[BrokerResult] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
+    """Those in the measured time."""
+    samples: list[tuple[int, int, int]] = field(default_factory=list)
+    """Every few seconds: passive copies, active copies, queued bytes."""
     redirects: int = 0
     stale_edges: int = 0
     """Entries of brokers' neighbour tables that nobody crossed for longer than the edge timeout."""
@@ -119,6 +154,9 @@ class RoamingTally:
         self.minutes: Counter[tuple[int, bool]] = Counter()
         self.first_message_s: list[float] = []
         self.ready_s: list[float] = []
+        self.arrivals: list[Arrival] = []
+        self._latest: dict[int, Arrival] = {}
+        """By client, its latest arrival."""
         self.moves = self.departures = self.into_the_air = self.redirects = 0
         self.samples: list[tuple[int, int, int]] = []
         self.measuring = False
@@ -228,6 +266,8 @@ class RoamingTally:
     def note_move(self, client: Client, old: int | None, new: int) -> None:
         """A client turns up at another broker than before."""
         self.moves += self.measuring
+        if self.measuring:
+            self._arrived(client, new, old)
         if self.trace is not None and old is not None:
             self.trace.moved(client, old, new)
 
@@ -235,6 +275,7 @@ class RoamingTally:
         """A client's first message since its request; only hand-offs count."""
         if client.changed and self.begin_s <= client.requested_s < self.end_s:
             self.first_message_s.append(arrival - client.requested_s)
+            self._arrival_of(client, client.requested_s).first_s = arrival
         client.requested_s = -1.0
 
     def note_ready(self, ready: Ready) -> None:
@@ -248,8 +289,25 @@ class RoamingTally:
             self.how[how.name.lower()] += 1
             if how in (How.COPY, How.FETCHED):
                 self.ready_s.append(now - asked)
+                found = self._arrival_of(client, asked)
+                if found.ready_s is not None:
+                    found = self._arrived(client, client.broker)
+                found.ready_s, found.how = now, how.name.lower()
         if self.trace is not None:
             self.trace.ready(client, now)
+
+    def _arrived(self, client: Client, to: int, came_from: int | None = None) -> Arrival:
+        found = Arrival(client.number, to, client.asked_s, came_from, client.left_s, client.move)
+        self._latest[client.number] = found
+        self.arrivals.append(found)
+        return found
+
+    def _arrival_of(self, client: Client, asked_s: float) -> Arrival:
+        """The arrival that a client asked for at some time."""
+        found = self._latest.get(client.number)
+        if found is None or found.asked_s != asked_s:
+            return self._arrived(client, client.broker)
+        return found
 
     # The result ------------------------------------------------------------------------------------
 
@@ -269,6 +327,7 @@ class RoamingTally:
             doubled=self.doubled,
             late=self.late,
             latency_s=self.latency_s / max(1, self.unique),
+            latency_all_s=self.latency_s,
             transferred=self.transferred,
             moves=self.moves,
             departures=self.departures,
@@ -287,6 +346,8 @@ class RoamingTally:
             active_copies=float(samples[:, 1].mean()),
             queued_bytes=float(samples[:, 2].mean()),
             brokers=[self._broker(site) for site in world.sites],
+            arrivals=self.arrivals,
+            samples=self.samples,
             redirects=self.redirects,
             stale_edges=self.stale_edges,
             drained=not any(site.queue or site.busy_with for site in world.sites),
@@ -298,6 +359,12 @@ class RoamingTally:
         return BrokerResult(
             name=self.world.topology.names[at],
             routed_per_s=self.routed[at] / duration,
+            routed=self.routed[at],
+            events=self.events[at],
+            event_s=self.event_s[at],
+            present_s=self.connected_s[at],
+            handled=site.handled,
+            busy_s=busy_s,
             event_ms=1000 * self.event_s[at] / max(1, self.events[at]),
             present=self.connected_s[at] / duration,
             utilisation=busy_s / duration,

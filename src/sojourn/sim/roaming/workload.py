@@ -1,4 +1,4 @@
-"""What roaming subscribers want and what is published: one number per event, an interval a subscriber.
+"""What roaming subscribers want and what is published: one number per event, one interval per subscriber.
 
 An event carries `value`, uniform over 0 to 99; a subscriber wants an interval of values as wide as its
 selectivity says, its beginning uniform (paper 001 says only that each gets about 20% of all messages, and

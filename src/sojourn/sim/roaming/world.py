@@ -39,7 +39,7 @@ from sojourn.sim.roaming.setting import Setting, make_setting, slowness
 from sojourn.sim.roaming.subscribers import Subscribers
 from sojourn.sim.roaming.tally import RoamingResult, RoamingTally
 from sojourn.sim.roaming.workload import RoamingWorkload
-from sojourn.sim.servers import Port, Site
+from sojourn.sim.servers import Job, Port, Site
 from sojourn.sim.streams import Streams
 
 BACKLOG_MAX = 1_000_000
@@ -185,7 +185,7 @@ class RoamingWorld:
                 "lower publishers, publish_window or the costs."
             )
 
-    def _serve(self, site: Site, job: tuple[float, int, Any]) -> None:
+    def _serve(self, site: Site, job: Job) -> None:
         """Serve a job and, as long as that takes no time, the jobs behind it."""
         clock = self.clock
         while True:
@@ -212,7 +212,7 @@ class RoamingWorld:
         if site.queue:
             self._serve(site, self._next_job(site))
 
-    def _next_job(self, site: Site) -> tuple[float, int, Any]:
+    def _next_job(self, site: Site) -> Job:
         site.note_queue(self.clock.now)
         self._backlog -= 1
         return site.queue.popleft()

@@ -4,7 +4,6 @@ Layout seeds are 1, 2, 3, … at every point, so that all algorithms, lengths, r
 nodes in the same places. A point's layouts are cut into blocks of `parameters.BLOCK`, one task each.
 """
 
-import hashlib
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +13,7 @@ from sojourn.sim.adhoc.mobility import Roaming
 from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.adhoc_tree.parameters import Scale
 from sojourn.studies.adhoc_tree.runs import Run
-from sojourn.studies.runner import RunSpec
+from sojourn.studies.runner import RunSpec, run_id_of
 
 FOUR = ("random", "nhop", "ovhd", "combo")
 WRONG = ("combo", "nhop", "comboerr", "comboerr-fresh", "comboerr-one", "comboerr-floor")
@@ -206,7 +205,7 @@ def _spec(point: Point, first: int) -> RunSpec:
     )
     text = msgspec.json.encode(run, order="sorted").decode()
     return RunSpec(
-        run_id=hashlib.sha256(text.encode()).hexdigest()[:16],
+        run_id=run_id_of(text),
         experiment=point.experiment,
         series=point.series,
         computations="none",

@@ -4,10 +4,13 @@ A run of kind `lines` evaluates a block of layouts with several algorithms on th
 `exact` and `large` hold them to the optimum or a bound; `move` and `roam` run the message-level protocol;
 `shared` lets several nodes publish. Values by layout come back as JSON text, since a point's mean, its
 interval and its worst case are all wanted later.
+
+The measures here are for plain processes. On Spark tasks record facts (`recording.py`) and measures are
+computed from those (`measuring.py`); `tests/studies/test_facts.py` holds the two to the same numbers.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -75,7 +78,8 @@ def simulate(spec_json: str) -> Row:
     return KINDS[run.kind](run)
 
 
-def _layouts(run: Run) -> Iterable[Layout]:
+def layouts_of(run: Run) -> Iterable[Layout]:
+    """The layouts of a task, by ascending seed."""
     return (
         msgspec.structs.replace(run.layout, seed=run.layout.seed + further) for further in range(run.layouts)
     )
@@ -84,7 +88,7 @@ def _layouts(run: Run) -> Iterable[Layout]:
 # ------------------------------------------------------------------------------ graph level
 
 
-class _System:
+class Drawn:
     """One drawn system and what algorithms make of it."""
 
     def __init__(self, layout: Layout, run: Run) -> None:
@@ -133,11 +137,11 @@ def _lines(run: Run) -> Row:
     values: dict[str, list[float]] = {name: [] for name in run.metrics}
     degrees, overlaps, variations = [], [], []
     unsettled = dict.fromkeys(run.metrics, 0)
-    for layout in _layouts(run):
-        drawn = _System(layout, run)
+    for layout in layouts_of(run):
+        drawn = Drawn(layout, run)
         degrees.append(float(drawn.graph.sum(axis=1).mean()))
-        overlaps.append(_overlap(drawn.interests))
-        variations.append(_variation(drawn.graph, drawn.interests))
+        overlaps.append(overlap(drawn.interests))
+        variations.append(variation(drawn.graph, drawn.interests))
         for name in run.metrics:
             drawn.unsettled = 0
             values[name].append(float(np.mean(drawn.overheads(name))))
@@ -151,7 +155,7 @@ def _lines(run: Run) -> Row:
     return row | {f"unsettled {name}": count for name, count in unsettled.items()}
 
 
-def _overlap(interests: Subscriptions) -> float:
+def overlap(interests: Subscriptions) -> float:
     """The share of pairs of nodes whose interests overlap."""
     member = interests.member.astype(np.int64)
     shared = member @ member.T > 0
@@ -159,7 +163,7 @@ def _overlap(interests: Subscriptions) -> float:
     return float((shared.sum() - np.trace(shared)) / (count * (count - 1)))
 
 
-def _variation(graph: NDArray[np.bool_], interests: Subscriptions) -> float:
+def variation(graph: NDArray[np.bool_], interests: Subscriptions) -> float:
     """How differently a node's neighbours share its interest: the spread of the shared part, over nodes."""
     member = interests.member.astype(float)
     shared = (member * interests.weights) @ member.T
@@ -174,8 +178,8 @@ def _small(run: Run) -> Row:
     """The best of all spanning trees, by enumeration and by the solver, beside SP-COMBO."""
     excess, worst, trees, apart, proved = [], [], [], [], []
     optima: list[float] = []
-    for layout in _layouts(run):
-        drawn = _System(layout, run)
+    for layout in layouts_of(run):
+        drawn = Drawn(layout, run)
         every = best_of_all(drawn.given)
         solved = optimum(drawn.graph, drawn.interests, drawn.costs, seconds_max=run.solver_s)
         runs = drawn.overheads("combo")
@@ -202,8 +206,8 @@ def _exact(run: Run) -> Row:
     values: dict[str, list[float]] = {name: [] for name in run.metrics}
     worst: dict[str, list[float]] = {name: [] for name in run.metrics}
     optima, proved, searched, bounds, gaps = [], [], [], [], []
-    for layout in _layouts(run):
-        drawn = _System(layout, run)
+    for layout in layouts_of(run):
+        drawn = Drawn(layout, run)
         runs = {name: drawn.overheads(name) for name in run.metrics}
         assert drawn.best is not None
         solved = optimum(
@@ -240,8 +244,8 @@ def _large(run: Run) -> Row:
     """Every algorithm's overhead over the lower bound, in systems too large to solve."""
     values: dict[str, list[float]] = {name: [] for name in run.metrics}
     unsettled = dict.fromkeys(run.metrics, 0)
-    for layout in _layouts(run):
-        drawn = _System(layout, run)
+    for layout in layouts_of(run):
+        drawn = Drawn(layout, run)
         bound = lower_bound(drawn.graph, drawn.interests, drawn.costs)
         for name in run.metrics:
             drawn.unsettled = 0
@@ -256,7 +260,7 @@ def _large(run: Run) -> Row:
 def _move(run: Run) -> Row:
     """Trials in which one node moves."""
     timing = Timing(timeout_s=run.timeout_s, news_at_once=run.news_at_once)
-    moves = [move_one(layout, timing) for layout in _layouts(run)]
+    moves = [move_one(layout, timing) for layout in layouts_of(run)]
     row: Row = {
         "stable": json.dumps([moved.stable for moved in moves]),
         "seconds": json.dumps([moved.seconds for moved in moves]),
@@ -265,11 +269,11 @@ def _move(run: Run) -> Row:
         "cost": json.dumps([moved.overhead / moved.overhead_fresh for moved in moves]),
     }
     if run.picture:
-        row["picture"] = json.dumps(_picture(run, moves[0]))
+        row["picture"] = json.dumps(picture_of(run, moves[0]))
     return row
 
 
-def _picture(run: Run, moved: Moved) -> dict[str, Any]:
+def picture_of(run: Run, moved: Moved) -> dict[str, Any]:
     """What it takes to draw a move."""
     interests = draw_subscriptions(run.layout, moved.places)
     return {
@@ -305,8 +309,16 @@ def _roam(run: Run) -> Row:
 def _shared(run: Run) -> Row:
     """Several nodes publish every cell: over one shared tree with shortcuts, and over a tree each."""
     ways: dict[str, list[float]] = {"shared": [], "own": []}
-    for layout in _layouts(run):
-        drawn = _System(layout, run)
+    for found in shared_costs(run):
+        for way, each in found.items():
+            ways[way].append(float(np.mean(each)))
+    return {"values": json.dumps(ways)}
+
+
+def shared_costs(run: Run) -> Iterator[dict[str, list[float]]]:
+    """By layout: what each publisher's events cost over the shared tree, and over its own."""
+    for layout in layouts_of(run):
+        drawn = Drawn(layout, run)
         stream = Streams(layout.seed).fresh("publishers")
         chosen = stream.choice(np.arange(1, len(drawn.places)), run.publishers, replace=False)
         publishers = [int(node) for node in chosen]
@@ -319,13 +331,13 @@ def _shared(run: Run) -> Row:
         )
         for tree in (ROOT, *publishers):
             world.take_turns(range(len(drawn.places)), tree)
-        for way, found in ways.items():
-            each = [
+        yield {
+            way: [
                 world.publish_all(node, drawn.interests, ROOT if way == "shared" else node, drawn.costs)
                 for node in publishers
             ]
-            found.append(float(np.mean(each)))
-    return {"values": json.dumps(ways)}
+            for way in ("shared", "own")
+        }
 
 
 KINDS: dict[Kind, Callable[[Run], Row]] = {

@@ -1,6 +1,5 @@
 """The grid of the architectures study: every task that some claim, figure or table needs."""
 
-import hashlib
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +11,7 @@ from sojourn.studies.architectures import parameters
 from sojourn.studies.architectures.parameters import Scale
 from sojourn.studies.architectures.situations import ARCHITECTURES, SITUATIONS
 from sojourn.studies.architectures.spec import Run
-from sojourn.studies.runner import RunSpec
+from sojourn.studies.runner import RunSpec, run_id_of
 
 PLAIN = "without quenching"
 
@@ -230,11 +229,6 @@ def _advice(scale: Scale) -> list[Point]:
             cost = 300.0 + 20 * situation.brokers + quench * (2000.0 + 4000 * (situation.churn > 0))
             found.append(Point("advice", name, "situation", float(place), run, cost))
     return found
-
-
-def run_id_of(spec_json: str) -> str:
-    """The name of a run: a digest of its specification."""
-    return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
 
 
 def _spec(point: Point, seed: int) -> RunSpec:

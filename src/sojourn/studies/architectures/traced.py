@@ -7,12 +7,11 @@ import msgspec
 import pyarrow as pa
 
 from sojourn.pipeline.sweep import Outcome
-from sojourn.studies.architectures.grid import run_id_of
 from sojourn.studies.architectures.replicas import Replicated
 from sojourn.studies.architectures.runs import KINDS
 from sojourn.studies.architectures.spec import Run
-from sojourn.trace import COLUMNS
-from sojourn.trace.rows import TABLES
+from sojourn.studies.recorded import from_rows
+from sojourn.studies.runner import run_id_of
 
 
 def simulate_traced(spec_json: str) -> Outcome:
@@ -45,17 +44,8 @@ def trace_of(run: Run, spec_json: str) -> dict[str, pa.Table]:
         ],
         "runs": [("sim", "architectures", run.seed, spec_json, None, world.clock.now, played.start_s, None)],
     }  # fmt: skip
-    return {name: _table(name, run_id, found) for name, found in rows.items() if found}
+    return from_rows(run_id, rows)
 
 
 def _broker(number: int | None) -> str | None:
     return None if number is None else f"EB{number + 1}"
-
-
-def _table(name: str, run_id: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-    columns = zip(*(TABLES[name].row(*row) for row in rows), strict=True)
-    typed = {
-        field.name: pa.array(list(values), field.type)
-        for field, values in zip(COLUMNS[name], columns, strict=True)
-    }
-    return pa.table({"run_id": pa.array([run_id] * len(rows), pa.string()), **typed})

@@ -6,7 +6,6 @@ about. Equal scenarios are one run however many experiments ask for them; seeds 
 in every configuration, so that all schemes see the same subscribers on the same paths.
 """
 
-import hashlib
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +15,7 @@ from sojourn.sim.scenario import described_from
 from sojourn.studies.handoff import parameters
 from sojourn.studies.handoff.paper import POPULATIONS, SCHEMES
 from sojourn.studies.handoff.parameters import Scale
-from sojourn.studies.runner import RunSpec
+from sojourn.studies.runner import RunSpec, run_id_of
 
 MOVEMENTS = {"RND": "random", "NBR": "neighbour"}
 SCALED = {"queue_mb": ("queue_bytes", 1e6), "client_mbps": ("client_bandwidth_bps", 1e6)}
@@ -202,11 +201,6 @@ def _spec(experiment: Experiment, line: Line, x: float, scenario: RoamingScenari
         cost=estimated_work(scenario),
         spec_json=text,
     )
-
-
-def run_id_of(spec_json: str) -> str:
-    """The name of a run: a digest of its scenario."""
-    return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
 
 
 def estimated_work(scenario: RoamingScenario) -> float:

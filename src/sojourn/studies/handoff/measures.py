@@ -1,4 +1,7 @@
-"""From one simulated run of roaming subscribers to its flat row of measures.
+"""From one simulated run of roaming subscribers to its flat row of measures, without Spark and tables.
+
+For plain processes; on Spark runs record facts (`recording.py`) and measures are computed from those
+(`measuring.py`). `tests/studies/test_facts.py` holds the two to the same numbers.
 
 A measure of a broker has its name at the end (`routed B3`), a share of hand-off times its percentage
 (`handoff p60`); so one row stays one run, and means and intervals over seeds come the usual way.
@@ -21,6 +24,10 @@ SHARES = tuple(range(5, 100, 5))
 LIMITS_MS = (50, 350, 1200)
 """Hand-off times that the paper's text names."""
 CONTROL = frozenset(kind.name.lower() for kind in Kind if kind > Kind.RELEASE)
+BROKERS_MAX = 6
+"""The most brokers whose numbers are told one by one."""
+LAST_MINUTES = 3
+"""How many minutes are the end of a run, where what brokers learnt is looked at."""
 TREE = ("subscribe", "unsubscribe")
 """Over content routing a hand-off moves subscriptions too."""
 
@@ -78,7 +85,7 @@ def _brokers(result: RoamingResult) -> Row:
         "utilisation_mean": sum(broker.utilisation for broker in result.brokers) / len(result.brokers),
         "present_max": max(broker.present for broker in result.brokers),
     }
-    if len(result.brokers) <= 6:
+    if len(result.brokers) <= BROKERS_MAX:
         for broker in result.brokers:
             row[f"routed {broker.name}"] = broker.routed_per_s
             row[f"event_ms {broker.name}"] = broker.event_ms
@@ -90,7 +97,7 @@ def _graph(result: RoamingResult) -> Row:
     """What brokers learnt about where subscribers go."""
     row: Row = {
         "unprepared_percent_at_first": _share(result.unprepared_by_minute[:1]),
-        "unprepared_percent_at_the_end": _share(result.unprepared_by_minute[-_LAST_MINUTES:]),
+        "unprepared_percent_at_the_end": _share(result.unprepared_by_minute[-LAST_MINUTES:]),
         "unprepared_percent": _share(result.unprepared_by_minute[1:]),
     }
     learnt = {frozenset((broker.name, other)) for broker in result.brokers for other in broker.learnt}
@@ -100,9 +107,6 @@ def _graph(result: RoamingResult) -> Row:
     row["edges_beside"] = len(learnt - building)
     row["edges_stale"] = result.stale_edges
     return row
-
-
-_LAST_MINUTES = 3
 
 
 def _share(minutes: list[tuple[int, int]]) -> float | None:

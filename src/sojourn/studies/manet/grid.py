@@ -4,7 +4,6 @@ An experiment is a scenario, alone or with what is done differently in it; a ser
 Seed n has the same roads, people, events and topics' names under every scheme.
 """
 
-import hashlib
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ from sojourn.studies.manet import parameters
 from sojourn.studies.manet.parameters import OURS, READINGS, SCENARIOS, SIX, Scale
 from sojourn.studies.manet.readings import changes_of
 from sojourn.studies.manet.runs import Run
-from sojourn.studies.runner import RunSpec
+from sojourn.studies.runner import RunSpec, run_id_of
 
 SILENCE = " silence"
 """What stands behind a scenario's name where subscribers fall silent; readings have theirs."""
@@ -60,11 +59,6 @@ def _is_drawn(scale: Scale, suffix: str, scheme: str, manet: Manet) -> bool:
     scenario = manet.map
     first = manet.seed == 1 and manet.speed_m_s == _middle(scale, scenario)
     return first and not suffix and scheme in (parameters.DRAWN, "b-gpsr")
-
-
-def run_id_of(spec_json: str) -> str:
-    """A run's id: a digest of all it takes to repeat it."""
-    return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
 
 
 def _spec(experiment: str, series: str, speed: float, manet: Manet, *, drawn: bool) -> RunSpec:

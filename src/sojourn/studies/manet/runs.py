@@ -1,4 +1,8 @@
-"""One run of the study: its specification, its measures, and, of a few, what is drawn of single events."""
+"""One run of the study: its specification, its measures, and, of a few, what is drawn of single events.
+
+The measures here are for plain processes. On Spark runs record facts (`recording.py`) and measures are
+computed from those (`measuring.py`); `tests/studies/test_facts.py` holds the two to the same numbers.
+"""
 
 import json
 from typing import Any
@@ -47,10 +51,14 @@ def carry_out(run: Run) -> tuple[World, Row]:
     """Carry out one run; the world after it, and its numbers."""
     world = World(run.manet, hops_logged=HOPS_LOGGED if run.drawn else 0)
     row = measure(world.run())
-    row["paths"], row["void"] = paths(world), void_share(world.map, run.manet.proximity_m)
-    if run.drawn:
-        row["picture"] = json.dumps(picture(world), separators=(",", ":"))
-    return world, row
+    row["paths"] = paths(world)
+    row["void"] = void_share(world.map, run.manet.proximity_m)
+    return world, row | drawn(run, world)
+
+
+def drawn(run: Run, world: World) -> Row:
+    """What is drawn of single events, if anything is."""
+    return {"picture": json.dumps(picture(world), separators=(",", ":"))} if run.drawn else {}
 
 
 def measure(measured: Measured) -> Row:
@@ -86,14 +94,19 @@ def measure(measured: Measured) -> Row:
     return row | {f"lost {why}": count for why, count in measured.lost.items()}
 
 
-def paths(world: World) -> float:
-    """The share of pairs of nodes that had a path between them, looked at every ten seconds."""
+def path_shares(world: World) -> list[float]:
+    """Every ten seconds: the share of pairs of nodes that had a path between them."""
     shares = []
     for places in world.track[:: round(PATHS_S / TICK_S)]:
         part = connected_components(cdist(places, places) <= state.RECEPTION_M)[1]
         sizes = np.bincount(part)
         shares.append(float((sizes * (sizes - 1)).sum()) / (len(places) * (len(places) - 1)))
-    return float(np.mean(shares))
+    return shares
+
+
+def paths(world: World) -> float:
+    """The share of pairs of nodes that had a path between them, on average over a run."""
+    return float(np.mean(path_shares(world)))
 
 
 def picture(world: World) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from sojourn.studies import base, means
 from sojourn.studies.base import Average
+from sojourn.studies.cited import total_of
 from sojourn.studies.manet.runs import MEASURES
 from sojourn.studies.runner import Row, RunSpec
 
@@ -38,7 +39,8 @@ class Table(means.Table):
         if chosen.empty:
             raise KeyError(f"{experiment}, {scheme}")
         present = [name for name in columns if name in chosen.columns]
-        return float(chosen[present].fillna(0.0).astype(float).to_numpy().sum())
+        added = float(chosen[present].fillna(0.0).astype(float).to_numpy().sum())
+        return total_of(present, {"experiment": experiment, "series": scheme}, added)
 
     def rate(self, experiment: str, scheme: str, kinds: Iterable[str]) -> float:
         """Bytes a node and second in packets of some kinds, as a mean over runs."""

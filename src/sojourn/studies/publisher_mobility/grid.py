@@ -5,7 +5,6 @@ that need the same run share it, because a run is named by a digest of its scena
 and the same in every configuration, so that all protocols see the same publishers on the same paths.
 """
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ import msgspec
 from sojourn.sim.scenario import Scenario, scenario_from
 from sojourn.studies.publisher_mobility import parameters
 from sojourn.studies.publisher_mobility.parameters import Scale
-from sojourn.studies.runner import RunSpec
+from sojourn.studies.runner import RunSpec, run_id_of
 
 FOUR = ("standard", "proxy", "delayed", "prefetch-delayed")
 """The protocols of the paper's figures."""
@@ -240,11 +239,6 @@ def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> R
         cost=estimated_hops(scenario),
         spec_json=text,
     )
-
-
-def run_id_of(spec_json: str) -> str:
-    """The name of a run: a digest of its scenario."""
-    return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
 
 
 def estimated_hops(scenario: Scenario) -> float:

@@ -1,4 +1,7 @@
-"""From one simulated run to its flat row of measures.
+"""From one simulated run to its flat row of measures, without Spark and tables: for plain processes.
+
+On Spark runs record facts (`recording.py`) and measures are computed from those (`measuring.py`);
+`tests/studies/test_facts.py` holds the two to the same numbers.
 
 Costs are counted by cause: all hops that the moves of the measured time set off, whenever they happened, so
 that a run's cost does not depend on where its window cuts a tree in two. Times are means over those moves.
@@ -9,6 +12,7 @@ import msgspec
 from sojourn.sim.publishers.world import World
 from sojourn.sim.results import RunResult
 from sojourn.sim.scenario import Scenario
+from sojourn.studies.publisher_mobility.moves import to_own_proxy
 from sojourn.studies.runner import Row
 
 MS = 1000.0
@@ -60,13 +64,8 @@ def measure(result: RunResult, scenario: Scenario) -> Row:
 
 def _built(result: RunResult, scenario: Scenario) -> list[float]:
     """The rebuilding times of all moves but those that ended at a proxy of the publisher."""
-    moves = result.moves
-    if "proxy" not in scenario.policies:
-        return list(moves.rebuild_s)
-    movement = World(scenario).movement  # as in the run: it follows from the seed
-    own = [frozenset(movement.proxies(publisher)) for publisher in range(scenario.publishers)]
-    rows = zip(moves.publisher, moves.to_broker, moves.rebuild_s, strict=True)
-    return [seconds for publisher, to, seconds in rows if to not in own[publisher]]
+    rows = zip(to_own_proxy(result, scenario), result.moves.rebuild_s, strict=True)
+    return [seconds for own, seconds in rows if not own]
 
 
 def _in_time(result: RunResult) -> float | None:

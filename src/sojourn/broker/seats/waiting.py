@@ -1,0 +1,107 @@
+"""What a broker waits for that is not played at home, and how far the network is from waiting, in words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sojourn.broker.seats.desk import Desk
+from sojourn.broker.seats.register import majority
+
+
+class Electorate(NamedTuple):
+    """Which processes can vote now, as one of them sees it."""
+
+    here: tuple[str, ...]
+    """Those that are in reach and remember what they voted for."""
+    missing: tuple[str, ...]
+    """The others: away, or they have not been told yet what they may have voted for."""
+    needed: int
+    """How many decide who plays a broker."""
+
+    @property
+    def total(self) -> int:
+        """How many processes there are."""
+        return len(self.here) + len(self.missing)
+
+    @property
+    def spare(self) -> int:
+        """How many more may go before nothing is decided; negative if nothing is."""
+        return len(self.here) - self.needed
+
+
+def electorate(desk: Desk) -> Electorate:
+    """Return who can vote now, and how many have to."""
+    here = [name for name in desk.names if _remembers(desk, name)]
+    missing = [name for name in desk.names if name not in here]
+    return Electorate(tuple(here), tuple(missing), majority(len(desk.names)))
+
+
+def _remembers(desk: Desk, name: str) -> bool:
+    if name == desk.me:
+        return desk.register.may_vote
+    return desk.is_up(name) and desk.peers[name].votes is True
+
+
+def why_not(desk: Desk, name: str) -> str:
+    """Say in a few words what a broker that is to be played at home waits for."""
+    entry = desk.register.entries[name]
+    seat, away = entry.seat, [one for one, peer in desk.peers.items() if not peer.is_up]
+    if not desk.register.may_vote:
+        return _why_it_does_not_vote(desk, away)
+    if seat.host != desk.me:
+        return f"{seat.host} plays it, in term {seat.term}, and gives it back once this process has a copy."
+    if entry.whole < seat.term:
+        return _who_gives_it_back(desk, name)
+    away = [one for one in seat.followers if one in away]
+    if away:
+        return f"{', '.join(away)} should keep copies, and are away; {_who_is_asked(desk)}"
+    return "its copies are brought up to date."
+
+
+def _why_it_does_not_vote(desk: Desk, away: list[str]) -> str:
+    """Say whom a process that does not remember its votes waits for."""
+    remember = [one for one, peer in desk.peers.items() if peer.is_up and peer.votes]
+    if away:
+        known = f"{', '.join(remember)} remembers" if remember else "nobody in reach remembers"
+        return (
+            f"it does not remember what was voted about copies, {known}, and {', '.join(away)} cannot be "
+            "reached. The first time all have to meet, and after the disks of most were lost: start all, "
+            "those without their disk too. Otherwise it goes on with enough of those who remember."
+        )
+    if remember:
+        return f"it is told by {', '.join(remember)} what was voted about copies."
+    return (
+        "all others can be reached, but none of them remembers what was voted about copies. If that lasts, "
+        "their folders `.copies` were lost: the guide to copies says how to begin anew with what is left."
+    )
+
+
+def _who_gives_it_back(desk: Desk, name: str) -> str:
+    """Say who has a copy of a broker whose store is not complete."""
+    seat = desk.register.entries[name].seat
+    others = [one for one in seat.members if one != desk.me]
+    whole = [one for one in others if desk.is_up(one) and desk.whole(one, name) >= seat.term]
+    if whole:
+        return f"its store is not complete; {', '.join(whole)} give it back. {_votes(desk)}".rstrip()
+    away = [one for one in others if not desk.is_up(one)]
+    if away:
+        return f"its store is not complete; {', '.join(away)} should have copies, and are away."
+    return (
+        f"its store is not complete, and {', '.join(others)} lost their copies too: more disks were lost "
+        "than there are copies. The guide to copies says how to begin anew with what is left."
+    )
+
+
+def _who_is_asked(desk: Desk) -> str:
+    return _votes(desk) or "others are asked soon."
+
+
+def _votes(desk: Desk) -> str:
+    """Say that too few can vote; nothing if enough can."""
+    found = electorate(desk)
+    if found.spare >= 0 or found.total == 2:
+        return ""
+    return (
+        f"{len(found.here)} of {found.total} processes are here to vote about that, and {found.needed} have "
+        f"to: start {', '.join(found.missing)}."
+    )

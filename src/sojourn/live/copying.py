@@ -1,0 +1,52 @@
+"""Whether brokers of a configuration can keep copies of one another: one sentence on what is in the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sojourn.live.config import Config
+
+GONE_S_MIN = 1.0
+"""A process that is busy may well be silent for less."""
+
+NEEDED = {"store": "a store", "seats": "an address for others (seats)"}
+
+
+def why_no_copies(config: Config) -> str:
+    """Say what keeps brokers from having the copies that are wanted; nothing if nothing does."""
+    copies, gone_s = config.mobility.copies, config.mobility.gone_s
+    others = len(config.brokers) - 1
+    if not 0 <= copies <= max(1, others):
+        return f"copies of [mobility] is from 0 to {others}, one for each other broker, and not {copies}."
+    if copies and not others:
+        return "copies of [mobility] needs other brokers; there is one, so let it be 0."
+    if not gone_s >= GONE_S_MIN:
+        return f"gone_s of [mobility] is at least {GONE_S_MIN:g} seconds, not {gone_s:g}."
+    if not copies:
+        return ""
+    for broker in config.brokers:
+        for key, what in NEEDED.items():
+            if getattr(broker, key) is None:
+                return (
+                    f"With copies in [mobility] every broker has {what}, and {broker.name} has none: name "
+                    "one in its [[brokers]] table, or set copies to 0."
+                )
+    return _shared_address(config)
+
+
+def _shared_address(config: Config) -> str:
+    """Say which address two brokers, or two keys of one, are to listen on for other processes."""
+    seen: dict[str, str] = {}
+    for broker in config.brokers:
+        for key, place in (("peers", broker.peers), ("seats", broker.seats)):
+            if place is None or place.endswith(":0"):
+                continue
+            where = f"{key} of {broker.name}"
+            if place in seen and "seats" in where + seen[place]:
+                return (
+                    f"{seen[place]} and {where} are both {place}; others have to reach each of "
+                    "them there, so give each its own port."
+                )
+            seen[place] = where
+    return ""
