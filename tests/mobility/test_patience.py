@@ -226,6 +226,67 @@ def test_a_stay_that_owes_something_does_not_wait_for_ever_where_absence_may_las
     assert net.ready[-1] == Ready(S, 3, How.FETCHED, complete=False)
 
 
+def wait_in_a_chain(net: Watched, brokers: int) -> None:
+    """S goes from one broker to the next, and the first, which has an event for it, says nothing yet."""
+    net.arrive(0, 1)
+    net.lose(0, 1)
+    net.say()
+    for broker in range(1, brokers):
+        net.arrive(broker, broker + 1, broker - 1, settles=False)
+        net.links[1, 0].clear()  # what asks the first broker is on its way for long
+        net.settle()
+        if broker < brokers - 1:
+            net.lose(broker, broker + 1)
+
+
+def test_who_waits_behind_others_is_given_a_sign_when_they_hear_something() -> None:
+    """Events come to the second broker only, and all brokers behind it keep their patience."""
+    net = Watched(chain(4), Scheme.named("reactive", patience_s=8, signs=True))
+    wait_in_a_chain(net, 4)
+    stays = [net.brokers[1].subscribers.older[S][0], net.brokers[2].subscribers.older[S][0], net.holding(3)]
+    assert [stay.heard for stay in stays] == [False, True, True], "each was told that it is waited for"
+    for number, now in enumerate((3.0, 6.0), start=1):
+        for stay in stays:
+            stay.heard = False
+        event = Event({"n": 1}, source="q", sequence=number)
+        part = Forward(destination=1, sender=0, client=S, epoch=2, cause=0, publications=(Publish(event),))
+        for _ in range(5):
+            net.links[0, 1].append(part)
+        net.now = now
+        net.step((0, 1))
+        assert len(net.under_way((1, 2), Forward)) == 1
+        while net.links[0, 1]:
+            net.step((0, 1))
+        assert len(net.under_way((1, 2), Forward)) == 1, "one sign in a while is enough"
+        net.settle()
+        assert [stay.heard for stay in stays] == [True, True, True]
+        assert not any(stay.complete for stay in stays)
+    for stay in stays:
+        stay.heard = False
+    net.now = 1.0  # somebody set the clock back
+    net.links[0, 1].append(part)
+    net.settle()
+    assert [stay.heard for stay in stays] == [True, True, True]
+
+
+def test_behind_a_dead_broker_patience_ends_in_the_order_of_the_chain() -> None:
+    """The broker that waits for the dead one gives what there is before those behind it give up."""
+    net = Watched(chain(3), Scheme.named("reactive", timeout_s=100, patience_s=3, signs=True))
+    wait_in_a_chain(net, 2)
+    net.say("q", broker=1)
+    net.lose(1, 2)
+    net.arrive(2, 3, 1)
+    net.say("q", broker=1)
+    assert net.timers[net.timer(1)] == net.timers[net.timer(2)] == 3
+    net.expire(net.timer(2))  # it asked earlier than it was asked for, so this one is first
+    assert net.ready[-1].epoch == 1
+    net.expire(net.timer(1))
+    net.settle()
+    assert net.ready[-1] == Ready(S, 3, How.FETCHED, complete=False)
+    assert net.got == [("q", 0), ("q", 1)]
+    assert net.dropped() == []
+
+
 def test_a_connection_ends_when_a_later_stay_elsewhere_makes_its_broker_keep_a_copy() -> None:
     """S is still connected to 0 when 2, its next broker but one, has a copy made there; then 1 asks."""
     net = Watched(joined(3, [(0, 1), (0, 2)]), Scheme.named("proactive"))
@@ -276,6 +337,7 @@ class Chaos:
             timeout_s=50.0,
             passive_s=100.0,
             patience_s=draw.choice([3.0, 9.0]),
+            signs=draw.choice([False, True]),
         )
         self.net = Watched(joined(self.count, edges), scheme)
         self.epoch = 0
@@ -299,6 +361,9 @@ class Chaos:
             self.judge()
         self.come_honestly()
         self.net.settle()
+        while waiting := self.waiting():
+            self.net.expire(min(waiting))
+            self.net.settle()
 
     def run(self) -> None:
         """Two hundred things, of all kinds."""
@@ -358,9 +423,13 @@ class Chaos:
 
     def lose_patience(self) -> None:
         """Some broker waited for another long enough."""
-        waiting = [key for key, delay_s in self.net.timers.items() if delay_s == self.net.scheme.patience_s]
+        waiting = self.waiting()
         if waiting and self.draw.random() < 0.5:
             self.net.expire(self.draw.choice(sorted(waiting)))
+
+    def waiting(self) -> list[tuple[int, int, int]]:
+        """The timers of brokers that wait for another one."""
+        return [key for key, delay_s in self.net.timers.items() if delay_s == self.net.scheme.patience_s]
 
     def come_honestly(self) -> None:
         """S connects somewhere, and names what it wants and the broker that took it in last."""

@@ -85,10 +85,11 @@ class Network:
         self.hops: list[tuple[int, int, str]] = []
         self.delivered: list[tuple[int, int, int]] = []
         self.timers: dict[tuple[int, int, int], float] = {}
+        self.now = 0.0
 
     def feed(self, broker: int, fact: facts.Fact) -> None:
         """Give a broker a fact and put what it sends onto the links."""
-        self.brokers[broker].handle(fact, 0.0)
+        self.brokers[broker].handle(fact, self.now)
         self.forward(broker)
 
     def forward(self, broker: int) -> None:

@@ -43,6 +43,7 @@ def scheme_of(settings: Settings) -> Scheme:
     return Scheme.named(
         mobility.subscribers,
         gives_along=True,
+        signs=True,
         grace_s=mobility.grace_s,
         timeout_s=mobility.timeout_s,
         # As an active copy that is an orphan; a client that stays for longer costs one more message.

@@ -29,7 +29,7 @@ from sojourn.mobility.post import Post
 from sojourn.mobility.queues import Queues
 from sojourn.mobility.schemes import Scheme
 from sojourn.routing.effects import Deliver, Effects, Ready
-from sojourn.routing.messages import Forward, ForwardEnd, Marks, Outcome, Publish
+from sojourn.routing.messages import Forward, ForwardEnd, Marks, Moved, Outcome, Publish
 
 FORWARD_EVENTS_MAX = 64
 """Events in one message between brokers."""
@@ -218,6 +218,19 @@ class Giving:
                     publications=batch,
                 )
             )
+
+    def sign(self, stay: Holding, moved: Moved) -> None:
+        """Tell the broker that a LEAVING subscriber is with that its events are not here yet."""
+        self._post.send(
+            Forward(
+                destination=moved.sender,
+                sender=self._post.number,
+                client=stay.client,
+                epoch=moved.epoch,
+                cause=moved.cause,
+                publications=(),
+            )
+        )
 
     def end(self, client: int, to: int, epoch: int, outcome: Outcome, marks: Marks, cause: int) -> None:
         """Send FORWARD-END."""

@@ -107,6 +107,8 @@ class Holding:
     """Those that answered while this stay waits itself."""
     successor: Moved | None = None
     """What the next broker sent, while this one is LEAVING."""
+    signed_s: float = 0.0
+    """When the next broker was last given a sign that this one waits itself."""
 
     def __post_init__(self) -> None:
         self.began, self.version, self.key = self.epoch, version_of(self.epoch), self.client

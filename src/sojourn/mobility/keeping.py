@@ -190,9 +190,9 @@ class Shelf:
             return scheme.passive_s
         if wait is Wait.PATIENCE:
             return scheme.patience_s
-        if state is State.LEAVING and not isfinite(scheme.timeout_s):
-            # Subscribers may be away for ever here, but nobody waits for ever for what this stay owes.
-            return scheme.patience_s
+        if state is State.LEAVING:
+            # Subscribers may be away for long, but nobody waits for so long for what this stay owes.
+            return min(scheme.timeout_s, scheme.patience_s)
         return scheme.timeout_s
 
     def fired(self, token: int) -> Holding | None:

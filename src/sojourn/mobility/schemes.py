@@ -40,6 +40,9 @@ class Scheme:
     grace_s: float = 0.0
     """How long after a subscriber has left its copies are activated; paper 001 does so at once. One that is
     elsewhere by then is served as fast without them, and nobody was bothered."""
+    signs: bool = False
+    """Whether a broker that waits for events itself gives a sign to whoever waits for them behind it, so that
+    patience ends only where nothing comes any more. Paper 001 has no such message and knows no patience."""
     acknowledged: bool = True
     """Whether an event counts as consumed only once the client says so (`Consumed`, or its marks). If not,
     handing it to the link is enough, and what a breaking link swallows is lost."""

@@ -102,6 +102,8 @@ class Subscribers:
         self._giving = giving = Giving(scheme, shelf, queues, post, effects)
         copies = CopyRequests(shelf, queues, memory, post, effects)
         transfers = Transfers(
+            scheme=scheme,
+            moment=self._moment,
             shelf=shelf,
             queues=queues,
             memory=memory,

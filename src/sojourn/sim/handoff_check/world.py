@@ -124,6 +124,7 @@ class CheckWorld:
             grace_s=GRACE_S if spec.seed % 4 > 1 else 0.0,
             timeout_s=TIMEOUT_S,
             patience_s=PATIENCE_S,
+            signs=True,
         )
         self.brokers = [
             make_broker(
