@@ -225,7 +225,9 @@ class Diary:
         world = self._oracle.world
         if self._left_s is not None:
             away_s = self.now - self._left_s + world.log.ahead_s(self._left_s, self.now)
-            if away_s >= self._persona.expiry_s - EXPIRY_MARGIN_S:
+            longest_s = world.processes[0].settings.session_expiry_max_s  # as each CONNACK says
+            assert longest_s is not None, "what is stored follows clients here"
+            if away_s >= min(self._persona.expiry_s, longest_s) - EXPIRY_MARGIN_S:
                 return "expired"
         return "forgotten" if self._is_forgotten(self.session) else None
 

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sojourn.broker.effects import Turn
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.settings import Settings
 from sojourn.sim.live_check.process import Doom, Effects, Process
 from sojourn.sim.live_check.seat_disks import SeatDisk
@@ -18,6 +20,11 @@ from sojourn.sim.live_check.seat_disks import SeatDisk
 if TYPE_CHECKING:
     from sojourn.sim.live_check.stations import Station
     from sojourn.sim.live_check.world import World
+
+
+LONG_BATCHES = 500
+"""A journal of more batches gives way to a snapshot, at home and where it is copied, as those of live brokers
+do: whoever plays the broker next has to read all of it."""
 
 
 class _Waiting(NamedTuple):
@@ -90,6 +97,13 @@ class Player(Process):
         self.station.die(doom.down_s, doom.how)
 
     # Turns ---------------------------------------------------------------------------------------------
+
+    def _commit(self, broker: LiveBroker, turn: Turn) -> None:
+        super()._commit(broker, turn)
+        disk = self.disk
+        assert isinstance(disk, SeatDisk)
+        if len(disk.batches) > LONG_BATCHES and self.keeper.look_again_s is None:
+            self.keeper.keep(broker, self.world.now)
 
     def _leave(self, effects: Effects, doom: Doom | None) -> bool:
         """Let what a turn leads to wait until its lines are safe elsewhere."""

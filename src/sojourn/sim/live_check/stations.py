@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from sojourn.broker.seats import effects as do
 from sojourn.broker.seats.council import TICK_S, Council
@@ -18,7 +18,7 @@ from sojourn.broker.seats.messages import Begin, Line, Message, Part, Seat
 from sojourn.broker.seats.register import Register
 from sojourn.sim.live_check.machine_faults import LOSE_STORE, WIPE
 from sojourn.sim.live_check.oracle import FailedCheckError
-from sojourn.sim.live_check.players import Player
+from sojourn.sim.live_check.players import LONG_BATCHES, Player
 from sojourn.sim.live_check.seat_disks import SeatDisk, read_batch, written
 
 if TYPE_CHECKING:
@@ -35,6 +35,16 @@ CALM_TICK_S = 0.5
 """How often councils look what is due when nothing is to happen any more."""
 
 
+class _Cursor(NamedTuple):
+    """How far a machine is told the lines of a broker."""
+
+    session: int
+    number: int
+    """The next batch to tell."""
+    began: int
+    """The first that was told."""
+
+
 class Station:
     """One machine."""
 
@@ -47,8 +57,8 @@ class Station:
         self.disks: dict[str, SeatDisk] = {}
         self._register: bytes | None = None
         self._incoming: dict[str, tuple[SeatDisk, bytearray, int]] = {}
-        self._cursors: dict[tuple[str, str], tuple[int, int]] = {}
-        """By broker and machine that is told its lines: the session, and the next batch to tell."""
+        self._cursors: dict[tuple[str, str], _Cursor] = {}
+        """By broker and machine that is told its lines."""
         self._is_running = False
         self._hosts: dict[str, str] = {}
         """By broker that was ever moved: the machine that plays it, as far as known here."""
@@ -204,23 +214,24 @@ class Station:
                 for part in (data[:half], data[half:]):
                     if part:
                         self._mesh.send(self, peer, Part(name, session, part))
-        self._cursors[name, peer] = session, number
+        self._cursors[name, peer] = _Cursor(session, number, number)
         self._pump(name)
 
     def _pump(self, name: str) -> None:
         """Tell batches to whoever is to be told them."""
         disk = self.disks[name]
-        for key, (session, number) in list(self._cursors.items()):
+        for key, (session, number, began) in list(self._cursors.items()):
             if key[0] != name:
                 continue
-            if number < disk.first:  # a snapshot took the place of what was still to be told
+            if number < disk.first or disk.first - began > LONG_BATCHES:
+                # A snapshot took the place of what was still to be told, or of much that was.
                 assert self.council is not None, "who is dead tells nothing"
                 self.council.outran(*key)
                 continue
             for place in range(number, disk.next):
                 batch = written(disk.batches[place - disk.first])
                 self._mesh.send(self, key[1], Line(name, session, place, batch))
-            self._cursors[key] = session, disk.next
+            self._cursors[key] = _Cursor(session, disk.next, began)
 
     def _unship(self, effect: do.Unship) -> None:
         self._cursors.pop((effect.name, effect.peer), None)
