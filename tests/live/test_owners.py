@@ -147,6 +147,31 @@ def test_a_search_that_was_overtaken_gives_nothing_away() -> None:
         assert not stolen
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_who_is_refused_takes_no_session_from_its_owner_who_asks_meanwhile(*, clean: bool) -> None:
+    """The refusal goes on to where the owner waits; it is not the answer to what was asked for the owner."""
+    world = hall()
+    got: list[bytes] = []
+    ann = world.visit(0, "phone", lasts_s=600, username="ann", got=got)
+    ann.subscribe("private/#")
+    ann.leave()
+    world.visit(0, "desk", username="bob").publish("private/1", b"secret")
+    world.settle()
+    world.visit(1, "phone", lasts_s=600, username="eve", clean_start=clean)
+    back = world.visit(2, "phone", lasts_s=600, username="ann", got=got)
+    for _ in range(5):  # the first broker is asked when the two others have said all to each other
+        world.carry("B2", "B3")
+        world.carry("B3", "B2")
+    world.settle()
+    world.wait(10)
+    if back.is_over:  # it was overtaken, and tries again
+        back = world.visit(1, "phone", lasts_s=600, username="ann", got=got)
+        world.settle()
+    welcome = next(packet for packet in back.inbox if isinstance(packet, ConnAckPacket))
+    assert welcome.session_present
+    assert got == [b"secret"]
+
+
 @pytest.mark.parametrize("first", ["ann", "eve"])
 def test_two_owners_in_a_divided_network(first: str) -> None:
     """Who had the name first keeps it when the parts meet; the other one is sent away."""

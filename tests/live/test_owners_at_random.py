@@ -96,3 +96,39 @@ def test_nobody_gets_what_is_somebody_else_s(seed: int) -> None:
     for _ in range(STEPS):
         quarrel.step()
     quarrel.end()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whoever_tries_a_name_takes_no_session_from_its_owner(seed: int) -> None:
+    """However often somebody else comes under it, at any broker, while its owner moves."""
+    draw = random.Random(seed)
+    hall = Hall(line(draw.choice((3, 4)), draw.choice(("proactive", "reactive"))), by_name)
+    got: list[bytes] = []
+    hall.visit(0, "phone", lasts_s=600, username="ann", got=got).subscribe("private/ann")
+    hall.settle()
+    sent = 0
+    for _ in range(STEPS):
+        what = draw.choices(("ann", "eve", "publish", "carry", "settle"), (2, 4, 1, 30, 2))[0]
+        where = draw.randrange(len(hall.desks))
+        if what == "ann":
+            hall.visit(where, "phone", lasts_s=600, username="ann", got=got)
+        elif what == "eve":
+            hall.visit(where, "phone", lasts_s=600, username="eve", clean_start=draw.random() < 0.5)
+        elif what == "publish":
+            publisher = hall.visit(where, f"publisher {sent}", username="bob")
+            publisher.publish("private/ann", b"%d" % sent)
+            sent += 1
+        elif what == "carry":
+            hall.step(draw)
+        else:
+            hall.wait(draw.choice((0.5, 4.0)))
+    hall.settle()
+    hall.wait(20.0)
+    hall.visit(0, "phone", lasts_s=600, username="ann", got=got)
+    hall.settle()
+    hall.wait(20.0)
+    assert {*got} == {b"%d" % number for number in range(sent)}
+    owners = [
+        desk.core.state.sessions["phone"].owner for desk in hall.desks if "phone" in desk.core.state.sessions
+    ]
+    assert owners == ["ann"]

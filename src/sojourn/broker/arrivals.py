@@ -293,9 +293,10 @@ class Arrivals:
         elif message.destination == self.links.number:
             if message.refused is not None:
                 self._refused(message, now)
-            held_epoch, present = self._held(message.client)
-            self.finder.answered(message, held_epoch, now, present=present)
-            self.doubts.answered(message)
+            if not message.is_passed_on:
+                held_epoch, present = self._held(message.client)
+                self.finder.answered(message, held_epoch, now, present=present)
+                self.doubts.answered(message)
         else:
             self.links.forward(message, now)
         self.follow_finder(now)
@@ -374,7 +375,8 @@ class Arrivals:
         """
         epoch, broker = self.finder.latest(message.client)
         if broker not in (self.links.number, message.sender) and epoch > message.epoch:
-            self.finder.sends.append(replace(message, destination=broker, epoch=epoch))
+            here = self.links.number
+            self.finder.sends.append(replace(message, destination=broker, epoch=epoch, holder=here))
 
     def _dismiss(self, client_id: str, now: float) -> None:
         """End a session that somebody else has at another broker, and had before."""
@@ -472,6 +474,11 @@ class Arrivals:
             self._refuse_for_now(waiting, result.unreachable)
             return
         self.given_up += bool(result.given_up)
+        if state is not None and not is_owner(waiting.admission, state):
+            # It was given to its owner, who was overtaken here: nobody else ends it by a clean start.
+            self.core.refuse(waiting.connection, ConnectCode.NOT_AUTHORIZED, FOREIGN)
+            self._adopt(result.client, result.epoch, result.holder, state, now)
+            return
         owned_s = state.owned_s if state is not None and waiting.is_clean else waiting.owned_s
         waiting = waiting._replace(epoch=result.epoch, owned_s=owned_s)
         previous = result.holder if state is not None and not waiting.is_clean else None

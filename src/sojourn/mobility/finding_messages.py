@@ -50,11 +50,16 @@ class Found:
     """Brokers out of reach that may still send the session here; after them the sender speaks again."""
     holder: int
     """The broker that had the session, and still has what is stored for the client: not always the sender,
-    who may have passed on what came too late for itself."""
+    who may have passed on what came too late for itself. Of a refusal that is passed on, the broker that did so."""
     state: bytes | None
     """The session, which is the asker's from now on."""
     refused: str | None = None
     """The owner in the question, if the session here is somebody else's and stays: it may have none."""
+
+    @property
+    def is_passed_on(self) -> bool:
+        """Whether a refusal went on to where a session had gone: there it answers nothing that was asked."""
+        return self.refused is not None and self.holder != self.sender
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

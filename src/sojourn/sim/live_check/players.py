@@ -102,7 +102,7 @@ class Player(Process):
         super()._commit(broker, turn)
         disk = self.disk
         assert isinstance(disk, SeatDisk)
-        if len(disk.batches) > LONG_BATCHES and self.keeper.look_again_s is None:
+        if len(disk.batches) > LONG_BATCHES and not broker.knocks and self.keeper.look_again_s is None:
             self.keeper.keep(broker, self.world.now)
 
     def _leave(self, effects: Effects, doom: Doom | None) -> bool:
