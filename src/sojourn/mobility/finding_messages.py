@@ -50,7 +50,7 @@ class Found:
     """Brokers out of reach that may still send the session here; after them the sender speaks again."""
     holder: int
     """The broker that had the session, and still has what is stored for the client: not always the sender,
-    who may have passed on what came too late for itself. Of a refusal that is passed on, the broker that did so."""
+    who may have passed on what came too late for itself. Of a refusal that is passed on, who did that."""
     state: bytes | None
     """The session, which is the asker's from now on."""
     refused: str | None = None
