@@ -14,15 +14,20 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
 from sojourn.broker.effects import Turn
+from sojourn.broker.proof import ProofError
+from sojourn.cli.main import app
 from sojourn.errors import SojournError
 from sojourn.live.brokers import outbox as waiting_turns
 from sojourn.live.brokers.outbox import Outbox
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import ConfigError, read_config
+from sojourn.live.links.proofs import Proof
 from sojourn.live.seats import folders, pump, revivals
+from sojourn.live.seats.mesh import Mesh
 from sojourn.live.store import keeper
 from sojourn.live.store.folder import FolderError
 from sojourn.live.store.journal import JournalError
@@ -150,6 +155,41 @@ def test_a_configuration_that_cannot_keep_copies_is_refused(text: str, why: str)
     brokers = "".join(f'[[brokers]]\nname = "{name}"\nlisten = "127.0.0.1:0"\n' for name in ("B1", "B2"))
     with pytest.raises(ConfigError, match=why):
         read_config(f"[mobility]\n{text}\n{brokers}")
+
+
+@pytest.mark.parametrize(
+    "name", ["votes", "votes.new", "B1.copies", "B1.incoming", "B1.before", "B1.found-1", "B1.seats"]
+)
+def test_no_broker_has_the_name_of_a_file_that_copies_need(tmp_path: Path, name: str) -> None:
+    """Neither one of a file nor one that is to join; without copies there are no such files."""
+
+    def text(names: tuple[str, ...], copies: int) -> str:
+        brokers = "".join(
+            f'[[brokers]]\nname = "{one}"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:0"\n'
+            f'seats = "127.0.0.1:0"\nstore = "stores/{one}"\n'
+            for one in names
+        )
+        return f'links = [["B1", "{names[1]}"]]\n[mobility]\ncopies = {copies}\n[network]\n{brokers}'
+
+    with pytest.raises(ConfigError, match=f"no broker is called '{name}'.* give it a name other than"):
+        read_config(text(("B1", name), 1))
+    read_config(text(("B1", name), 0))
+    read_config(text(("B1", "votes2"), 1))
+    file = tmp_path / "network.toml"
+    file.write_text(text(("B1", "B2"), 1))
+    done = CliRunner().invoke(app, ["join", str(file), name, "--link", "B2"])
+    assert done.exit_code != 0
+    assert f"no broker is called '{name}'" in f"{done.output} {done.exception}"
+    assert file.read_text() == text(("B1", "B2"), 1)
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1", b"\x10\x0e\x00\x04MQTT"], ids=["HTTP", "MQTT"])
+def test_a_stranger_at_seats_is_told_that_it_is_there(said: bytes) -> None:
+    """And not at `peers`, which is another port."""
+    proving = Mesh("B1", ("B2",), lambda _fact: None, Proof("N", b"s" * 32), calls={}).proving(None)
+    assert proving is not None
+    with pytest.raises(ProofError, match=r"this port is for processes that keep copies \(`seats`\)"):
+        proving.arrived(said)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
 from sojourn.mobility.copies import State
 from sojourn.mobility.finding import Finder, Result
-from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found, refusal
 from sojourn.mqtt import conventions
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.content import property_values, unclear_content
@@ -336,22 +336,7 @@ class Arrivals:
         if message.since_s is not None and other < own:
             self._dismiss(client_id, now)
             return False
-        self.finder.sends.append(
-            Found(
-                destination=message.sender,
-                sender=self.links.number,
-                client=message.client,
-                epoch=message.epoch,
-                held_epoch=0,
-                held_at=self.links.number,
-                present=False,
-                holds=False,
-                waits_for=(),
-                holder=self.links.number,
-                state=None,
-                refused=message.owner,
-            )
-        )
+        self.finder.sends.append(refusal(message, self.links.number))
         return True
 
     def _refused(self, message: Found, now: float) -> None:

@@ -96,11 +96,19 @@ def proof_of(secret: bytes, role: Role, call: Call, nonce: bytes) -> bytes:
 class Proving:
     """One side of one connection, until both have proved who they are."""
 
-    def __init__(self, secret: bytes, network: str, broker: str, peers: frozenset[str], nonce: bytes) -> None:
-        """Wait to be called by one of `peers`; a caller is made by `of_caller`."""
+    def __init__(
+        self,
+        secret: bytes,
+        network: str,
+        broker: str,
+        peers: frozenset[str],
+        nonce: bytes,
+        port: str = "for neighbours (`peers`)",
+    ) -> None:
+        """Wait at a port to be called by one of `peers`; a caller is made by `of_caller`."""
         assert len(nonce) == NONCE_BYTES, "nonces have one length"
         self._secret, self._network, self._broker, self._peers = secret, network, broker, peers
-        self._nonce = nonce
+        self._nonce, self._port = nonce, port
         self._call: Call | None = None
         self._buffer = b""
         self._calls = False
@@ -141,7 +149,7 @@ class Proving:
     def _next(self) -> Call | Answer | Confirmation | None:
         """Return the next thing that was said, once all of it is there."""
         if self._buffer[:4] != _MAGIC[: len(self._buffer)]:
-            raise ProofError(_strange(self._buffer))
+            raise ProofError(_strange(self._buffer, self._port))
         if len(self._buffer) < _LENGTH.size:
             return None
         _, length = _LENGTH.unpack_from(self._buffer)
@@ -205,14 +213,14 @@ def _framed(words: Call | Answer | Confirmation) -> bytes:
     return _LENGTH.pack(_MAGIC, len(body)) + body
 
 
-def _strange(first: bytes) -> str:
+def _strange(first: bytes, port: str) -> str:
     """Say what somebody speaks who does not begin with a proof, if that can be told."""
     if first[:1] == b"\x10":
-        return "it speaks MQTT, and this port is for neighbours (`peers`); clients come to that of `listen`."
+        return f"it speaks MQTT, and this port is {port}; clients come to that of `listen`."
     if first[:2] == b"\x16\x03":
         return "it begins with TLS, and links have none here; give both sides the same [tls], or neither."
     if first[:4] == b"GET ":
-        return "it speaks HTTP, and this port is for neighbours (`peers`)."
+        return f"it speaks HTTP, and this port is {port}."
     return (
         "it does not begin with a proof of who it is; run the same release on both sides, with the "
         "same `secret` in [network]."

@@ -359,7 +359,11 @@ NETWORK = (
         finish=Subscribers.rebuild,
     ),
     Part(Moment, fields("now")),
-    Part(Giving, fields("", under_way=Refs(deque)), wired="_effects _post _queues _scheme _shelf part_max"),
+    Part(
+        Giving,
+        fields("", under_way=Refs(deque)),
+        wired="_effects _moment _post _queues _scheme _shelf part_max",
+    ),
     Part(Memory, fields("", pasts=REF_VALUES), wired="_clients_max _moment"),
     Part(
         Shelf,

@@ -175,7 +175,8 @@ covering = true
 _COPIES = """\
 # How many other brokers hold a copy of what each one promises, so that it may be lost with its disk: then
 # another one plays it, and nothing is lost. A majority of all brokers has to run. With 0 each has its own
-# store alone, serves by itself whoever else is there, and brokers `join` and `leave` while others run:
+# store alone, and serves by itself whoever else is there. Brokers `join` and `leave` while others run, with
+# copies and without:
 copies = {copies}
 # After how many seconds a broker that is away or silent is thought gone, and another plays it from a copy:
 # gone_s = 4.0

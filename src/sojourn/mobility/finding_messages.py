@@ -62,6 +62,24 @@ class Found:
         return self.refused is not None and self.holder != self.sender
 
 
+def refusal(question: Find, here: int) -> Found:
+    """Return the answer to somebody for whom a session is not that this broker has."""
+    return Found(
+        destination=question.sender,
+        sender=here,
+        client=question.client,
+        epoch=question.epoch,
+        held_epoch=0,
+        held_at=here,
+        present=False,
+        holds=False,
+        waits_for=(),
+        holder=here,
+        state=None,
+        refused=question.owner,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
     """A session that the destination gave away has ended: nobody will ask for what it stores for it."""

@@ -25,6 +25,7 @@ from sojourn.mobility.copies import State, Turn, Wait
 from sojourn.mobility.holdings import NOT_SERVED, Holding, in_order
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.late import Late, Verdict
+from sojourn.mobility.memory import Moment
 from sojourn.mobility.post import Post
 from sojourn.mobility.queues import Queues
 from sojourn.mobility.schemes import Scheme
@@ -36,15 +37,20 @@ FORWARD_EVENTS_MAX = 64
 FORWARD_BYTES_MAX = 1 << 20
 """Bytes of them, unless one alone has more: a driver's frames have a limit, and others wait behind them."""
 TOO_LATE = "came too late"
+SIGNS = 4
+"""How many signs are given while patience lasts, at the most."""
 
 
 class Giving:
     """Gives out what is stored."""
 
-    __slots__ = ("_effects", "_post", "_queues", "_scheme", "_shelf", "part_max", "under_way")
+    __slots__ = ("_effects", "_moment", "_post", "_queues", "_scheme", "_shelf", "part_max", "under_way")
 
-    def __init__(self, scheme: Scheme, shelf: Shelf, queues: Queues, post: Post, effects: Effects) -> None:
+    def __init__(
+        self, scheme: Scheme, shelf: Shelf, queues: Queues, post: Post, moment: Moment, effects: Effects
+    ) -> None:
         self._scheme = scheme
+        self._moment = moment
         self._shelf = shelf
         self._queues = queues
         self._post = post
@@ -219,8 +225,20 @@ class Giving:
                 )
             )
 
+    def hear(self, holding: Holding) -> None:
+        """What a holding waits for is under way: so is what the subscriber's next broker waits for."""
+        holding.heard = True
+        if holding.successor is not None:
+            since_s = self._moment.now - holding.signed_s
+            # A clock that was set back is no reason to be silent.
+            if not 0 <= since_s < self._scheme.patience_s / SIGNS:
+                self.sign(holding, holding.successor)
+
     def sign(self, stay: Holding, moved: Moved) -> None:
         """Tell the broker that a LEAVING subscriber is with that its events are not here yet."""
+        if not self._scheme.signs:
+            return
+        stay.signed_s = self._moment.now
         self._post.send(
             Forward(
                 destination=moved.sender,

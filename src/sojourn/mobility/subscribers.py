@@ -99,11 +99,9 @@ class Subscribers:
         self._queues = queues = Queues(scheme, effects)
         self._shelf = shelf = Shelf(router, scheme, queues)
         self._requests = requests = Requests(scheme, post, self._moment, foresight)
-        self._giving = giving = Giving(scheme, shelf, queues, post, effects)
+        self._giving = giving = Giving(scheme, shelf, queues, post, self._moment, effects)
         copies = CopyRequests(shelf, queues, memory, post, effects)
         transfers = Transfers(
-            scheme=scheme,
-            moment=self._moment,
             shelf=shelf,
             queues=queues,
             memory=memory,

@@ -37,11 +37,10 @@ from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.late import Late
-from sojourn.mobility.memory import NOBODY, Memory, Moment
+from sojourn.mobility.memory import NOBODY, Memory
 from sojourn.mobility.post import Post
 from sojourn.mobility.queues import Queues
 from sojourn.mobility.requests import Requests
-from sojourn.mobility.schemes import Scheme
 from sojourn.routing.effects import Close, Effects
 from sojourn.routing.messages import (
     Activated,
@@ -55,30 +54,16 @@ from sojourn.routing.messages import (
 )
 
 Request = Moved | Ask
-SIGNS = 4
-"""How many signs are given while patience lasts, at the most."""
 
 
 class Transfers:
     """What a broker does with requests for events, and with the events it asked for."""
 
-    __slots__ = (
-        "_effects",
-        "_giving",
-        "_memory",
-        "_moment",
-        "_post",
-        "_queues",
-        "_requests",
-        "_scheme",
-        "_shelf",
-    )
+    __slots__ = ("_effects", "_giving", "_memory", "_post", "_queues", "_requests", "_shelf")
 
-    def __init__(  # noqa: PLR0913  (each part that a transfer touches)
+    def __init__(
         self,
         *,
-        scheme: Scheme,
-        moment: Moment,
         shelf: Shelf,
         queues: Queues,
         memory: Memory,
@@ -87,8 +72,6 @@ class Transfers:
         giving: Giving,
         effects: Effects,
     ) -> None:
-        self._scheme = scheme
-        self._moment = moment
         self._shelf = shelf
         self._queues = queues
         self._memory = memory
@@ -152,7 +135,7 @@ class Transfers:
             stay.cause, stay.successor = message.cause, message
             self._shelf.turn(stay, Turn.ASKED_EARLY, message.cause)
             self._shelf.set_aside(stay)
-            self._give_sign(stay, message)
+            self._giving.sign(stay, message)
         if self._post.number in message.holders and client not in self._shelf.main:
             self._become_copy(message)
 
@@ -270,7 +253,7 @@ class Transfers:
         if stay is None:
             return
         stay.is_asking = False
-        self._hear(stay)
+        self._giving.hear(stay)
         stay.subscriptions, stay.version = message.subscriptions, message.version
         if stay.state is not State.LEAVING:
             self._shelf.hold(stay, stay.subscriptions, message.cause)
@@ -283,7 +266,7 @@ class Transfers:
         """Events that another broker has for a subscriber; what nobody here knows of is a repetition."""
         for holding in self._shelf.all(message.client):
             if message.epoch in holding.waits:
-                self._hear(holding)
+                self._giving.hear(holding)
                 self._queues.take_in(holding, message.publications)
                 return
             if holding.late is not None and message.epoch in holding.late.epochs:
@@ -292,20 +275,6 @@ class Transfers:
         late = self._memory.late(message.client, message.epoch)
         if late is not None:
             self._giving.drop_late(message.client, late, message.publications)
-
-    def _hear(self, holding: Holding) -> None:
-        """What a holding waits for is under way: so is what the subscriber's next broker waits for."""
-        holding.heard = True
-        if holding.successor is not None:
-            since_s = self._moment.now - holding.signed_s
-            # A clock that was set back is no reason to be silent.
-            if not 0 <= since_s < self._scheme.patience_s / SIGNS:
-                self._give_sign(holding, holding.successor)
-
-    def _give_sign(self, stay: Holding, moved: Moved) -> None:
-        if self._scheme.signs:
-            stay.signed_s = self._moment.now
-            self._giving.sign(stay, moved)
 
     def on_forward_end(self, message: ForwardEnd) -> None:
         """The end of a transfer: whoever waited for it is complete, or knows that it cannot be."""

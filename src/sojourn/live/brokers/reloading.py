@@ -49,17 +49,7 @@ def prepared(old: Config, new: Config, settings: Settings) -> Reload:
     new.broker(name)
     if may_follow(settings, new):  # who joins or leaves is no reason for a restart
         new = following(new, settings, old)
-    brokers = [_merged(one, new) for one in old.brokers]
-    network = replace(old.network, secret=new.network.secret)
-    config = replace(
-        old,
-        brokers=brokers,
-        network=network,
-        users=new.users,
-        security=new.security,
-        tls=new.tls,
-        prediction=new.prediction,
-    )
+    config = in_force(old, new)
     waits = [
         key
         for key in Config.__struct_fields__
@@ -67,7 +57,29 @@ def prepared(old: Config, new: Config, settings: Settings) -> Reload:
     ]
     if old.security.origins != new.security.origins:
         waits.append("origins")
+    return _reload(config, name, waits)
+
+
+def prepared_for_guest(old: Config, new: Config, name: str) -> Reload:
+    """Return what is to hold for a broker that a process plays for another one."""
+    return _reload(in_force(old, new), name, [])
+
+
+def _reload(config: Config, name: str, waits: list[str]) -> Reload:
     return Reload(config, Doorkeeper(config, name), proof_for(config, name), paths_for(config, name), waits)
+
+
+def in_force(old: Config, new: Config) -> Config:
+    """Return the old configuration, but for what takes effect at once."""
+    return replace(
+        old,
+        brokers=[_merged(one, new) for one in old.brokers],
+        network=replace(old.network, secret=new.network.secret),
+        users=new.users,
+        security=new.security,
+        tls=new.tls,
+        prediction=new.prediction,
+    )
 
 
 def _in_order(value: Any) -> Any:
@@ -85,7 +97,8 @@ def _merged(one: BrokerConfig, new: Config) -> BrokerConfig:
 def apply(node: Node, reload: Reload) -> int:
     """Let a configuration hold from now on; return how many clients were sent away."""
     old, node.config = node.config, reload.config
-    node.place = reload.config.broker(node.place.name)
+    # The store of a guest is a copy, and not where its configuration says.
+    node.place = replace(reload.config.broker(node.place.name), store=node.place.store)
     node.doorkeeper = reload.doorkeeper
     node.witnesses.audit_to(reload.config.security.audit)
     if reload.learnt != node.broker.settings.learnt:

@@ -257,26 +257,37 @@ class Server:
 
     async def reload(self) -> str:
         """Take in what has changed in the configuration; say what was done, and what waits for a restart."""
-        assert self.node is not None
         if self.reread is None:
             raise ListenError(f"{self.name} was started without a file, so there is nothing to read anew.")
+        node, chamber = self.node, self.chamber
+        if node is None and chamber is None:
+            raise ListenError(f"{self.name} is only just starting; try again when it listens.")
         read = self.reread()
-        found = prepared(self.node.config, read, self.node.broker.settings)
+        if node is None:  # it waits for other processes, and may play a guest meanwhile
+            found = prepared(self.config, read, self.config.settings(self.name))
+        else:
+            found = prepared(node.config, read, node.broker.settings)
         self._renew_certificates(found.config)
-        if self.node.links is not None:
-            await self.node.links.renew(found.proof)
-        if self.chamber is not None:
-            await self.chamber.renew(found.proof)
+        guests: list[str] = []
+        if chamber is not None:
+            from sojourn.live.seats.renewing import renew  # noqa: PLC0415 - others start faster
+
+            guests = await renew(chamber, found.config, node)
         self.config = found.config
-        before = self.node.broker.settings.learnt
-        gone = apply(self.node, found)
-        said = f"{self.name} has read its configuration anew; {gone} clients were sent away"
-        expected = self.node.regrouping.expect(read)
-        if self.chamber is not None:
-            self.chamber.expect(read)
+        said, expected, is_learnt = f"{self.name} has read its configuration anew", [], False
+        if node is not None:
+            if node.links is not None:
+                await node.links.renew(found.proof)
+            is_learnt = found.learnt != node.broker.settings.learnt
+            said += f"; {apply(node, found)} clients were sent away"
+            expected = node.regrouping.expect(read)
+        if guests:
+            said += f"; it holds for {', '.join(guests)} too, played here"
+        if chamber is not None:
+            chamber.expect(read)
         if expected:
             said += f"; {', '.join(expected)} may join here"
-        if found.learnt != before:
+        if is_learnt:
             said += "; it goes by what was learnt anew of where clients go"
         waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
         return said + waits

@@ -79,6 +79,8 @@ class PeerLinks:
     kind: ClassVar[type[Connection]]
     """What takes one connection."""
     key: ClassVar[str] = "peers"
+    port: ClassVar[str] = "for neighbours (`peers`)"
+    """What strangers are told that the port is for."""
     purpose: ClassVar[str] = ""
     """Under which key of the configuration others are called, and what for if not for links."""
     log: ClassVar[logging.Logger] = _log
@@ -299,7 +301,7 @@ class PeerLinks:
         if calls is not None:
             return Proving.of_caller(proof.secret, proof.network, self.broker, calls, nonce)
         callers = self.peers - self._calls.keys()
-        return Proving(proof.secret, proof.network, self.broker, callers, nonce)
+        return Proving(proof.secret, proof.network, self.broker, callers, nonce, self.port)
 
     def refuse(self, connection: Connection, error: SojournError) -> None:
         """Somebody did not prove who it is."""

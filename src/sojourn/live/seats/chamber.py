@@ -34,11 +34,10 @@ from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, Listening, true_address
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import Address, Config, parse_address
-from sojourn.live.links.proofs import Proof
 from sojourn.live.seats.copied import Copied, Guest
 from sojourn.live.seats.detours import Detours, Surroundings
 from sojourn.live.seats.folders import Folders
-from sojourn.live.seats.mesh import book_name, for_seats, make_mesh
+from sojourn.live.seats.mesh import book_name, make_mesh
 from sojourn.live.seats.pump import Pump
 from sojourn.live.seats.revivals import revived
 from sojourn.live.seats.roll_files import on_roll, who_joins
@@ -66,7 +65,7 @@ class Chamber:
         place = config.broker(name)
         assert place.store is not None, "a configuration with copies names stores"
         assert place.seats is not None, "and where the others connect"
-        self._config, self._name, self._loop, self._book = config, name, loop, book
+        self.config, self.name, self._loop, self._book = config, name, loop, book
         self._wanted = parse_address(place.seats, "seats")
         self.folders = Folders(name, place.store, power_safe=place.power_safe)
         names = tuple(sorted(broker.name for broker in config.brokers))
@@ -122,7 +121,7 @@ class Chamber:
     async def start(self, before: str | None) -> Address | None:
         """Listen for other processes, and begin to call them."""
         address = await self.mesh.start(self._wanted, before)
-        said = Listening(broker=book_name(self._name), pid=0, clients="", seats=str(address))
+        said = Listening(broker=book_name(self.name), pid=0, clients="", seats=str(address))
         self._book.write(said)
         self._tick()
         return address
@@ -133,7 +132,7 @@ class Chamber:
             await self._may_serve.wait()
             if self.failure is not None:
                 raise self.failure
-            reviving = self._revivals[self._name] = self._loop.create_task(self._revive(self._name))
+            reviving = self._revivals[self.name] = self._loop.create_task(self._revive(self.name))
             try:
                 await asyncio.wait({reviving})
             finally:
@@ -143,19 +142,19 @@ class Chamber:
 
     def waits_for(self) -> str:
         """Say what the broker whose home this is waits for, before it is at work."""
-        why = "its journal is read." if self._may_serve.is_set() else self.council.why_not(self._name)
-        return f"{self._name} does not serve yet: {why}"
+        why = "its journal is read." if self._may_serve.is_set() else self.council.why_not(self.name)
+        return f"{self.name} does not serve yet: {why}"
 
     async def _revive(self, name: str) -> Node:
         """Return a broker at work that is this process's to play; cancelled when it no longer is."""
         await asyncio.sleep(TOLD_S)  # the others are told first that this may take a while
         try:
             journal = self.folders.held[name].journal
-            node = await revived(self._config, name, self._book, Copied(self, name), journal)
+            node = await revived(lambda: self.config, name, self._book, Copied(self, name), journal)
         finally:
             if self._revivals.get(name) is asyncio.current_task():
                 del self._revivals[name]
-        if name == self._name:
+        if name == self.name:
             self.own = node
         else:
             self.guests[name] = Guest(node)
@@ -167,7 +166,7 @@ class Chamber:
 
     def expect(self, config: Config) -> None:
         """Let processes join by this one that a configuration has, and the others have not yet."""
-        joining = who_joins(config, self._name, self.council.register.roll.seat)
+        joining = who_joins(config, self.name, self.council.register.roll.seat)
         self.council.invite(joining)
         self.mesh.rearrange([*self.mesh.peers, *joining])
         network = None if self.own is None else self.own.network
@@ -176,13 +175,9 @@ class Chamber:
 
     def _regroup(self, roll: Seat) -> None:
         """Go by a roll: its processes may connect, and their brokers may be played here."""
-        self._config = on_roll(self._config, roll)
+        self.config = on_roll(self.config, roll)
         # Who has left and does not know it may ask, too.
-        self.mesh.rearrange([*self.mesh.peers, *(one for one in roll.members if one != self._name)])
-
-    async def renew(self, proof: Proof) -> None:
-        """Prove who this is by something else from now on."""
-        await self.mesh.renew(for_seats(proof))
+        self.mesh.rearrange([*self.mesh.peers, *(one for one in roll.members if one != self.name)])
 
     def stop(self) -> None:
         """End all connections, and the brokers that are played as guests."""
@@ -210,13 +205,13 @@ class Chamber:
     def _end_link(self, caller: str, name: str) -> None:
         """End the link of a broker that is played here: its neighbour is in reach by a better way."""
         guest = self.guests.get(caller)
-        node = self.own if caller == self._name else None if guest is None else guest.node
+        node = self.own if caller == self.name else None if guest is None else guest.node
         if node is not None and node.links is not None and node.failure is None:
             node.links.close(name, f"{name} can be reached directly again.")
 
     def _where(self, name: str) -> Address | None:
         """Return the same of any broker of the network, whether or not it is a neighbour."""
-        place = next((one for one in self._config.brokers if one.name == name), None)
+        place = next((one for one in self.config.brokers if one.name == name), None)
         if place is None or place.peers is None:
             return None
         at_home: Address | None = parse_address(place.peers, f"peers of {name}")
@@ -339,7 +334,7 @@ class Chamber:
                 raise  # it has not begun, and nobody has heard of it
             self._fail(
                 FolderError(
-                    f"{self._name} cannot note its votes about copies any more: {error.strerror}. It ends, "
+                    f"{self.name} cannot note its votes about copies any more: {error.strerror}. It ends, "
                     "and others play it; mend that, and start it again."
                 )
             )
@@ -396,14 +391,14 @@ class Chamber:
         level = logging.INFO if set(roll.members) == self._voters else logging.WARNING
         self._voters = set(roll.members)
         voters = ", ".join(roll.members)
-        _log.log(level, "%s votes with %s about copies, by roll %d", self._name, voters, roll.term)
+        _log.log(level, "%s votes with %s about copies, by roll %d", self.name, voters, roll.term)
         self._regroup(roll)
         for name in roll.left:
-            if name not in self.guests and name != self._name:
+            if name not in self.guests and name != self.name:
                 self.folders.lend(name)
 
     def _serve(self, effect: do.Serve) -> None:
-        if effect.name == self._name:
+        if effect.name == self.name:
             self._may_serve.set()
             return
         task = self._loop.create_task(self._play_guest(effect.name))
@@ -457,13 +452,13 @@ class Chamber:
 
     def _stop(self, effect: do.Stop) -> None:
         name = effect.name
-        if name == self._name:
+        if name == self.name:
             self._may_serve.clear()
         if name in self._revivals:
             self._revivals.pop(name).cancel()
         elif name in self.guests:
             self._end_guest(name, effect.why)
-        elif name == self._name and self.own is not None:
+        elif name == self.name and self.own is not None:
             if self.own.network is not None and name in self.own.network.farewells:
                 return  # it has left, and has nothing to say any more
             why = f"{effect.why} This process ends, and comes back as one that keeps a copy of it."

@@ -51,6 +51,7 @@ class Mesh(PeerLinks):
 
     kind = SeatConnection
     key = "seats"
+    port = "for processes that keep copies (`seats`)"
     purpose = " for copies (`seats`)"
     log = logging.getLogger("sojourn.seats")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from sojourn.live.addresses import AddressBook
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.outbox import Copying
+from sojourn.live.brokers.reloading import apply, prepared_for_guest
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.config import Config
 from sojourn.live.learning import paths_at_start
@@ -48,8 +49,11 @@ async def in_slices(work: Generator[None, None, T]) -> T:
         work.close()
 
 
-async def revived(config: Config, name: str, book: AddressBook, copying: Copying, journal: Journal) -> Node:
-    """Return a broker at work, as its journal leaves it."""
+async def revived(
+    in_force: Callable[[], Config], name: str, book: AddressBook, copying: Copying, journal: Journal
+) -> Node:
+    """Return a broker at work, as its journal leaves it and the configuration of this moment has it."""
+    config = in_force()
     opening = Keeper.opening(
         journal,
         replace(config.settings(name), learnt=paths_at_start(config, name)),
@@ -59,4 +63,10 @@ async def revived(config: Config, name: str, book: AddressBook, copying: Copying
         is_copied=True,
     )
     found = await in_slices(opening)
-    return Node(config, name, asyncio.get_running_loop(), book, copying=copying, revived=found)
+    node = Node(config, name, asyncio.get_running_loop(), book, copying=copying, revived=found)
+    if in_force() is not config:  # it was read anew meanwhile
+        renewed = prepared_for_guest(node.config, in_force(), name)
+        if node.links is not None:
+            node.links.proof = renewed.proof
+        apply(node, renewed)
+    return node
