@@ -24,7 +24,7 @@ from sojourn.broker.seats.messages import (
 )
 from sojourn.broker.seats.register import Entry, Register, consistent, enough_to_enrol, majority
 from sojourn.broker.seats.shipping import Shipping
-from tests.broker.seat_world import World, WorldError
+from tests.broker.seat_world import Process, World, WorldError
 
 BASE = Seat("B1", 1, "B1", ("B2",))
 OTHER = Seat("B1", 2, "B2", ("B3",))
@@ -53,6 +53,29 @@ def test_a_journal_that_is_lost_alone_comes_back_from_a_copy() -> None:
         assert sum(map(len, world.promised.values())) > 100
         lost += world.counts["lose store"] + world.counts["lose end"]
     assert lost > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_older_store_in_place_of_the_last_one_comes_back_from_a_copy(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup was put there, or a repair gave up its end: nothing tells the process that power was lost."""
+    monkeypatch.setattr(Process, "is_trusted", lambda *_: True)
+    world = World(seed, brokers=3)
+    world.begin()
+    for name in ("B0", "B1", "B2"):
+        world.run_until(world.now + 20.0)
+        assert world.may_lose(name), "copies are whole"
+        promised = list(world.promised[name])
+        process = world.processes[name]
+        process.die(wipes=False)
+        process.lose("lose end")
+        del process.disk.logs[name].batches[-20:]
+        process.start()
+        world.run_until(world.now + 20.0)
+        assert process.disk.logs[name].holds(promised)
+        process.disk.hurt.discard(name)
+    world.rest(30.0)
 
 
 @pytest.mark.parametrize("first", ["away", "back"])

@@ -388,6 +388,10 @@ class Council(Voting):
         self.shipping.on_is_whole(peer, message)
         self._release(message.name)
 
+    def _on_whole(self, peer: str, message: say.Whole, _now: float) -> None:
+        if self.following.on_whole(peer, message):
+            self._wishes.verified.add(message.name)  # all of it was noted, or compared, in this life
+
     def _on_here(self, peer: str, message: say.Here, _now: float) -> None:
         entry = self.desk.entry(message.name)
         if entry is None:
@@ -419,7 +423,7 @@ class Council(Voting):
         say.Part: lambda self, peer, message, _: self.following.on_part(peer, message),
         say.Line: lambda self, peer, message, _: self.following.on_line(peer, message),
         say.Held: _on_held,
-        say.Whole: lambda self, peer, message, _: self.following.on_whole(peer, message),
+        say.Whole: _on_whole,
         say.IsWhole: _on_is_whole,
         say.Ended: lambda self, peer, message, _: self.following.on_ended(peer, message),
     }

@@ -127,13 +127,13 @@ class Following:
         logs = self._desk.logs
         return logs.incoming(name) if source.is_anew else logs.next(name)
 
-    def on_whole(self, peer: str, message: Whole) -> None:
-        """The copy is complete: note that before anybody relies on it."""
+    def on_whole(self, peer: str, message: Whole) -> bool:
+        """The copy is complete: note that before anybody relies on it; return whether it is."""
         name = message.name
         source = self._source(peer, name, message.session)
         entry = self._desk.entry(name)
         if source is None or entry is None or self._next(name, source) < message.next:
-            return
+            return False
         if source.is_anew:
             source.is_anew = False
             self._desk.do(Install(name))
@@ -141,3 +141,4 @@ class Following:
             entry.whole = source.term
             self._desk.changed()
         self._desk.send(peer, IsWhole(name, message.session))
+        return True

@@ -109,7 +109,8 @@ class Shipping:
             return
         own = logs.next(name)
         is_beginning = 0 < message.next <= own and logs.check(name, message.next) == message.check
-        has_more = message.next > own or (message.next > logs.first(name) and not is_beginning)
+        differs = message.next > logs.first(name) and not is_beginning and not logs.is_trusted(name)
+        has_more = message.next > own or differs
         entry = self._desk.entry(name)
         decided = session.term if entry is None else min(session.term, entry.seat.term)
         if has_more and not is_sure and self._desk.may_be_whole(peer, name, decided):
