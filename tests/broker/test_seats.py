@@ -55,6 +55,38 @@ def test_a_journal_that_is_lost_alone_comes_back_from_a_copy() -> None:
     assert lost > 0
 
 
+def test_a_copy_that_cannot_be_read_is_copied_anew() -> None:
+    """Its end may fit what the host has: it is not gone on with, and stays aside until another is there."""
+    world = World(1, brokers=3)
+    world.begin()
+    world.run_until(20.0)
+    host = world.processes["B0"]
+    assert host.register is not None
+    (follower,) = (world.processes[name] for name in host.register.entries["B0"].seat.followers)
+    world.rot(follower)
+    host.die(wipes=False)
+    world.run_until(world.now + 20.0)
+    assert world.counts["found rot"] > 0
+    assert follower.register is not None
+    assert follower.register.entries["B0"].whole == 0
+    assert follower.disk.aside["B0"].is_rotten, "no other copy is there"
+    host.start()
+    world.rest(30.0)
+    assert world.may_lose("B0"), "its copy is whole again"
+    assert not follower.disk.aside
+
+
+def test_copies_rot_unnoticed_and_nothing_is_lost() -> None:
+    """As long as another copy can be read; in the end every broker is at home."""
+    found = 0
+    for brokers, copies, seed in ((3, 1, 1), (5, 1, 2), (6, 2, 3)):
+        world = World(seed, brokers=brokers, copies=copies, rots=True)
+        world.run(seconds=60.0)
+        assert sum(map(len, world.promised.values())) > 100
+        found += world.counts["found rot"]
+    assert found > 0
+
+
 @pytest.mark.parametrize("first", ["away", "back"])
 def test_disks_that_are_lost_one_after_the_other_are_survived(first: str) -> None:
     """Of three two lose theirs, with copies whole in between, whether or not the first is back by then."""

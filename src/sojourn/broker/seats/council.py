@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from sojourn.broker.seats import messages as say
 from sojourn.broker.seats.attempt import Attempt, Phase
 from sojourn.broker.seats.desk import Peer, Terms
-from sojourn.broker.seats.effects import Close, Effect, Logs, Serve
+from sojourn.broker.seats.effects import Close, Effect, Forget, Logs, Serve
 from sojourn.broker.seats.messages import Seat
 from sojourn.broker.seats.register import Entry, Register
 from sojourn.broker.seats.voting import Voting
@@ -163,7 +163,17 @@ class Council(Voting):
         self._look(name, self.register.entries[name], self.now)  # at once: meanwhile nothing is promised
 
     def cannot_play(self, name: str) -> None:
-        """What is held of a broker cannot be played: somebody else has to, with another copy."""
+        """What is held of a broker cannot be read: somebody else has to play it, and it is copied anew.
+
+        It is not gone on with, however far it goes: its end may be as whole as what is before it is not.
+        """
+        self.has_lost(name)
+        self._attempts.pop(name, None)
+        self.shipping.begin_anew(name)
+        self.desk.do(Forget(name))
+
+    def has_lost(self, name: str) -> None:
+        """This process does not hold everything of a broker any more, and cannot play it."""
         entry = self.register.entries[name]
         self.serving.discard(name)
         self._own_addresses.pop(name, None)
