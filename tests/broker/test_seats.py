@@ -76,6 +76,23 @@ def test_a_copy_that_cannot_be_read_is_copied_anew() -> None:
     assert not follower.disk.aside
 
 
+def test_a_broker_that_nobody_plays_is_known_to_all_until_somebody_does() -> None:
+    """From the death of its host to the next term, and again if the one that takes over dies."""
+    world = World(1, brokers=5)
+    world.begin()
+    world.run_until(20.0)
+    councils = {name: one.council for name, one in world.processes.items() if one.council is not None}
+    assert all(one.unplayed() == () for one in councils.values())
+    for _ in range(2):
+        host = councils["B1"].seat("B0").host
+        world.processes[host].die(wipes=True)
+        del councils[host]
+        world.run_until(world.now + 0.2)
+        assert all("B0" in one.unplayed() for one in councils.values())
+        world.run_until(world.now + 20.0)
+        assert all(one.unplayed() == () for one in councils.values())
+
+
 def test_copies_rot_unnoticed_and_nothing_is_lost() -> None:
     """As long as another copy can be read; in the end every broker is at home."""
     found = 0

@@ -101,6 +101,28 @@ class Council(Voting):
         entry = self.register.entries[name]
         return any(not self.shipping.is_whole(name, one, entry.seat.term) for one in entry.seat.followers)
 
+    def whole(self, name: str) -> int:
+        """Return how many processes hold everything of a broker that this one plays."""
+        seat = self.seat(name)
+        return sum(self.shipping.is_whole(name, one, seat.term) for one in seat.followers)
+
+    def unplayed(self) -> tuple[str, ...]:
+        """Return the brokers that nobody plays, as far as this process knows.
+
+        Their hosts are out of reach, or have lost what they held, and no other term is decided yet.
+        """
+        return tuple(
+            name for name, entry in sorted(self.register.seats.items()) if not self._is_played(entry)
+        )
+
+    def _is_played(self, entry: Entry) -> bool:
+        name, host, term = entry.seat.name, entry.seat.host, entry.seat.term
+        if not term or name in self.desk.leaving or name not in self.desk.names:
+            return True
+        if host == self.desk.me:
+            return name in self.serving
+        return self.desk.is_up(host) and self.desk.may_be_whole(host, name, term)
+
     # What happens --------------------------------------------------------------------------------------
 
     def connected(self, peer: str, now: float) -> None:
@@ -173,7 +195,7 @@ class Council(Voting):
         self.desk.do(Forget(name))
 
     def has_lost(self, name: str) -> None:
-        """This process does not hold everything of a broker any more, and cannot play it."""
+        """Not everything of a broker is held here any more, so it cannot be played here."""
         entry = self.register.entries[name]
         self.serving.discard(name)
         self._own_addresses.pop(name, None)

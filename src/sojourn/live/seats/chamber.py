@@ -68,6 +68,7 @@ class Chamber:
         assert place.seats is not None, "and where the others connect"
         self._config, self._name, self._loop, self._book = config, name, loop, book
         self._wanted = parse_address(place.seats, "seats")
+        self.copies = config.mobility.copies
         self.folders = Folders(name, place.store, power_safe=place.power_safe)
         names = tuple(sorted(broker.name for broker in config.brokers))
         network = config.network

@@ -337,7 +337,7 @@ class Folders:
             shutil.rmtree(self._aside(name), ignore_errors=True)
 
     def set_aside(self, name: str) -> None:
-        """Hold no more what cannot be read; it stays on disk until another copy is there: it may be the last."""
+        """Hold no more what cannot be read; it may be the last, and stays on disk until another is there."""
         with contextlib.suppress(OSError):
             self.lend(name)
         path = self.path(name)
