@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sojourn.broker.records import BATCH_HEAD_BYTES
-from sojourn.live.seats.folders import Held
+from sojourn.live.seats.folders import Folders, Held
 from sojourn.live.store.journal import Journal, JournalError
 from tests.live.copied_network import (
     EVENTS,
@@ -83,7 +83,17 @@ def test_what_is_damaged_is_not_told(tmp_path: Path, where: str) -> None:
     held = Held(journal)
     assert held.journal.next == 10
     assert (held.check(10) is None) == (where == "length")
-    assert all(map(held.batch, range(1, 4)))
     with pytest.raises(JournalError, match=r"batch 5 of .* is damaged"):
-        [held.batch(number) for number in range(4, 10)]
+        list(map(held.batch, range(1, 10)))
     journal.close()
+
+
+def test_a_damaged_store_is_to_be_moved_away_where_there_are_copies(tmp_path: Path) -> None:
+    """Repairing would give up what a copy still has."""
+    journal = Journal.open(tmp_path / "B1", broker="B1")
+    for number in range(9):
+        journal.commit([b"%d" % number * 50])
+    _damage(journal, "entries")
+    journal.close()
+    with pytest.raises(JournalError, match="do not repair it: move the folder"):
+        Folders("B1", str(tmp_path / "B1"), power_safe=False).open_all(["B1"])

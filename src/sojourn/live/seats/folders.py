@@ -256,7 +256,12 @@ class Folders:
             journal = Journal.open(self.path(name), broker=name, power_safe=self._power_safe)
         except JournalError as error:
             if name == self._name:
-                raise
+                if "is damaged" not in str(error):
+                    raise
+                raise JournalError(
+                    f"{error} With copies do not repair it: move the folder {self.path(name)} away and start "
+                    "the broker again, and who has a copy gives everything back."
+                ) from None
             _log.warning("%s It is copied anew.", error)
             self.set_aside(name)
             return
