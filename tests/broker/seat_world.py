@@ -41,6 +41,8 @@ class Log:
     first: int = 1
     snapshot: list[bytes] = field(default_factory=list)
     batches: list[bytes] = field(default_factory=list)
+    is_rotten: bool = False
+    """Whether something in it cannot be read any more; who only appends does not notice."""
 
     @property
     def next(self) -> int:
@@ -79,6 +81,8 @@ class Disk:
         self.logs: dict[str, Log] = {}
         self.hurt: set[str] = set()
         """Brokers of which something was lost, until a copy has taken its place."""
+        self.aside: dict[str, Log] = {}
+        """What could not be read, until a copy has taken its place."""
 
 
 class Process:
@@ -227,8 +231,11 @@ class Process:
             case do.Install(name):
                 self.disk.logs[name] = self.incoming_logs.pop(name)[0]
                 self.disk.hurt.discard(name)
+                self.disk.aside.pop(name, None)
             case do.Drop(name):
                 self.incoming_logs.pop(name, None)
+            case do.Forget(name):
+                self.disk.aside[name] = self.disk.logs.pop(name)
             case do.Serve(name, _):
                 self._serve(name)
             case do.Stop(name, _):
@@ -242,6 +249,8 @@ class Process:
     def _serve(self, name: str) -> None:
         world = self.world
         log = self.disk.logs[name]
+        if self._finds_rot(name):
+            return
         promised = world.promised[name]
         if log.lines[: len(promised)] != promised:
             raise WorldError(
@@ -273,8 +282,19 @@ class Process:
             promised += log.lines[len(promised) : free]
             self.world.compare(name)
 
+    def _finds_rot(self, name: str) -> bool:
+        """Read a journal; say whether it cannot be read, and note that."""
+        if not self.disk.logs[name].is_rotten:
+            return False
+        assert self.council is not None, "it runs"
+        self.world.counts["found rot"] += 1
+        self.council.cannot_play(name)
+        return True
+
     def _ship(self, name: str, peer: str, session: int, number: int) -> None:
         log = self.disk.logs[name]
+        if self._finds_rot(name):
+            return
         if not number:
             data = b"\n".join(log.snapshot)
             number = log.first
@@ -310,6 +330,7 @@ class World:
         copies: int = 1,
         death_share: float = 0.0,
         losses: bool = False,
+        rots: bool = False,
         votes_go: bool = False,
         changes_s: float = 0.0,
     ) -> None:
@@ -322,6 +343,8 @@ class World:
         self._is_leaving: set[str] = set()
         self._losses = ("lose store", "lose end") if losses else ()
         """What happens besides to the journal of a process that remembers its votes."""
+        self._rots = ("rot",) * 4 if rots else ()
+        """Whether copies rot that others do not need."""
         self.draw = random.Random(f"seats/{seed}")
         self.names = self._first_names = tuple(f"B{k}" for k in range(brokers))
         self.links = tuple((self.names[self.draw.randrange(k)], self.names[k]) for k in range(1, brokers))
@@ -548,10 +571,18 @@ class World:
                 and registers[one].entries[broker].seat == latest
                 and registers[one].entries[broker].whole >= latest.term
                 and broker not in self.processes[one].disk.hurt
+                and not self.processes[one].disk.logs[broker].is_rotten
             ]
             if not holders:
                 return False
         return True
+
+    def rot(self, process: Process) -> None:
+        """Let copies rot that a process keeps, if it may lose them."""
+        if self.may_lose(process.name):
+            for name in process.disk.logs.keys() - process.playing.keys() - {process.name}:
+                process.disk.logs[name].is_rotten = True
+                self.counts["rot"] += 1
 
     def _count_who_remembers(self) -> None:
         """Count the times when too few remember what was voted to tell those who do not."""
@@ -565,7 +596,7 @@ class World:
         name = draw.choice(self.running)
         process = self.processes[name]
         kinds = ("kill", "kill", "wipe", "wipe", "part", "part", "isolate", "stall", "break")
-        kind = draw.choice((*kinds, *self._losses, *("wipe",) * (8 * self._votes_go)))
+        kind = draw.choice((*kinds, *self._losses, *self._rots, *("wipe",) * (8 * self._votes_go)))
         if kind in ("kill", "wipe", *self._losses) and process.council is not None:
             if kind != "kill" and not (self.may_lose(name) and name in process.disk.logs):
                 kind = "kill"
@@ -576,6 +607,8 @@ class World:
                 process.lose(kind)
             away_s = (0.1, 1.0, 4.0, 10.0, 30.0) if self._votes_go else (0.1, 1.0, 4.0, 10.0)
             self.plan(draw.choice(away_s), lambda _: process.start())
+        elif kind == "rot" and process.council is not None:
+            self.rot(process)
         elif kind == "part":
             self._part([frozenset((name, draw.choice(self.names)))], draw.choice((0.5, 3.0, 10.0)))
         elif kind == "isolate":

@@ -78,6 +78,55 @@ def test_an_older_store_in_place_of_the_last_one_comes_back_from_a_copy(
     world.rest(30.0)
 
 
+def test_a_copy_that_cannot_be_read_is_copied_anew() -> None:
+    """Its end may fit what the host has: it is not gone on with, and stays aside until another is there."""
+    world = World(1, brokers=3)
+    world.begin()
+    world.run_until(20.0)
+    host = world.processes["B0"]
+    assert host.register is not None
+    (follower,) = (world.processes[name] for name in host.register.entries["B0"].seat.followers)
+    world.rot(follower)
+    host.die(wipes=False)
+    world.run_until(world.now + 20.0)
+    assert world.counts["found rot"] > 0
+    assert follower.register is not None
+    assert follower.register.entries["B0"].whole == 0
+    assert follower.disk.aside["B0"].is_rotten, "no other copy is there"
+    host.start()
+    world.rest(30.0)
+    assert world.may_lose("B0"), "its copy is whole again"
+    assert not follower.disk.aside
+
+
+def test_a_broker_that_nobody_plays_is_known_to_all_until_somebody_does() -> None:
+    """From the death of its host to the next term, and again if the one that takes over dies."""
+    world = World(1, brokers=5)
+    world.begin()
+    world.run_until(20.0)
+    councils = {name: one.council for name, one in world.processes.items() if one.council is not None}
+    assert all(one.unplayed() == () for one in councils.values())
+    for _ in range(2):
+        host = councils["B1"].seat("B0").host
+        world.processes[host].die(wipes=True)
+        del councils[host]
+        world.run_until(world.now + 0.2)
+        assert all("B0" in one.unplayed() for one in councils.values())
+        world.run_until(world.now + 20.0)
+        assert all(one.unplayed() == () for one in councils.values())
+
+
+def test_copies_rot_unnoticed_and_nothing_is_lost() -> None:
+    """As long as another copy can be read; in the end every broker is at home."""
+    found = 0
+    for brokers, copies, seed in ((3, 1, 1), (5, 1, 2), (6, 2, 3)):
+        world = World(seed, brokers=brokers, copies=copies, rots=True)
+        world.run(seconds=60.0)
+        assert sum(map(len, world.promised.values())) > 100
+        found += world.counts["found rot"]
+    assert found > 0
+
+
 @pytest.mark.parametrize("first", ["away", "back"])
 def test_disks_that_are_lost_one_after_the_other_are_survived(first: str) -> None:
     """Of three two lose theirs, with copies whole in between, whether or not the first is back by then."""

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config
 from sojourn.live.page.metrics import BrokerMetrics
+from sojourn.live.page.page import readiness
 from sojourn.live.page.risks import Kept, in_words, risk_of
 from sojourn.live.page.views import Views
 from tests.live.building import ANY_PORT, url
@@ -60,7 +62,7 @@ def _board(server: Server) -> dict[str, Any]:
 
 
 async def _shows(folder: Path) -> None:
-    config = _with_pages(copied(folder, 3))
+    config = _with_pages(copied(folder, 3, gone_s=4.0))
     servers = await begun(config)
     reader = Client(url(config, 2), client_id="reader", session_expiry_s=600)
     await reader.connect()
@@ -77,9 +79,21 @@ async def _shows(folder: Path) -> None:
     assert [row["kept"] for row in listed["rows"]] == [kept]
     await until(lambda: _board(first)["at_risk"] == [])
     assert all(_sum_of(server, "sojourn_copies_sessions_at_risk") == 0 for server in servers)
+    assert all(_sum_of(server, "sojourn_copies_unplayed") == 0 for server in servers)
     kill(servers[2], wipes=True)
+    await until(lambda: all(_sum_of(server, "sojourn_copies_unplayed") == 1 for server in servers[:2]))
+    await until(lambda: any(one["broker"] == "B3" and one["waits"] for one in _board(first)["at_risk"]))
     await until(lambda: any(one["broker"] == "B3" and not one["waits"] for one in _board(first)["at_risk"]))
     assert _sum_of(servers[1], "sojourn_copies_guests") == 1
+    assert all(_sum_of(server, "sojourn_copies_unplayed") == 0 for server in servers[:2])
+    await until(lambda: _sum_of(servers[1], "sojourn_copies_whole") == 1)
+    shipping = servers[1].chamber.council.shipping  # type: ignore[union-attr]  # started
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shipping, "is_whole", lambda name, _peer, _term: name != "B3")
+        assert _sum_of(servers[1], "sojourn_copies_whole") == 0, "the guest counts, too"
+        assert _sum_of(servers[1], "sojourn_copies_sessions_at_risk") >= 1
+        assert servers[1].observer is not None
+        assert any("B3: " in why for why in readiness(servers[1].observer).reasons)
     assert (await views.client({"id": "reader"}))["sessions"][0]["kept"].host == "B2"
     await asyncio.gather(*(server.stop() for server in servers[:2]))
 

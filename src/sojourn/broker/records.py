@@ -223,6 +223,15 @@ def batch_head(head: bytes) -> BatchHead:
     return BatchHead(number, BATCH_HEAD_BYTES + length, checksum)
 
 
+def is_batch(data: bytes, number: int) -> bool:
+    """Whether bytes are one whole batch of that number."""
+    if len(data) < BATCH_HEAD_BYTES or not _is_sealed(data, 0, _BATCH.size):
+        return False
+    head = batch_head(data)
+    body = memoryview(data)[BATCH_HEAD_BYTES:]
+    return (head.number, head.size) == (number, len(data)) and zlib.crc32(body) == head.checksum
+
+
 def snapshot_checksum(head: bytes) -> int:
     """Return the checksum of the state in a snapshot, from its head."""
     return int(_SNAPSHOT.unpack_from(head)[4])

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from sojourn.broker.seats import messages as say
 from sojourn.broker.seats.attempt import Attempt, Phase
 from sojourn.broker.seats.desk import Peer, Terms
-from sojourn.broker.seats.effects import Close, Effect, Logs, Serve
+from sojourn.broker.seats.effects import Close, Effect, Forget, Logs, Serve
 from sojourn.broker.seats.messages import Seat
 from sojourn.broker.seats.register import Entry, Register
 from sojourn.broker.seats.voting import Voting
@@ -101,6 +101,28 @@ class Council(Voting):
         entry = self.register.entries[name]
         return any(not self.shipping.is_whole(name, one, entry.seat.term) for one in entry.seat.followers)
 
+    def whole(self, name: str) -> int:
+        """Return how many processes hold everything of a broker that this one plays."""
+        seat = self.seat(name)
+        return sum(self.shipping.is_whole(name, one, seat.term) for one in seat.followers)
+
+    def unplayed(self) -> tuple[str, ...]:
+        """Return the brokers that nobody plays, as far as this process knows.
+
+        Their hosts are out of reach, or have lost what they held, and no other term is decided yet.
+        """
+        return tuple(
+            name for name, entry in sorted(self.register.seats.items()) if not self._is_played(entry)
+        )
+
+    def _is_played(self, entry: Entry) -> bool:
+        name, host, term = entry.seat.name, entry.seat.host, entry.seat.term
+        if not term or name in self.desk.leaving or name not in self.desk.names:
+            return True
+        if host == self.desk.me:
+            return name in self.serving
+        return self.desk.is_up(host) and self.desk.may_be_whole(host, name, term)
+
     # What happens --------------------------------------------------------------------------------------
 
     def connected(self, peer: str, now: float) -> None:
@@ -163,7 +185,17 @@ class Council(Voting):
         self._look(name, self.register.entries[name], self.now)  # at once: meanwhile nothing is promised
 
     def cannot_play(self, name: str) -> None:
-        """What is held of a broker cannot be played: somebody else has to, with another copy."""
+        """What is held of a broker cannot be read: somebody else has to play it, and it is copied anew.
+
+        It is not gone on with, however far it goes: its end may be as whole as what is before it is not.
+        """
+        self.has_lost(name)
+        self._attempts.pop(name, None)
+        self.shipping.begin_anew(name)
+        self.desk.do(Forget(name))
+
+    def has_lost(self, name: str) -> None:
+        """Not everything of a broker is held here any more, so it cannot be played here."""
         entry = self.register.entries[name]
         self.serving.discard(name)
         self._own_addresses.pop(name, None)

@@ -78,6 +78,12 @@ class Drop(NamedTuple):
     name: str
 
 
+class Forget(NamedTuple):
+    """Move what is held of a broker aside: it cannot be read, and nobody is to go on with it."""
+
+    name: str
+
+
 class Serve(NamedTuple):
     """Play a broker, from what is held of it."""
 
@@ -121,6 +127,7 @@ Effect = (
     | Append
     | Install
     | Drop
+    | Forget
     | Serve
     | Stop
     | Seated

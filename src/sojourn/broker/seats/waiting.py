@@ -54,7 +54,7 @@ def why_not(desk: Desk, name: str) -> str:
         return _who_gives_it_back(desk, name)
     away = [one for one in seat.followers if one in away]
     if away:
-        return f"{', '.join(away)} should keep copies, and are away; {_who_is_asked(desk)}"
+        return f"{', '.join(away)} should keep {_are_away(away)}; {_who_is_asked(desk)}"
     return "its copies are brought up to date."
 
 
@@ -82,17 +82,24 @@ def _who_gives_it_back(desk: Desk, name: str) -> str:
     others = [one for one in seat.members if one != desk.me]
     whole = [one for one in others if desk.is_up(one) and desk.whole(one, name) >= seat.term]
     if whole:
-        return f"its store is not complete; {', '.join(whole)} give it back. {_votes(desk)}".rstrip()
+        gives = "gives" if len(whole) == 1 else "give"
+        return f"its store is not complete; {', '.join(whole)} {gives} it back. {_votes(desk)}".rstrip()
     away = [one for one in others if not desk.is_up(one)]
     if away:
-        return f"its store is not complete; {', '.join(away)} should have copies, and are away."
+        return f"its store is not complete; {', '.join(away)} should have {_are_away(away)}."
     return (
-        f"its store is not complete, and {', '.join(others)} lost their copies too: more disks were lost "
-        "than there are copies. The guide to copies says how to begin anew with what is left."
+        f"its store is not complete, and what {', '.join(others)} had of it is lost too: more disks were "
+        "lost than there are copies. The guide to copies says how to begin anew with what is left."
     )
 
 
+def _are_away(names: list[str]) -> str:
+    return "a copy, and is away" if len(names) == 1 else "copies, and are away"
+
+
 def _who_is_asked(desk: Desk) -> str:
+    if len(desk.names) <= desk.terms.copies + 1:
+        return "there is nobody else to keep one."
     return _votes(desk) or "others are asked soon."
 
 

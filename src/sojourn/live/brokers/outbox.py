@@ -59,6 +59,14 @@ class CopyState(NamedTuple):
     """Which processes can vote about who plays a broker."""
     why: str = ""
     """What the broker waits for before it acknowledges anything; nothing if its copies are whole."""
+    least: int = 0
+    """The same as `whole` of the broker that has the fewest, of all that this process plays."""
+    sessions_at_risk: int = 0
+    """Sessions of all these brokers that have fewer whole copies than they should."""
+    guests_why: tuple[str, ...] = ()
+    """Of guests: what each waits for whose copies are not whole."""
+    unplayed: tuple[str, ...] = ()
+    """Brokers of the network that nobody plays, as far as this process knows."""
 
 
 class Copying(Protocol):

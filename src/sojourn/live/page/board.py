@@ -138,8 +138,15 @@ class Board:
 
     def _at_risk(self, now: float) -> list[dict[str, Any]]:
         """Brokers whose copies are not as they should be, with how many sessions that concerns."""
+        own = self.kept(self.name)
         found = (
-            risk_of(name, heard.report.sessions, heard.report.kept, is_silent=now - heard.at_s >= FRESH_S)
+            risk_of(
+                name,
+                heard.report.sessions,
+                heard.report.kept,
+                is_silent=now - heard.at_s >= FRESH_S,
+                is_played=None if own is None else name not in own.unplayed,
+            )
             for name, heard in sorted(self._heard.items())
         )
         return [one for one in found if one is not None]

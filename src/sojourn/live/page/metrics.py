@@ -245,15 +245,19 @@ class BrokerMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "sojourn_copies_whole",
-            "Those of them that hold everything; while it is fewer, what is promised waits.",
-            state.whole,
+            "Those of them that hold everything, of the broker played here that has the fewest; "
+            "while it is fewer, what is promised waits.",
+            state.least,
         )
-        sessions = len(self._observer.node.core.state.sessions)
-        is_at_risk = state.whole < self._observer.node.config.mobility.copies
         yield GaugeMetricFamily(
             "sojourn_copies_sessions_at_risk",
             "Sessions here with fewer whole copies than there should be; what is promised to them waits.",
-            sessions if is_at_risk else 0,
+            state.sessions_at_risk,
+        )
+        yield GaugeMetricFamily(
+            "sojourn_copies_unplayed",
+            "Brokers of the network that nobody plays, as far as this process knows.",
+            len(state.unplayed),
         )
         yield GaugeMetricFamily(
             "sojourn_copies_guests",

@@ -303,9 +303,14 @@ def readiness(observer: Observer) -> Verdict:
     outbox = observer.node.outbox
     if outbox is not None:
         state = outbox.copying.state()
-        about["copies"] = {"wanted": observer.node.config.mobility.copies, "whole": state.whole}
+        about["copies"] = {"wanted": observer.node.config.mobility.copies, "whole": state.least}
+        about["copies"]["unplayed"] = list(state.unplayed)
         if state.why:
             reasons = [*reasons, f"It acknowledges nothing before its copies are whole: {state.why}"]
+        reasons = [
+            *reasons,
+            *(f"What it plays for another waits for copies, {why}" for why in state.guests_why),
+        ]
     full = "No room for another client: the limit on open files is reached; raise it (ulimit -n)."
     return Verdict(about, reasons + [full] * observer.node.is_out_of_files + down)
 

@@ -33,6 +33,8 @@ class Kept(msgspec.Struct, frozen=True):
     """The others."""
     voters_needed: int = 0
     """How many decide who plays a broker."""
+    unplayed: list[str] = []
+    """Brokers that nobody plays, as far as the host knows."""
 
     @property
     def is_at_risk(self) -> bool:
@@ -56,6 +58,7 @@ def kept_of(node: Node) -> Kept | None:
         list(here),
         list(missing),
         needed,
+        list(state.unplayed),
     )
 
 
@@ -70,11 +73,18 @@ def in_words(broker: str, kept: Kept | None) -> str:
     return f"{where}{kept.whole} of {kept.wanted} copies whole ({followers})"
 
 
-def risk_of(broker: str, sessions: int, kept: Kept | None, *, is_silent: bool) -> dict[str, Any] | None:
+def risk_of(
+    broker: str, sessions: int, kept: Kept | None, *, is_silent: bool, is_played: bool | None = None
+) -> dict[str, Any] | None:
     """What is not as it should be with the copies of a broker that is known to have had so many sessions."""
     if kept is None:
         return None
-    if is_silent:
+    if is_played is False:
+        where = ", ".join(one for one in kept.followers) or "nobody"
+        why = f"{broker} is away and not yet played by another; copies were last said to be at {where}"
+    elif is_silent and is_played:
+        why = f"{broker} tells nothing of itself, though the process that plays it is in reach"
+    elif is_silent:
         why = f"{broker} is silent, and nobody is known to play it"
     elif kept.is_at_risk:
         why = f"{broker} has {kept.whole} of {kept.wanted} copies whole: what is promised waits"

@@ -67,6 +67,7 @@ class Chamber:
         assert place.seats is not None, "and where the others connect"
         self.config, self.name, self._loop, self._book = config, name, loop, book
         self._wanted = parse_address(place.seats, "seats")
+        self.copies = config.mobility.copies
         self.folders = Folders(name, place.store, power_safe=place.power_safe)
         names = tuple(sorted(broker.name for broker in config.brokers))
         network = config.network
@@ -87,7 +88,7 @@ class Chamber:
                 "again, give it a new name and a new store."
             )
         self.mesh = make_mesh(config, name, book, self._tell)
-        self.pump = Pump(self.mesh, self.folders, loop, self.outran)
+        self.pump = Pump(self.mesh, self.folders, loop, self.outran, self._unreadable)
         patience_s = config.mobility.gone_s
         around = Surroundings(
             self._wanted.host, patience_s, self._where, self._others, self._plays, self._say, self._end_link
@@ -291,6 +292,19 @@ class Chamber:
         """A snapshot took the place of lines that a process was still to be told."""
         self.council.outran(name, peer)
 
+    def _unreadable(self, name: str, why: str) -> None:
+        """What is held of a broker was to be told to another process, and is damaged."""
+        node = next((one for one in self.nodes if one.place.name == name), None)
+        if node is not None and node.keeper is not None:
+            # Who plays it has all of it in mind: its store is written anew, and copied from that.
+            if not node.keeper.is_gone:
+                _log.error("The store of %s is written anew: %s", name, why)
+                node.keeper.is_gone = True
+            return
+        _log.error("%s cannot be copied from here: %s It is copied anew once somebody plays it", name, why)
+        self.council.cannot_play(name)
+        self._run()
+
     def _fail(self, error: SojournError) -> None:
         """End without a further word."""
         self.failure = error
@@ -351,24 +365,12 @@ class Chamber:
     def _unship(self, effect: do.Unship) -> None:
         self.pump.end(effect.name, effect.peer)
 
-    def _take(self, effect: do.Take) -> None:
-        self.folders.take(effect.name, effect.first, effect.size)
-
-    def _take_part(self, effect: do.TakePart) -> None:
-        self.folders.take_part(effect.name, effect.data)
-
-    def _append(self, effect: do.Append) -> None:
-        self.folders.append(effect.name, effect.number, effect.batch)
-
     def _install(self, effect: do.Install) -> None:
         try:
             self.folders.install(effect.name)
         except (JournalError, OSError):
-            self.council.cannot_play(effect.name)  # it counts as whole already, and is not
+            self.council.has_lost(effect.name)  # it counts as whole already, and is not
             raise
-
-    def _drop(self, effect: do.Drop) -> None:
-        self.folders.drop(effect.name)
 
     def _seated(self, effect: do.Seated) -> None:
         """Note a term; neighbours of a broker that moves call it, or are called, where it is now."""
@@ -438,7 +440,7 @@ class Chamber:
         if guest is not None:
             _log.error("%s cannot be played here any more: %s", name, guest.node.failure)
             self._end_guest(name, str(guest.node.failure))
-            self.council.cannot_play(name)
+            self.council.has_lost(name)
             self._run()
 
     def _end_guest(self, name: str, why: str) -> None:
@@ -470,11 +472,12 @@ class Chamber:
         do.Close: _close,
         do.Ship: _ship,
         do.Unship: _unship,
-        do.Take: _take,
-        do.TakePart: _take_part,
-        do.Append: _append,
+        do.Take: lambda self, effect: self.folders.take(*effect),
+        do.TakePart: lambda self, effect: self.folders.take_part(*effect),
+        do.Append: lambda self, effect: self.folders.append(*effect),
         do.Install: _install,
-        do.Drop: _drop,
+        do.Drop: lambda self, effect: self.folders.drop(effect.name),
+        do.Forget: lambda self, effect: self.folders.set_aside(effect.name),
         do.Seated: _seated,
         do.Noticed: _noticed,
         do.Regrouped: _regrouped,

@@ -30,14 +30,29 @@ class Copied:
 
     def state(self) -> CopyState:
         """Return how the copies are."""
-        chamber, seat = self._chamber, self._chamber.council.seat(self._name)
-        shipping = chamber.council.shipping
-        whole = sum(shipping.is_whole(self._name, one, seat.term) for one in seat.followers)
+        chamber, council = self._chamber, self._chamber.council
+        seat, whole = council.seat(self._name), council.whole(self._name)
         sent, count = chamber.mesh.written_bytes, chamber.takeovers
         guests = tuple(sorted(chamber.guests))
-        voters = chamber.council.ballot()
-        why = chamber.council.why_not(self._name) if chamber.council.at_risk(self._name) else ""
-        return CopyState(seat.term, seat.host, seat.followers, whole, sent, count, guests, voters, why)
+        voters = council.ballot()
+        why = council.why_not(self._name) if council.at_risk(self._name) else ""
+        copies = chamber.copies
+        at_risk = [node for node in chamber.nodes if council.whole(node.place.name) < copies]
+        return CopyState(
+            seat.term,
+            seat.host,
+            seat.followers,
+            whole,
+            sent,
+            count,
+            guests,
+            voters,
+            why,
+            least=min((council.whole(one.place.name) for one in chamber.nodes), default=whole),
+            sessions_at_risk=sum(len(one.core.state.sessions) for one in at_risk),
+            guests_why=tuple(f"{one}: {council.why_not(one)}" for one in guests if council.at_risk(one)),
+            unplayed=council.unplayed(),
+        )
 
     def find(self, peer: str, at_home: Address | None) -> Address | None:
         """Return where a neighbour is called: where its process plays it, or by way of another one."""

@@ -6,6 +6,7 @@
 | `STORE.copies/NAME` | a copy of another broker's store, in the same format |
 | `STORE.copies/NAME.incoming` | one that is not complete yet |
 | `STORE.copies/NAME.before` | what a complete one takes the place of, until it has |
+| `STORE.copies/NAME.damaged` | one that could not be read, until another has taken its place |
 | `STORE.copies/votes` | what this process must not forget (`broker/seats/register.py`) |
 
 A store that somebody else's copy takes the place of is never merged: it is moved aside (`NAME.found-N`), and
@@ -27,6 +28,7 @@ from sojourn.broker.records import (
     SNAPSHOT_HEAD_BYTES,
     batch_head,
     entries_of,
+    is_batch,
     segment_head,
     snapshot_checksum,
 )
@@ -59,9 +61,16 @@ class Held:
         if journal.first != self._first:
             self._first, self._places, self._end = journal.first, [], SEGMENT_HEAD_BYTES
         while self._end < journal.end:
-            head = batch_head(journal.read_at(self._end, BATCH_HEAD_BYTES))
+            data = journal.read_at(self._end, BATCH_HEAD_BYTES)
+            number = self._first + len(self._places)
+            head = batch_head(data) if len(data) == BATCH_HEAD_BYTES else None
+            if head is None or head.number != number or self._end + head.size > journal.end:
+                raise self._damaged(number)  # what it says of its length would lead anywhere
             self._places.append((self._end, head.checksum))
             self._end += head.size
+
+    def _damaged(self, number: int) -> JournalError:
+        return JournalError(f"batch {number} of {self.journal.path} is damaged.")
 
     def check(self, number: int) -> int | None:
         """Return a checksum of what is before a batch; None if that can no longer be told."""
@@ -69,7 +78,10 @@ class Held:
         if not journal.first <= number <= journal.next:
             return None
         if number > journal.first:
-            self._look()
+            try:
+                self._look()
+            except JournalError:
+                return None
             return self._places[number - journal.first - 1][1]
         file = journal.open_snapshot()
         if file is None:
@@ -80,12 +92,15 @@ class Held:
             os.close(file)
 
     def batch(self, number: int) -> bytes:
-        """Return a batch as it is in the journal."""
+        """Return a batch as it is in the journal, or say that it is not there as it was written."""
         self._look()
         place = number - self._first
         at = self._places[place][0]
         end = self._places[place + 1][0] if place + 1 < len(self._places) else self._end
-        return self.journal.read_at(at, end - at)
+        batch = self.journal.read_at(at, end - at)
+        if not is_batch(batch, number):
+            raise self._damaged(number)
+        return batch
 
 
 class Incoming:
@@ -241,9 +256,14 @@ class Folders:
             journal = Journal.open(self.path(name), broker=name, power_safe=self._power_safe)
         except JournalError as error:
             if name == self._name:
-                raise
+                if "is damaged" not in str(error):
+                    raise
+                raise JournalError(
+                    f"{error} With copies do not repair it: move the folder {self.path(name)} away and start "
+                    "the broker again, and who has a copy gives everything back."
+                ) from None
             _log.warning("%s It is copied anew.", error)
-            shutil.rmtree(self.path(name), ignore_errors=True)
+            self.set_aside(name)
             return
         self.held[name] = Held(journal)
 
@@ -318,6 +338,28 @@ class Folders:
             sync_folder(folder)  # before it is noted that this one is whole
         self._remove_before(name)
         self.open(name)
+        if name in self.held:
+            shutil.rmtree(self._aside(name), ignore_errors=True)
+
+    def set_aside(self, name: str) -> None:
+        """Hold no more what cannot be read; it may be the last, and stays on disk until another is there."""
+        with contextlib.suppress(OSError):
+            self.lend(name)
+        path = self.path(name)
+        if not path.exists():
+            return
+        if name == self._name:
+            moved = move_aside(path)
+            self._remove_older(path)
+        else:
+            moved = self._aside(name)
+            shutil.rmtree(moved, ignore_errors=True)
+            path.rename(moved)
+            sync_folder(path.parent)
+        _log.warning("What was held of %s was moved aside to %s", name, moved)
+
+    def _aside(self, name: str) -> Path:
+        return self._copies / f"{name}.damaged"
 
     def _remove_before(self, name: str) -> None:
         """Let go what a copy took the place of; of the broker whose home this is it is kept for a while."""

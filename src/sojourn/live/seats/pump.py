@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import zlib
 from collections.abc import Callable
 
+from sojourn.broker.records import SNAPSHOT_HEAD_BYTES, snapshot_checksum
 from sojourn.broker.seats.messages import PART_BYTES, Begin, Line, Part, write_message
 from sojourn.live.seats.folders import Folders
 from sojourn.live.seats.mesh import Mesh, SeatConnection
+from sojourn.live.store.journal import JournalError
 
 BACKLOG_BYTES = 4 << 20
 """While so much waits to be sent to a process, it is told no more."""
@@ -29,7 +32,9 @@ class _Course:
         self.session, self.number = session, number
         self.file = -1
         """The snapshot, while it is being sent."""
-        self.at = 0
+        self.at = self.size = 0
+        self.checksum = self.found = 0
+        """Of the state in it: what its head says, and that of what was sent so far."""
         self.sent = 0
         """Bytes of batches that were sent since the last snapshot."""
 
@@ -48,8 +53,10 @@ class Pump:
         folders: Folders,
         loop: asyncio.AbstractEventLoop,
         outran: Callable[[str, str], None],
+        unreadable: Callable[[str, str], None],
     ) -> None:
-        self._mesh, self._folders, self._loop, self._outran = mesh, folders, loop, outran
+        self._mesh, self._folders, self._loop = mesh, folders, loop
+        self._outran, self._unreadable = outran, unreadable
         self._courses: dict[tuple[str, str], _Course] = {}
         self._later: set[tuple[str, str]] = set()
         self.lines = self.snapshots = 0
@@ -64,7 +71,7 @@ class Pump:
             file = journal.open_snapshot()
             size = 0 if file is None else os.fstat(file).st_size
             course.number = journal.first
-            course.file = -1 if file is None else file
+            course.file, course.size = -1 if file is None else file, size
             self._mesh.write(peer, write_message(Begin(name, session, journal.first, size)))
             self.snapshots += 1
         self._go_on(name, peer)
@@ -93,14 +100,20 @@ class Pump:
                 self._loop.call_later(AGAIN_S, self._go_on, name, peer)
                 return
             if course.file >= 0:
-                self._send_part(name, peer, course)
+                if not self._send_part(name, peer, course):
+                    self._unreadable(name, f"the snapshot in {held.journal.path} is damaged.")
+                    return
                 continue
             if course.number < held.journal.first:
                 self._outran(name, peer)
                 return
             if course.number >= held.journal.next:
                 break
-            batch = held.batch(course.number)
+            try:
+                batch = held.batch(course.number)
+            except JournalError as error:
+                self._unreadable(name, str(error))
+                return
             self._mesh.write(peer, write_message(Line(name, course.session, course.number, batch)))
             course.number += 1
             course.sent += len(batch)
@@ -110,10 +123,19 @@ class Pump:
             course.sent = 0
             self._outran(name, peer)
 
-    def _send_part(self, name: str, peer: str, course: _Course) -> None:
+    def _send_part(self, name: str, peer: str, course: _Course) -> bool:
+        """Send more of a snapshot; all but its end, and say so, if it is not what was written once."""
         data = os.pread(course.file, PART_BYTES, course.at)
-        if not data:
-            course.close()
-            return
+        if not course.at:
+            course.checksum = snapshot_checksum(data) if len(data) >= SNAPSHOT_HEAD_BYTES else -1
+            course.found = zlib.crc32(data[SNAPSHOT_HEAD_BYTES:])
+        else:
+            course.found = zlib.crc32(data, course.found)
         course.at += len(data)
+        is_last = course.at >= course.size
+        if is_last and course.found != course.checksum:
+            return False
+        if is_last:
+            course.close()
         self._mesh.write(peer, write_message(Part(name, course.session, data)))
+        return True

@@ -257,6 +257,9 @@ class Station:
     def _drop(self, effect: do.Drop) -> None:
         self._incoming.pop(effect.name, None)
 
+    def _forget(self, effect: do.Forget) -> None:
+        self.disks.pop(effect.name, None)
+
     def _seated(self, effect: do.Seated) -> None:
         """Note a term; links of brokers here to one that moves end."""
         seat = effect.seat
@@ -317,6 +320,7 @@ class Station:
         do.Append: _append,
         do.Install: _install,
         do.Drop: _drop,
+        do.Forget: _forget,
         do.Seated: _seated,
         do.Noticed: lambda *_: None,
         do.Regrouped: _regrouped,

@@ -1,0 +1,99 @@
+"""Copies that cannot be read: nobody relies on them, and they stay on disk until they are made anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from sojourn.broker.records import BATCH_HEAD_BYTES
+from sojourn.live.seats.folders import Folders, Held
+from sojourn.live.store.journal import Journal, JournalError
+from tests.live.copied_network import (
+    EVENTS,
+    begun,
+    come_back,
+    copied,
+    end,
+    kill,
+    leave_events,
+    read_events,
+    until,
+)
+
+
+def _damage(journal: Journal, where: str) -> None:
+    """Overwrite something in the middle of a journal, while its process runs."""
+    held = Held(journal)
+    held._look()
+    at = held._places[len(held._places) // 2][0]
+    file = os.open(journal.path / f"journal.{journal.first}", os.O_WRONLY)
+    if where == "length":
+        os.pwrite(file, b"\x7f" * 4, at + 4)
+    else:
+        os.pwrite(file, b"\xff" * 30, at + BATCH_HEAD_BYTES)
+    os.close(file)
+
+
+@pytest.mark.parametrize("where", ["entries", "length"])
+def test_a_copy_that_is_damaged_is_made_anew_from_its_broker(
+    tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is found when somebody is to play its broker, and counts for nothing from then on."""
+    config = copied(tmp_path, brokers=3)
+
+    async def scenario() -> list[object]:
+        servers = await begun(config)
+        await leave_events(config, at=0, source=2)
+        assert servers[0].chamber is not None
+        (name,) = servers[0].chamber.council.seat("B1").followers
+        place = [server.name for server in servers].index(name)
+        keeps = servers[place].chamber
+        assert keeps is not None
+        aside = tmp_path / f"{name}.copies" / "B1.damaged"
+        _damage(keeps.folders.held["B1"].journal, where)
+        kill(servers[0], wipes=False)
+        await until(aside.exists)
+        await until(lambda: keeps.council.register.entries["B1"].whole == 0)
+        assert not keeps.folders.next("B1")
+        await come_back(servers, 0)
+        await until(lambda: not aside.exists())
+        kill(servers[0], wipes=True)
+        await come_back(servers, 0)
+        found = await read_events(config, 0)
+        await end(servers)
+        return found
+
+    with caplog.at_level(logging.WARNING):
+        found = asyncio.run(scenario())
+    assert found == [*range(EVENTS), "last"]
+    assert not [one for one in caplog.records if "mistake of the broker" in one.getMessage()]
+
+
+@pytest.mark.parametrize("where", ["entries", "length"])
+def test_what_is_damaged_is_not_told(tmp_path: Path, where: str) -> None:
+    """Whoever reads a batch is told that it is not what was written, wherever it is damaged."""
+    journal = Journal.open(tmp_path / "B1", broker="B1")
+    for number in range(9):
+        journal.commit([b"%d" % number * 50])
+    _damage(journal, where)
+    held = Held(journal)
+    assert held.journal.next == 10
+    assert (held.check(10) is None) == (where == "length")
+    with pytest.raises(JournalError, match=r"batch 5 of .* is damaged"):
+        list(map(held.batch, range(1, 10)))
+    journal.close()
+
+
+def test_a_damaged_store_is_to_be_moved_away_where_there_are_copies(tmp_path: Path) -> None:
+    """Repairing would give up what a copy still has."""
+    journal = Journal.open(tmp_path / "B1", broker="B1")
+    for number in range(9):
+        journal.commit([b"%d" % number * 50])
+    _damage(journal, "entries")
+    journal.close()
+    with pytest.raises(JournalError, match="do not repair it: move the folder"):
+        Folders("B1", str(tmp_path / "B1"), power_safe=False).open_all(["B1"])
