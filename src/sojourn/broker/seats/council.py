@@ -387,7 +387,7 @@ class Council(Voting):
         # what this process holds may be all there is.
         if unknown and not self.desk.logs.is_trusted(name):
             return False
-        if not all(self.desk.is_gone(one, self.now) for one in unknown):
+        if any(self.desk.may_hold_more(one, name, entry.seat.term, self.now) for one in unknown):
             return False
         self._wishes.verified.add(name)
         return True

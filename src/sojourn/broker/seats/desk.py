@@ -138,6 +138,12 @@ class Desk:
         standing = self.peers[peer].standings.get(name)
         return standing is None or standing.term < term or standing.whole >= term
 
+    def may_hold_more(self, peer: str, name: str, term: int, now: float) -> bool:
+        """Whether a process is to be waited for that may know more of a seat than this one does."""
+        if not self.is_up(peer):
+            return not self.is_gone(peer, now)
+        return self.may_be_whole(peer, name, term)
+
     def has(self, name: str) -> bool:
         """Whether this process holds anything of a broker."""
         return self.logs.next(name) > 0
