@@ -269,6 +269,18 @@ def test_who_waits_behind_others_is_given_a_sign_when_they_hear_something() -> N
     assert [stay.heard for stay in stays] == [True, True, True]
 
 
+def test_nobody_gives_up_for_the_time_in_which_its_own_broker_was_down() -> None:
+    """A broker that comes back finds its timers run out, and has had no chance to hear anything."""
+    net = Watched(chain(2), Scheme.named("reactive", patience_s=3))
+    moves_with(net, 1)
+    net.brokers[1].subscribers.restarted()
+    net.expire(net.timer(1))
+    assert net.ready[-1].epoch == 1, "it waits for another while"
+    net.settle()
+    assert net.ready[-1] == Ready(S, 2, How.FETCHED, complete=True)
+    assert net.got == [("p", 0)]
+
+
 def test_behind_a_dead_broker_patience_ends_in_the_order_of_the_chain() -> None:
     """The broker that waits for the dead one gives what there is before those behind it give up."""
     net = Watched(chain(3), Scheme.named("reactive", timeout_s=100, patience_s=3, signs=True))

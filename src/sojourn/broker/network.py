@@ -342,6 +342,7 @@ class Network:
         for number in list(self.core.state.connections):
             self.core.lost(number, now)
         self.arrivals.restarted(now)
+        self.clients.broker.subscribers.restarted()
         self.confirming.restarted()
         self.pressure.restarted()
         self.clients.report(now)

@@ -202,6 +202,12 @@ class Subscribers:
         for message in self._post.local():
             self._receive[message.kind](message)
 
+    def restarted(self) -> None:
+        """Let nobody give up because of the time that this broker was down, or that its clock went ahead."""
+        for client in (*self.main, *self.older):
+            for stay in self._shelf.all(client):
+                stay.heard = stay.heard or bool(stay.waits)
+
     def give_in_parts(self, part_max: int) -> None:
         """Give no more than so many stored events at once, and the rest when told to (`go_on_giving`)."""
         if self.scheme.acknowledged and not self.scheme.evicts:
