@@ -62,7 +62,7 @@ def test_a_copy_that_cannot_take_its_place_is_not_whole(
     folders.read_register(("B1", "B2"))
     folders.take("B2", 1, 0)
     lost: list[str] = []
-    chamber = SimpleNamespace(folders=folders, council=SimpleNamespace(cannot_play=lost.append))
+    chamber = SimpleNamespace(folders=folders, council=SimpleNamespace(has_lost=lost.append))
 
     def refused(_path: Path) -> None:
         raise OSError(5, "it cannot be read or written")
