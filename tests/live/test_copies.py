@@ -158,7 +158,8 @@ def test_a_configuration_that_cannot_keep_copies_is_refused(text: str, why: str)
 
 
 @pytest.mark.parametrize(
-    "name", ["votes", "votes.new", "B1.copies", "B1.incoming", "B1.before", "B1.found-1", "B1.seats"]
+    "name",
+    ["votes", "votes.new", "B1.copies", "B1.incoming", "B1.before", "B1.damaged", "B1.found-1", "B1.seats"],
 )
 def test_no_broker_has_the_name_of_a_file_that_copies_need(tmp_path: Path, name: str) -> None:
     """Neither one of a file nor one that is to join; without copies there are no such files."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 GONE_S_MIN = 1.0
 """A process that is busy may well be silent for less."""
 
-OURS = re.compile(r"votes(\.new)?|.*\.(copies|incoming|before|found-.*|seats)")
+OURS = re.compile(r"votes(\.new)?|.*\.(copies|incoming|before|damaged|found-.*|seats)")
 """Names of what is beside stores, copies and address files, which have the names of brokers
 (`seats/folders.py`, `seats/mesh.py`). Without copies there are none, and networks with such names go on."""
 
@@ -34,8 +34,8 @@ def why_no_copies(config: Config) -> str:
         if OURS.fullmatch(broker.name):
             return (
                 f"With copies in [mobility] no broker is called {broker.name!r}, for files of copies are: "
-                "give it a name other than votes, and without .copies, .incoming, .before, .found-N or "
-                ".seats at its end, or set copies to 0."
+                "give it a name other than votes, and without .copies, .incoming, .before, .damaged, "
+                ".found-N or .seats at its end, or set copies to 0."
             )
         for key, what in NEEDED.items():
             if getattr(broker, key) is None:
