@@ -12,8 +12,11 @@ from typing import NamedTuple
 from sojourn.mobility.late import Late
 
 NOBODY = -1
-GIVEN_MAX = 16
-"""How many stays of one client a broker remembers after they ended."""
+GIVEN_MAX = 64
+"""How many stays of one client a broker remembers after they ended: a request that is sent again may be about
+any of them, and who is told that its stay is superseded lets go of what it has stored."""
+LATE_MAX = 16
+"""Of how many of them it remembers what they still expected."""
 
 
 class Moment:
@@ -85,7 +88,7 @@ class Memory:
         """A stay is over before all came that it expected."""
         past = self._touch(client)
         past.late.append(late)
-        if len(past.late) > GIVEN_MAX:
+        if len(past.late) > LATE_MAX:
             del past.late[0]
 
     def late(self, client: int, epoch: int) -> Late | None:

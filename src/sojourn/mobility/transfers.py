@@ -37,7 +37,7 @@ from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
 from sojourn.mobility.late import Late
-from sojourn.mobility.memory import NOBODY, Memory
+from sojourn.mobility.memory import NOBODY, Given, Memory
 from sojourn.mobility.post import Post
 from sojourn.mobility.queues import Queues
 from sojourn.mobility.requests import Requests
@@ -164,9 +164,11 @@ class Transfers:
         """The stay that a request of a later broker is about; where there is none it is answered here."""
         client, epoch = request.client, request.epoch
         stays = [one for one in self._shelf.all(client) if one.is_stay()]
+        if any(one.successor is not None and one.successor.epoch == epoch for one in stays):
+            return None  # a repetition: what was asked for is given as soon as it is here
         open_stays = [one for one in stays if one.successor is None and request.after <= one.began < epoch]
         stay = max(open_stays, key=lambda one: one.began, default=None)
-        given = self._memory.last_before(client, epoch)
+        given = self._given_before(client, epoch, stays)
         if stay is not None and (given is None or given.began < stay.began):
             if stay.epoch < epoch:
                 return stay
@@ -182,10 +184,23 @@ class Transfers:
                 self._refuse(request, Outcome.UNKNOWN)
             else:
                 self._post.send(replace(request, destination=given.to, after=given.epoch))
-        elif not any(one.successor is not None and one.successor.epoch == epoch for one in stays):
+        else:
             # A repetition: it was answered, and whoever has that answer takes no notice of this one.
             self._refuse(request, Outcome.UNKNOWN)
         return None
+
+    def _given_before(self, client: int, epoch: int, stays: list[Holding]) -> Given | None:
+        """The latest stay that began before an epoch and that the subscriber has left for another broker.
+
+        Memory has a limit, and who goes on quickly has many such stays that still wait: those know it themselves.
+        """
+        known = self._memory.last_before(client, epoch)
+        left = [
+            Given(one.began, one.successor.epoch, one.successor.sender)
+            for one in stays
+            if one.successor is not None and one.began < epoch
+        ]
+        return max(left if known is None else [*left, known], default=None)
 
     def _refuse(self, request: Request, outcome: Outcome) -> None:
         if isinstance(request, Moved):
