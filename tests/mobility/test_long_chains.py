@@ -12,7 +12,7 @@ from tests.routing.network import chain
 
 @pytest.mark.parametrize("hops", [3, 200])
 def test_a_long_chain_of_stays_outlives_doubts(hops: int) -> None:
-    """A broker forgot something, and all who wait ask again: each request is known, however long ago it was."""
+    """A broker forgot something, and all who wait ask again: each request is known, however old it is."""
     net = Watched(chain(3), Scheme.named("reactive"))
 
     def without_the_first() -> None:

@@ -192,7 +192,8 @@ class Transfers:
     def _given_before(self, client: int, epoch: int, stays: list[Holding]) -> Given | None:
         """The latest stay that began before an epoch and that the subscriber has left for another broker.
 
-        Memory has a limit, and who goes on quickly has many such stays that still wait: those know it themselves.
+        Memory has a limit, and who goes on quickly has many such stays that still wait. Those know it
+        themselves.
         """
         known = self._memory.last_before(client, epoch)
         left = [
