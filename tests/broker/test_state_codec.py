@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import random
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from mqtt5 import PublishPacket, QoS, SubscribePacket, TopicFilter
 from sojourn.broker import state_codec
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.snapshot import Snapshot
-from sojourn.broker.state_codec import dump_state, load_state, rows_of
+from sojourn.broker.state_codec import dump_state, load_in_parts, load_state, rows_of
 from sojourn.broker.state_fields import Numbers
 from sojourn.broker.state_kinds import StateError
 from sojourn.broker.state_network import TABLE
@@ -204,6 +205,22 @@ def test_equal_filters_are_one_row_whether_or_not_they_are_one_object() -> None:
     one, same, other = (Filter.parse(text) for text in ("x > 4", "x > 4", "x > 5"))
     assert one is not same
     assert [writer.ref(each) for each in (one, same, other, same, one)] == [0, 0, 1, 0, 0]
+
+
+def test_a_state_is_read_a_few_objects_at_a_time() -> None:
+    """Whoever begins to play a broker has others to serve meanwhile, and they may need the collector."""
+    world = World()
+    for number in range(1_000):
+        topic = f"news/{number}"
+        world.core.retain(new_message(topic, b"deep", qos=1, now=1.0, retain=True))
+    state = dump_state(world.core, None)
+    core = Core("B1", Limits())
+    stops = 0
+    for _ in load_in_parts(state, core, None):
+        stops += 1
+        assert gc.isenabled()
+    assert stops > len(list(rows_of(state_codec.read_document(state)))) / state_codec.PART_ROWS
+    assert dump_state(core, None) == state
 
 
 def test_a_topic_of_a_thousand_levels_is_no_depth_of_calls() -> None:

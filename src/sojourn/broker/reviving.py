@@ -1,7 +1,7 @@
 """The broker that a store leaves: a snapshot, and what was noted after it, told again.
 
-That takes as long as the journal is. So it is a generator that stops after every line: whoever has other
-things to do meanwhile goes on when it likes.
+That takes as long as the two are. So it is a generator that stops after every few objects of the snapshot and
+after every line: whoever has other things to do meanwhile goes on when it likes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.broker import facts
 from sojourn.broker.snapshot import Snapshot
-from sojourn.broker.state_codec import load_state
+from sojourn.broker.state_codec import load_in_parts
 from sojourn.mqtt.session import Session
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Rights = Callable[[Iterable[Session]], Iterable[facts.RightsChanged]]
 """Says which owners of sessions may do something else than they could in the broker's last life."""
 Revival = Generator[None, None, "LiveBroker"]
-"""Stops after every line, and returns the broker in the end."""
+"""Stops now and then, and returns the broker in the end."""
 
 
 def reviving(
@@ -55,7 +55,7 @@ def _remembering(
     if snapshot is not None:
         found = Snapshot.read(snapshot)
         broker = kind(found.settings, life, remembers=True)
-        load_state(found.state, broker.core, broker.network)
+        yield from load_in_parts(found.state, broker.core, broker.network)
         broker.now_s = found.now
     for data in entries:
         entry = facts.read_entry(data)

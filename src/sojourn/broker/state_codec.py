@@ -27,7 +27,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -49,6 +50,9 @@ VERSION = 1
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """By version: what makes a document of that version one of the next."""
+
+PART_ROWS = 256
+"""How many objects are made before others have their turn: some milliseconds."""
 
 _MISREAD = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 _ARRAY = struct.Struct(">BI")
@@ -72,15 +76,35 @@ def dump_state(core: Core, network: Network | None) -> bytes:
 def load_state(data: bytes, core: Core, network: Network | None) -> None:
     """Fill a broker that was freshly made with the state that bytes hold; after a refusal it is of no use."""
     with _without_garbage():
-        document = read_document(data)
-        with _refusing("a state"):
-            _load_parts(document, core, network)
-            check_sense(core, network)
+        for _ in _loading(data, core, network):
+            pass
 
 
-def _load_parts(document: Mapping[str, Any], core: Core, network: Network | None) -> None:
-    table = table_for(network)
-    reader = _Reader(table, document)
+def load_in_parts(data: bytes, core: Core, network: Network | None) -> Generator[None, None, None]:
+    """Do the same, and stop after every few objects, so that others have their turn in between."""
+    steps = _loading(data, core, network)
+    while True:
+        with _without_garbage():
+            try:
+                next(steps)
+            except StopIteration:
+                return
+        yield
+
+
+def _loading(data: bytes, core: Core, network: Network | None) -> Iterator[None]:
+    document = read_document(data)
+    with _refusing("a state"):
+        table = table_for(network)
+        reader = _Reader(table, document)
+        yield from reader.make()
+        _load_parts(document, table, reader, core, network)
+        check_sense(core, network)
+
+
+def _load_parts(
+    document: Mapping[str, Any], table: Table, reader: _Reader, core: Core, network: Network | None
+) -> None:
     stored = dict(document["parts"])
     waiting = list(walk_parts(table, _roots(core, network)))
     for path, part, thing in waiting:
@@ -239,7 +263,6 @@ class _Reader:
         self._kinds = kinds
         self._things: list[Any] = [None] * len(self._rows)
         self._building: set[int] = set()
-        self._make()
 
     def name(self, text: str, /) -> str:
         """Return the one object that stands for all equal texts."""
@@ -260,23 +283,34 @@ class _Reader:
         found = self._things[place]
         return found if found is not None else self._build(place)
 
-    def _make(self) -> None:
-        """Make all objects, then fill those that may refer to one another in a circle."""
+    def make(self) -> Iterator[None]:
+        """Make all objects, then fill those that may refer to one another in a circle; stop after every few."""
         things, kinds = self._things, self._kinds
-        for place, row in enumerate(self._rows):
-            kind = kinds[row[0]]
-            kind.check(row)
-            if isinstance(kind.kind, Value):
-                things[place] = kind.kind.make()
-        for place, row in enumerate(self._rows):
-            if things[place] is None:
-                self._build(place)
-            elif isinstance(kinds[row[0]].kind, Value):
-                kinds[row[0]].fill(things[place], row, self)
-        for place, row in enumerate(self._rows):
-            value = kinds[row[0]].kind
-            if isinstance(value, Value) and value.finish is not None:
-                value.finish(things[place])
+        for part in self._parts():
+            for place, row in part:
+                kind = kinds[row[0]]
+                kind.check(row)
+                if isinstance(kind.kind, Value):
+                    things[place] = kind.kind.make()
+            yield
+        for part in self._parts():
+            for place, row in part:
+                if things[place] is None:
+                    self._build(place)
+                elif isinstance(kinds[row[0]].kind, Value):
+                    kinds[row[0]].fill(things[place], row, self)
+            yield
+        for part in self._parts():
+            for place, row in part:
+                value = kinds[row[0]].kind
+                if isinstance(value, Value) and value.finish is not None:
+                    value.finish(things[place])
+            yield
+
+    def _parts(self) -> Iterator[Iterator[tuple[int, list[Any]]]]:
+        """All rows with their places, a few at a time."""
+        for first in range(0, len(self._rows), PART_ROWS):
+            yield zip(count(first), self._rows[first : first + PART_ROWS], strict=False)
 
     def _build(self, place: int) -> Any:
         """Make an object that never changes, after what it refers to; that is never a circle."""

@@ -1,8 +1,8 @@
 """Revives brokers from journals that a process holds, a little at a time, so that nobody else waits for it.
 
 The journal is the one that the process keeps open as a copy, so nothing is closed and read anew; nobody
-writes to it meanwhile, for a process that is to play a broker takes no lines of it. What is not cut is the
-reading of the snapshot, and one line.
+writes to it meanwhile, for a process that is to play a broker takes no lines of it. What is not cut
+is one line, and of the snapshot what is quick: a twentieth of the time that it takes.
 """
 
 from __future__ import annotations
