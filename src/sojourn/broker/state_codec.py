@@ -284,7 +284,7 @@ class _Reader:
         return found if found is not None else self._build(place)
 
     def make(self) -> Iterator[None]:
-        """Make all objects, then fill those that may refer to one another in a circle; stop after every few."""
+        """Make all objects, then fill those that may refer to one another in a circle; stop now and then."""
         things, kinds = self._things, self._kinds
         for part in self._parts():
             for place, row in part:
