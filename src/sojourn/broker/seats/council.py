@@ -205,6 +205,7 @@ class Council(Voting):
     def cannot_keep(self, now: float) -> None:
         """What others tell finds no room here: somebody else has to keep it."""
         self.now, self._full_until_s = now, now + FULL_S
+        self.desk.has_room = False
         self.desk.tell_all(self._standings())
 
     def invite(self, joining: dict[str, tuple[str, ...]]) -> None:
@@ -222,6 +223,7 @@ class Council(Voting):
         """Look what is due."""
         was_held_up = now - self._ticked_s > HELD_UP_S
         self._ticked_s = self.now = now
+        self.desk.has_room = now >= self._full_until_s
         beats = now - self._beat_s >= BEAT_S
         if beats:
             self._beat_s = now
@@ -253,7 +255,7 @@ class Council(Voting):
             self.desk.tell_all(self._standings(*news))
 
     def _standings(self, *news: say.Standing) -> say.Standings:
-        return say.Standings(news, self.register.may_vote, self.now >= self._full_until_s)
+        return say.Standings(news, self.register.may_vote, self.desk.has_room)
 
     # Enrolling -----------------------------------------------------------------------------------------
 

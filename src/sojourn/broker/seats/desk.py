@@ -74,6 +74,8 @@ class Desk:
             for name in terms.names:
                 if name not in register.entries:
                     register.entries[name] = Entry(first_seat(self.order, name, terms.copies))
+        self.has_room = True
+        """Whether this process has room for what others tell it."""
         self.effects: list[Effect] = []
         self._is_dirty = True
 

@@ -60,7 +60,7 @@ class Voting(ABC):
             not self.register.may_vote,
             (self.register.roll.seat, *(entry.seat for entry in entries)),
             tuple(entry.standing for entry in entries),
-            self.now >= self._full_until_s,
+            self.desk.has_room,
             self.register.birth,
         )
         self.desk.send(peer, hello)

@@ -49,7 +49,7 @@ def why_not(desk: Desk, name: str) -> str:
     if not desk.register.may_vote:
         return _why_it_does_not_vote(desk, away)
     if seat.host != desk.me:
-        return f"{seat.host} plays it, in term {seat.term}, and gives it back once this process has a copy."
+        return _who_plays_it(desk, name)
     if entry.whole < seat.term:
         return _who_gives_it_back(desk, name)
     away = [one for one in seat.followers if one in away]
@@ -76,6 +76,29 @@ def _why_it_does_not_vote(desk: Desk, away: list[str]) -> str:
     )
 
 
+def _who_plays_it(desk: Desk, name: str) -> str:
+    """Say what becomes of a broker that another process was last known to play."""
+    seat = desk.register.entries[name].seat
+    if desk.is_up(seat.host) and not desk.may_be_whole(seat.host, name, seat.term):
+        return _who_gives_it_back(desk, name)
+    if not desk.is_up(seat.host):
+        said = f"{seat.host} played it last, in term {seat.term}, and is away. "
+        others = [one for one in seat.followers if one != desk.me and desk.whole(one, name) >= seat.term]
+        takes = f"{' or '.join(others)} has a copy, and takes over. {_votes(desk)}"
+        return (said + (takes if others else "Nobody in reach has a copy.")).rstrip()
+    return (
+        f"{seat.host} plays it, in term {seat.term}, and gives it back once this process has a copy."
+        f"{_room(desk)}"
+    )
+
+
+def _room(desk: Desk) -> str:
+    """Say that a copy finds no room here, if that is so."""
+    if desk.has_room:
+        return ""
+    return " There is no room for that on the disk of this process: make some, and it goes on by itself."
+
+
 def _who_gives_it_back(desk: Desk, name: str) -> str:
     """Say who has a copy of a broker whose store is not complete."""
     seat = desk.register.entries[name].seat
@@ -83,7 +106,8 @@ def _who_gives_it_back(desk: Desk, name: str) -> str:
     whole = [one for one in others if desk.is_up(one) and desk.whole(one, name) >= seat.term]
     if whole:
         gives = "gives" if len(whole) == 1 else "give"
-        return f"its store is not complete; {', '.join(whole)} {gives} it back. {_votes(desk)}".rstrip()
+        said = f"its store is not complete; {', '.join(whole)} {gives} it back.{_room(desk)}"
+        return f"{said} {_votes(desk)}".rstrip()
     away = [one for one in others if not desk.is_up(one)]
     if away:
         return f"its store is not complete; {', '.join(away)} should have {_are_away(away)}."

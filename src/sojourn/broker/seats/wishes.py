@@ -3,10 +3,10 @@
 | who | what happened | what it wants |
 | --- | --- | --- |
 | host | a follower is gone, or has no room | another one in its place |
-| host | the broker's own process is there again | the broker at home |
+| host | the broker's own process is there again, and has room | the broker at home |
 | host | a follower's own broker has left the network | another one in its place |
 | host | a follower sealed the term, or something was voted for and is not decided | the same again |
-| follower | the host is gone, or lost something | the broker at home if its process is there, else here |
+| follower | the host is gone, or lost something | the broker at home if it can be there, else here |
 | follower | it sealed the term, and the host is well after all | the same again |
 """
 
@@ -41,19 +41,17 @@ class Wishes:
         has_lost_it = host.term >= seat.term and host.whole < seat.term
         host_is_well = desk.is_up(seat.host) and not has_lost_it
         if has_lost_it or desk.is_gone(seat.host, now, rank):
-            home = seat.name if desk.is_up(seat.name) else me
-            return self._with_host(seat, home, now)
+            return self._with_host(seat, self._home(seat), now)
         is_pending = entry.voted is not None and now - self.pending_s.get(name, now) > desk.terms.gone_s
         if host_is_well and (is_pending or entry.sealed >= seat.term):
             return self._same(seat)
         return None
 
     def _wanted_by_host(self, name: str, entry: Entry, now: float) -> Seat | None:
-        seat, me, desk = entry.seat, self._desk.me, self._desk
+        seat, desk = entry.seat, self._desk
         if name not in self.verified:
             return None
-        host = seat.name if desk.is_up(seat.name) else me
-        wanted = self._with_host(seat, host, now)
+        wanted = self._with_host(seat, self._home(seat), now)
         if wanted is None:
             return None
         if not wanted.seats_like(seat):
@@ -62,6 +60,11 @@ class Wishes:
             desk.is_up(one) and self._standing(one, name).sealed >= seat.term for one in seat.followers
         )
         return wanted if entry.voted is not None or is_sealed else None
+
+    def _home(self, seat: Seat) -> str:
+        """Where a broker is to be played: at home, if its own process can take it; else here."""
+        desk = self._desk
+        return seat.name if desk.is_up(seat.name) and desk.keeps(seat.name) else desk.me
 
     def _standing(self, peer: str, name: str) -> say.Standing:
         one = self._desk.peers.get(peer)  # None if a later roll has it
