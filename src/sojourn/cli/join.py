@@ -43,7 +43,10 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
         ),
     ] = None,
     page: Annotated[str | None, typer.Option(help="Where its page is; none without it.")] = None,
-    metrics: Annotated[str | None, typer.Option(help="Where its metrics are; none without it.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Where its metrics are; without it, at the next port if all others have some."),
+    ] = None,
 ) -> None:
     """Add a broker to a network that runs; the others, and their clients, go on.
 
@@ -68,6 +71,9 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
             written["seats"] = seats or _next_port(
                 [one.seats for one in config.brokers if one.seats is not None]
             )
+        measured = [one.metrics for one in config.brokers if one.metrics is not None]
+        if metrics is None and len(measured) == len(config.brokers):
+            metrics = _next_port(measured)
         written |= {key: value for key, value in (("page", page), ("metrics", metrics)) if value is not None}
         write(file, _joined(file, config, written, link))
         typer.echo(f"{file} has {name}, linked to {', '.join(link)}.")

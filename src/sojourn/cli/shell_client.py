@@ -82,6 +82,7 @@ def client_for(
 @asynccontextmanager
 async def connected(client: Client) -> AsyncIterator[Client]:
     """Connect, and disconnect at the end; say in a sentence what stands in the way."""
+    client.on_wait = lambda why: typer.echo(f"sojourn: {why.rstrip('.')}; it is asked again", err=True)
     try:
         await client.connect()
     except StrangeAnswerError as error:

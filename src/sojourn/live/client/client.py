@@ -120,6 +120,8 @@ class Client(Standing):
         """What nobody wants is not sent, if the broker says what is wanted (`client_quench.py`)."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when the client has connected, and when it has lost its connection."""
+        self.on_wait: Callable[[str], None] = lambda _why: None
+        """Called with the reason when a broker cannot serve it just now, and is asked again."""
         self._keeper: asyncio.Task[None] | None = None
         self._packet_bytes_max = PACKET_BYTES_MAX
         self._pause_s = 0.0
@@ -201,13 +203,18 @@ class Client(Standing):
         await asyncio.sleep(0)
 
     async def _connect(self, patience_s: float) -> None:
-        patience = Patience(patience_s)
+        patience, has_told = Patience(patience_s), False
         try:
             while not self.connected:
                 try:
                     await self._connect_once()
                 except RefusedError as error:
-                    if not may_pass(error.code) or not await patience.lasts():
+                    if not may_pass(error.code):
+                        raise
+                    if patience_s and not has_told:
+                        has_told = True
+                        self.on_wait(str(error))
+                    if not await patience.lasts():
                         raise
         except BaseException:  # a call that is cancelled leaves the client without a connection too
             self._begin_to_lose_patience()

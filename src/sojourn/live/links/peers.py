@@ -53,8 +53,9 @@ WRITE_BUFFER_BYTES = 8 << 20
 LOOK_S = 1.0
 SILENCE_S = 10.0
 """A link on which nothing came for so long is closed and called again."""
-UNANSWERED_SAID = 3
-"""After so many calls in a row that somebody took and ended without a word, that is said."""
+UNANSWERED_SAID = 12
+"""After so many calls in a row that somebody took and ended without a word, that is said: some seconds, for a
+broker that joins calls others which have not heard of it yet."""
 UNANSWERED = (
     "whoever listens there hangs up without a word; that is another port than its `{key}`, such as one for "
     "clients, or it does not know this broker, of which its log says more."

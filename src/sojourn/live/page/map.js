@@ -173,7 +173,12 @@ function showNode(broker, at) {
 export function standing(broker) {
   if (broker.state === "unknown") { return "not heard of yet"; }
   if (broker.state === "silent") { return "silent for " + count(Math.round(broker.silent_s)) + " s"; }
-  return broker.report.refusing ? "refusing" : "up";
+  if (broker.report.refusing) { return "refusing"; }
+  return isGuest(broker) ? "up, as a guest" : "up";
+}
+// Whether another process plays a broker: it has no doors for clients then.
+export function isGuest(broker) {
+  return broker.state === "up" && (broker.report.copies || "").startsWith("played by ");
 }
 
 function showDots(state, at) {

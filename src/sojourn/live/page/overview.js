@@ -1,6 +1,6 @@
 // The first view: numbers of all brokers together, the map, the last hand-offs, what was lost and why, charts.
 import { Charts } from "./charts.js";
-import { DOWN_S, NAME_MAX, showMap, standing } from "./map.js";
+import { DOWN_S, isGuest, NAME_MAX, showMap, standing } from "./map.js";
 import { age, ask, byId, bytes, clientLink, count, element, fill, link, many, millis, named, row, shown, sumOf, total, write } from "./words.js";
 
 const MOVES_SHOWN = 12;
@@ -81,10 +81,11 @@ function showTiles(state, fresh, reports) {
   byId("risk-tile").classList.toggle("amiss", waits.length > 0 || state.votes_at_risk !== "");
   write("risk", count(waits.reduce(function (sum, one) { return sum + one.sessions; }, 0)));
   write("risk-why", waits.length ? "at " + waits.map(function (one) { return shown(one.broker); }).join(", ")
-    : state.votes_at_risk ? "no process more may go"
+    : state.votes_at_risk ? "few processes vote: see below"
     : state.at_risk.length ? "copies whole, " + state.at_risk.length + " played elsewhere" : "all copies whole");
   const risks = state.at_risk.map(function (one) {
-    return element("li", many(one.sessions, "session") + ": " + shown(one.why) + ".", one.waits ? "" : "calm");
+    const what = many(one.sessions, "session") + (one.waits ? "" : ", not at risk");
+    return element("li", what + ": " + shown(one.why) + ".", one.waits ? "" : "calm");
   });
   if (state.votes_at_risk) { risks.unshift(element("li", shown(state.votes_at_risk) + ".")); }
   byId("risk-list").replaceChildren(...(risks.length ? risks
@@ -111,7 +112,7 @@ function showBrokers(state) {
   fill(byId("brokers"), state.brokers.map(function (broker) {
     const report = broker.report, isUp = broker.state === "up";
     const name = element("span");
-    name.append(named(broker.name, "strong"), " ", element("small", broker.listen));
+    name.append(named(broker.name, "strong"), " ", element("small", isGuest(broker) ? "no doors for clients" : broker.listen));
     const isRefusing = isUp && report.refusing;
     const badge = element("span", standing(broker), "state " + (isRefusing ? "refusing" : broker.state));
     if (isRefusing) { badge.title = report.refusing; }

@@ -66,10 +66,11 @@ class Watch:
         if not self._few_said and now - self._few_since_s >= NOTICED_S:
             self._few_said = True
             _log.warning(
-                "%d of %d processes are here and remember their votes about copies, and %d have to: not one "
-                "more may go. Start %s; if disks were lost, start all, and they begin with what is left",
+                "%d of %d processes are here and remember their votes about copies, and %d have to: %s. "
+                "Start %s; if disks were lost, start all, and they begin with what is left",
                 *_counts(found),
                 found.needed,
+                "not one more may go" if not found.spare else "nothing is decided before more are back",
                 ", ".join(found.missing),
             )
 

@@ -206,7 +206,7 @@ class Keeper:
 
     def _no_snapshot(self, why: str, now: float) -> None:
         self._next_snapshot_s = now + SNAPSHOT_PAUSE_S
-        _log.warning("There is no snapshot of the store: %s. The journal goes on growing.", why)
+        _log.warning("There is no snapshot of the store: %s. The journal goes on growing.", why.rstrip("."))
 
     def _short_of_room(self, why: str, now: float) -> facts.Remembered | None:
         """Make safe what was taken in already; nothing more is promised until there is room."""
