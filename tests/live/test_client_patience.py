@@ -50,8 +50,12 @@ def test_a_broker_that_cannot_serve_now_is_asked_again() -> None:
         broker = Reluctant([0x88, 0x89, 0x97, 0, 0x88, 0])
         server = await broker.start()
         client = Client(broker.url, patience_s=30)
+        told: list[str] = []
+        client.on_wait = told.append
         await client.connect()
         assert broker.asked == 4
+        assert len(told) == 1, "once, however often it asks"
+        assert "your session may be at B3, which is out of reach" in told[0]
         await client.move_to(broker.url)
         assert broker.asked == 6
         await client.close()

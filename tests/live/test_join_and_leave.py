@@ -291,3 +291,16 @@ def test_what_cannot_be_done_says_why(tmp_path: Path) -> None:
     path.write_text(f"{seats}\n[mobility]\ncopies = 2\n")
     with pytest.raises(SojournError, match="there are at least 3 brokers"):
         sojourn("leave", str(path), "B3")
+
+
+def test_a_broker_that_joins_can_be_measured_if_all_others_can(tmp_path: Path) -> None:
+    """What has to be looked at on every broker is there on the new one too."""
+    path = tmp_path / "line.toml"
+    network(path)
+    sojourn("join", str(path), "B4", "--link", "B3")
+    assert load_config(path).broker("B4").metrics is None
+    network(path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(one + 'metrics = "127.0.0.1:0"\n' * ("store" in one) for one in lines))
+    sojourn("join", str(path), "B4", "--link", "B3")
+    assert load_config(path).broker("B4").metrics == "127.0.0.1:0"
