@@ -55,6 +55,15 @@ def doors_of(config: Config, broker: str) -> dict[str, Door]:
     }
 
 
+def lets_in_without_name(config: Config) -> bool:
+    """Whether a client that proves no name may come in at some address of some broker."""
+    return any(
+        door.anonymous and door.certificates != "required"
+        for broker in config.brokers
+        for door in doors_of(config, broker.name).values()
+    )
+
+
 def _lets_in(config: Config, place: str, *, wanted: bool | None) -> bool:
     """Whether an address is open to everybody: as it says itself, as all do, or because it is on loopback."""
     if wanted is not None:
