@@ -7,7 +7,8 @@ import math
 import random
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import mqtt5
@@ -116,7 +117,8 @@ class Desk:
 
     def revived(self, life: str) -> LiveBroker:
         """The broker that the store leaves."""
-        return LiveBroker.revived(self.settings, life, self.now, self.store.state, list(self.store.written))
+        rights, written = partial(self.hall.rights, self.name), list(self.store.written)
+        return LiveBroker.revived(self.settings, life, self.now, self.store.state, written, rights)
 
     def replayed(self) -> LiveBroker:
         """The broker as it was told all facts of the store again, before it begins another life."""
@@ -188,8 +190,11 @@ class Hall:
         config: Config,
         admitted: Callable[[Knock], facts.ClientAdmitted] = anybody,
         at_once: AtOnce | None = None,
+        rights: Callable[[str, Iterable[Any]], Iterable[facts.RightsChanged]] = lambda *_: (),
     ) -> None:
         self.config = config
+        self.rights = rights
+        """What owners may do today at a broker (`Ruling.rights`)."""
         self.at_once = at_once or AtOnce()
         self.admitted = admitted
         """What becomes of a client that knocks, at every broker."""

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import jwt
+import mqtt5
 import pytest
+from mqtt5 import ConnAckPacket, ConnectPacket
+from msgspec.structs import replace
 
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.client.link import ClientError, RefusedError
 from sojourn.live.config import Config, ConfigError, read_config
+from tests.live.copied_network import until
 from tests.live.test_security import SECRET, Authority
 
 TLS = """
@@ -212,3 +216,34 @@ def test_nobody_gets_a_name_or_an_attribute_by_saying_so(tmp_path: Path) -> None
     run = asyncio.run
     assert run(scenario(jwt_only, is_open=False)) == {"client": "phone", "user": ""}
     assert run(scenario(nobody_known, is_open=True)) == {"client": "phone", "user": "", "role": "medic"}
+
+
+def test_a_certificate_counts_for_the_authority_that_was_asked_about_it(folder: Path) -> None:
+    """Who shook hands before another authority was named, and says who it is after that, is refused."""
+    config = certified(folder)
+    assert config.tls is not None
+    tls = replace(config.tls, client_authority=str(folder / "strangers.pem"))
+
+    async def scenario() -> list[int]:
+        server = Server(config, "B1")
+        server.reread = lambda: replace(config, tls=tls)
+        await server.start()
+        assert server.listening is not None
+        node = server.node
+        assert node is not None
+        port, codes = str(server.listening.tls).rpartition(":")[2], []
+        for is_renewed in (False, True):
+            reader, writer = await asyncio.open_connection("localhost", int(port), ssl=context(folder, "ann"))
+            await until(lambda: node.guests)
+            if is_renewed:
+                await server.reload()
+            writer.write(ConnectPacket("phone").write())
+            packet, _ = mqtt5.read(memoryview(await reader.read(1_000)))
+            assert isinstance(packet, ConnAckPacket)
+            codes.append(int(packet.reason_code))
+            writer.close()
+            await until(lambda: not node.guests)
+        await server.stop()
+        return codes
+
+    assert asyncio.run(asyncio.wait_for(scenario(), 60)) == [0, 0x87]

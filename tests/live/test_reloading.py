@@ -89,6 +89,21 @@ def test_narrower_rights_hold_at_once(tmp_path: Path) -> None:
             client.drop()
 
 
+def test_who_gave_a_name_without_a_proof_is_sent_away_once_names_are_proved(tmp_path: Path) -> None:
+    """Until somebody can prove one, it is only a name; a client without any may stay."""
+    path = tmp_path / "one.toml"
+    write(path, "")
+    with running_broker(str(path)) as broker:
+        named, nobody = Raw(broker.port), Raw(broker.port)
+        named.connect("named", username="ann")
+        nobody.connect("nobody")
+        write(path, ann())
+        assert "; 1 clients were sent away" in sojourn("reload", str(path))
+        named.expect_end(NOT_AUTHORIZED)
+        assert nobody.publish("open/1", b"", 1) in (0, 0x10)
+        nobody.drop()
+
+
 def test_who_would_not_be_let_in_any_more_is_sent_away(tmp_path: Path) -> None:
     """A user that is gone, a password that is another one, an address that is not open any more."""
     path = tmp_path / "one.toml"

@@ -20,7 +20,7 @@ with its time, as one line of a journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -131,7 +131,7 @@ class ClientAdmitted(Remembered, frozen=True, array_like=True, tag=7):
 
 
 class RightsChanged(Remembered, frozen=True, array_like=True, tag=30):
-    """An owner of sessions may do something else than before; its permissions are given as texts."""
+    """Owners of sessions may do something else than before; their permissions are given as texts."""
 
     owner: str
     attributes: dict[str, Scalar] = {}
@@ -141,15 +141,35 @@ class RightsChanged(Remembered, frozen=True, array_like=True, tag=30):
     subscribe: list[str] | None = None
     publish_if: str | None = None
     subscribe_if: str | None = None
+    also: list[str] = []
+    """Further owners of whom the same is so."""
+    clients: list[str] | None = None
+    """Which of their sessions it is about; None for all, and for clients that wait to be let in."""
+    is_for_waiting: bool = False
+    """Whether those who wait to be let in come under it; in the journals of earlier builds they did not."""
 
     @classmethod
     def of(cls, owner: str, permissions: Permissions | None, **more: Any) -> RightsChanged:
         """Return the fact that an owner has these permissions now."""
-        return cls(owner, **more, **_as_texts(permissions))
+        return cls(owner, is_for_waiting=True, **more, **_as_texts(permissions))
 
-    def admission(self) -> Admission:
-        """Return the rights as they are given to a client that comes."""
-        return Admission(username=self.owner, permissions=_permissions(self))
+    @property
+    def owners(self) -> frozenset[str]:
+        """Whom it is about."""
+        return frozenset((self.owner, *self.also))
+
+    def permissions(self) -> Permissions | None:
+        """Return what the owners may do now; None for everything."""
+        return _permissions(self)
+
+    def given_to(self, admission: ClientAdmitted) -> ClientAdmitted:
+        """Return the fact that a client was let in, with the rights of now."""
+        texts = {name: getattr(self, name) for name in ("publish", "subscribe", "publish_if", "subscribe_if")}
+        return msgspec.structs.replace(admission, attributes=self.vouched(admission.attributes), **texts)
+
+    def vouched(self, attributes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return attributes with what somebody vouches for now, and without what nobody does any more."""
+        return {name: value for name, value in attributes.items() if name not in self.lost} | self.attributes
 
 
 class OrderGiven(Remembered, frozen=True, array_like=True, tag=32):

@@ -35,8 +35,8 @@ from sojourn.broker.meetings import Meetings, arranged
 from sojourn.broker.network import TIMERS_MAX, Network
 from sojourn.broker.passing_on import PASSED_ON
 from sojourn.broker.quenching import Quencher
-from sojourn.broker.reviving import Rights, at_once, forget_effects, reviving
-from sojourn.broker.ruling import rule
+from sojourn.broker.reviving import at_once, forget_effects, reviving
+from sojourn.broker.ruling import Rights, Ruling
 from sojourn.broker.settings import Settings
 from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
@@ -75,6 +75,7 @@ class LiveBroker:
         """The time of the last fact."""
         self._quencher: Quencher | None = None
         self._slices = Slices(self.core, settings.at_once)
+        self.ruling = Ruling(self.core, self._slices.clients)
         self.core.begin_turn()
         self._turn = Turn()
         self.to_pump: list[int] = []
@@ -98,7 +99,9 @@ class LiveBroker:
             self._report(now)
         if self._is_replaying:
             forget_effects(self.core, self.network)
-        elif effects.unread or effects.overflowing or effects.dismissals or effects.subacks:
+        elif (effects.unread or effects.overflowing or effects.dismissals) or (
+            effects.subacks or effects.adopted
+        ):
             self._follow_up(now)
 
     def _report(self, now: float) -> None:
@@ -321,7 +324,7 @@ class LiveBroker:
         self._note(fact, now)
 
     def _on_ruling(self, fact: Any, now: float) -> None:
-        rule(self.core, self.network.links if self.network is not None else None, fact, now)
+        self.ruling.rule(self.network, fact, now)
         self._note(fact, now)
 
     # Neighbours ----------------------------------------------------------------------------------------
@@ -437,6 +440,10 @@ class LiveBroker:
     def _follow_up(self, now: float) -> None:
         """Do what the session core leaves to its driver, and would do at once if nobody took notes."""
         effects = self.core.effects
+        for fact in self.ruling.of_adopted() if effects.adopted else ():
+            self._sequence = self.core.state.sequence
+            self._on_ruling(fact, now)
+            self._report(now)
         while effects.unread or effects.overflowing or effects.dismissals:
             self._sequence = self.core.state.sequence
             if effects.unread:

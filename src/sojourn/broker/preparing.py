@@ -168,6 +168,13 @@ class PreparedClients:
         self._ready = fact
         return fact
 
+    def change_rights(self, fact: facts.RightsChanged) -> None:
+        """Let those in who wait with the rights that they have now."""
+        owners = fact.owners
+        for place, (waits, reading) in enumerate(self.waiting):
+            if waits.owner in owners:
+                self.waiting[place] = fact.given_to(waits), reading
+
     def _reading(self, texts: list[str]) -> Iterator[int]:
         in_network = self._core.effects.collects
         for text in texts:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.broker import facts
+from sojourn.broker.ruling import Rights
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import load_in_parts
-from sojourn.mqtt.session import Session
 
 if TYPE_CHECKING:
     from sojourn.broker.live_broker import LiveBroker
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Rights = Callable[[Iterable[Session]], Iterable[facts.RightsChanged]]
-"""Says which owners of sessions may do something else than they could in the broker's last life."""
 Revival = Generator[None, None, "LiveBroker"]
 """Stops now and then, and returns the broker in the end."""
 
@@ -39,7 +37,7 @@ def reviving(
 ) -> Revival:
     """Return the broker that a store leaves, begun a new life with these settings and `rights`."""
     broker = yield from _remembering(kind, settings, life, snapshot, entries)
-    broker.settings_before = broker.settings
+    broker.settings_before, broker.ruling.rights = broker.settings, rights
     now = max(clock(), broker.now_s)  # time does not go back over a restart, whatever the clock says
     for fact in list(rights(broker.core.state.sessions.values())):
         broker.handle(fact, now)  # first, since wills of clients that are gone are published next

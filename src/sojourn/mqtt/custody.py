@@ -131,6 +131,8 @@ class Custody:
         that came has ended then, and its will is published.
         """
         session = self.handshake.adopt(state, now)
+        if session is not None:
+            self.state.effects.adopted.append(session)
         self._settle(now)
         return session
 

@@ -80,6 +80,7 @@ class Effects:
     """What is to be done; lists to be carried out in order and cleared."""
 
     __slots__ = (
+        "adopted",
         "changes",
         "collects",
         "dismissals",
@@ -132,6 +133,8 @@ class Effects:
         self.subacks: list[SubAckDue] = []
         """Answers to SUBSCRIBEs where somebody routes, who knows when a subscription is in force elsewhere.
         Where nobody does they are written at once."""
+        self.adopted: list[Session] = []
+        """Sessions that came from other brokers without their clients, and so without rights of today."""
         self.changes: list[Change] = []
         """What became of sessions and subscriptions."""
         self.sources: list[Connection] = []
@@ -147,5 +150,6 @@ class Effects:
             connection.output.clear()
         for done in (self.touched, self.knocks, self.unread, self.overflowing, self.dismissals, self.waiting):
             done.clear()
+        self.adopted.clear()
         self.sources.clear()
         self.subacks.clear()

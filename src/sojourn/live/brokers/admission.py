@@ -89,7 +89,8 @@ class Doorkeeper:
 
             self._tokens = Tokens(config.security.jwt)
         certifies = any(one.certificates != "ignored" for one in config.brokers)
-        self._authority = fingerprint(config.tls.client_authority if config.tls is not None else None)
+        self.authority = fingerprint(config.tls.client_authority if config.tls is not None else None)
+        """Whose certificates prove names, as a digest."""
         self._knows_names = bool(self._users or self._tokens or certifies)
 
     def ask(self, packet: mqtt5.ConnectPacket, guest: Guest) -> Welcome | Refusal | Question:
@@ -122,13 +123,13 @@ class Doorkeeper:
     def _by_certificate(self, guest: Guest, certificate: Certificate) -> Welcome | Refusal:
         name = certificate.name
         user = self._users.get(name)
-        if not name or self._doors[guest.door].certificates == "ignored":
+        if not name or self._doors[guest.door].certificates == "ignored" or guest.authority != self.authority:
             return Refusal(NOT_AUTHORIZED, "Your certificate proves no name here.")
         if user is None and self._users:
             return Refusal(NOT_AUTHORIZED, "The name of your certificate is not among the users.")
         known = user if user is not None else UserConfig(name=name)
         admission = replace(self._of(known), until_s=certificate.until_s)
-        return Welcome(admission, Entry(guest, "certificate", name, self._authority))
+        return Welcome(admission, Entry(guest, "certificate", name, self.authority))
 
     def _by_token(self, tokens: Tokens, name: str | None, token: bytes, guest: Guest) -> Welcome | Refusal:
         found = tokens.ask(name, token)
@@ -146,7 +147,7 @@ class Doorkeeper:
             owner=ANONYMOUS,
             among_others=self._knows_names,
         )
-        return Welcome(admission, Entry(guest, "nothing"))
+        return Welcome(admission, Entry(guest, "nothing", name))
 
     def _of(self, user: UserConfig) -> Admission:
         return Admission(
@@ -170,9 +171,9 @@ class Doorkeeper:
         elif by == "certificate":
             certificates = door.certificates if door is not None else "ignored"
             is_known = user is not None or not self._users
-            holds = certificates != "ignored" and is_known and against == self._authority
+            holds = certificates != "ignored" and is_known and against == self.authority
         else:
-            holds = door is not None and door.anonymous
+            holds = door is not None and door.anonymous and not (name and self._knows_names)
         if holds:
             return None
         return Refusal(NOT_AUTHORIZED, "What you came in by is not valid any more; connect again.")

@@ -40,6 +40,7 @@ class ClientConnection(asyncio.Protocol):
     """Tells the node what came and went, and writes what it is given."""
 
     __slots__ = (
+        "_authority",
         "_closing",
         "_door",
         "_held",
@@ -56,6 +57,8 @@ class ClientConnection(asyncio.Protocol):
         self._node = node
         self._door = door
         """By which of the broker's addresses it came."""
+        self._authority = node.doorkeeper.authority
+        """Whom a handshake of TLS asks, which begins now."""
         self._number = 0
         self.is_counted = False
         """Whether it was counted when its handshake began (`entrance.py`), which is not over yet."""
@@ -83,7 +86,7 @@ class ClientConnection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=node.config.limits.output_bytes_max)
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
-        guest = Guest(self._door, certificate_of(transport.get_extra_info("peercert")))
+        guest = Guest(self._door, certificate_of(transport.get_extra_info("peercert")), self._authority)
         is_counted, self.is_counted = self.is_counted, False
         self._number = node.opened(self, address, guest, is_counted=is_counted)
 

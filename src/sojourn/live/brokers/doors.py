@@ -1,7 +1,7 @@
 """Where clients come in: every address that a broker listens on has its own rules.
 
 door = doors_of(config, "B1")["listen_tls"]
-guest = Guest("listen_tls", certificate_of(transport))
+guest = Guest("listen_tls", certificate_of(transport), doorkeeper.authority)
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Guest(NamedTuple):
 
     door: str
     certificate: Certificate | None = None
+    authority: str = ""
+    """The one that was asked about the certificate: it may be another one when its client says who it is."""
 
 
 def doors_of(config: Config, broker: str) -> dict[str, Door]:
@@ -53,6 +55,15 @@ def doors_of(config: Config, broker: str) -> dict[str, Door]:
         for key, address, wanted in addresses
         if address is not None
     }
+
+
+def lets_in_without_name(config: Config) -> bool:
+    """Whether a client that proves no name may come in at some address of some broker."""
+    return any(
+        door.anonymous and door.certificates != "required"
+        for broker in config.brokers
+        for door in doors_of(config, broker.name).values()
+    )
 
 
 def _lets_in(config: Config, place: str, *, wanted: bool | None) -> bool:

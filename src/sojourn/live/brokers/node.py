@@ -131,6 +131,7 @@ class Node:
         else:
             self.broker = LiveBroker(settings, life)
             self.broker.handle(facts.Started(life, settings), self.now())
+        self.broker.ruling.rights = partial(rights_today, config)
         self._epoch_s += max(0.0, self.broker.now_s - self.now())
         self.witnesses = Witnesses(config, name, self.core)
         self.regrouping = Regrouping(self)
@@ -144,8 +145,7 @@ class Node:
         self.handled = 0
         """Facts that the broker was told."""
         self._last_number = 0
-        self._has_ended = False
-        self._flushing = False
+        self._has_ended = self._flushing = False
         self.warmer = Warmer(self.broker)
         self._began = 0.0, 0.0
         """When the present turn began, by a clock that goes on while it lasts and by the processor's."""

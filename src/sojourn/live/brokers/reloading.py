@@ -7,7 +7,7 @@ let in any more are sent away, and sessions keep to the rights of today, whether
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,15 +15,15 @@ from msgspec.structs import replace
 
 from sojourn.broker import facts
 from sojourn.broker.settings import Settings
-from sojourn.live.brokers.admission import Doorkeeper, permissions_of
+from sojourn.live.brokers.admission import Doorkeeper
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.regrouped import following, may_follow
-from sojourn.live.config import BrokerConfig, Config, UserConfig
+from sojourn.live.brokers.rights_today import rights_today
+from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.learning import paths_for
 from sojourn.live.links.knowing import proof_for
 from sojourn.live.links.proofs import Proof
 from sojourn.mobility.prediction import Foreseen
-from sojourn.mqtt.rights import ANONYMOUS, NOTHING
 
 RELOADED = ("users", "security", "tls", "prediction")
 """What takes effect at once; beside it the secret, and who comes in where."""
@@ -103,30 +103,17 @@ def apply(node: Node, reload: Reload) -> int:
     node.witnesses.audit_to(reload.config.security.audit)
     if reload.learnt != node.broker.settings.learnt:
         node.tell(facts.PathsLearnt(reload.learnt))
-    for fact in changed_rights(old.users, reload.config.users):
+    broker = node.broker
+    broker.ruling.rights = partial(rights_today, reload.config)
+    for fact in list(rights_today(reload.config, broker.ruling.entitled(broker.network), old)):
         node.tell(fact)
-    guests = reload.config.security.guests
-    if guests != old.security.guests:
-        permissions = None if guests is None else permissions_of(guests)
-        node.tell(facts.RightsChanged.of(ANONYMOUS, permissions))
     sent_away = 0
     for number, entry in list(node.entries.items()):
         refusal = reload.doorkeeper.still(entry)
         if refusal is not None:
-            node.tell(facts.ClientDismissed(number, int(refusal.code), refusal.text))
+            connection = node.core.state.connections.get(number)
+            is_in = connection is not None and connection.session is not None
+            kind = facts.ClientDismissed if is_in else facts.ClientRefused  # it waits to be let in
+            node.tell(kind(number, int(refusal.code), refusal.text))
             sent_away += 1
     return sent_away
-
-
-def changed_rights(old: list[UserConfig], new: list[UserConfig]) -> Iterator[facts.RightsChanged]:
-    """What users may do now who could do something else before; who is gone may do nothing."""
-    before = {user.name: user for user in old}
-    after = {user.name: user for user in new}
-    for name in before.keys() | after.keys():
-        was, now = before.get(name), after.get(name)
-        if was is not None and now is not None and msgspec.structs.replace(was, password=now.password) == now:
-            continue
-        attributes = dict(now.attributes) if now is not None else {}
-        lost = sorted(set(was.attributes if was is not None else ()) - attributes.keys())
-        permissions = NOTHING if now is None else permissions_of(now)
-        yield facts.RightsChanged.of(name, permissions, attributes=attributes, lost=lost)

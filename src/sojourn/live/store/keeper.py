@@ -18,7 +18,8 @@ from collections.abc import Callable, Generator
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.records import LATER, write_snapshot
-from sojourn.broker.reviving import Revival, Rights, at_once, reviving
+from sojourn.broker.reviving import Revival, at_once, reviving
+from sojourn.broker.ruling import Rights
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import table_for
 from sojourn.live.store.aside import Aside
