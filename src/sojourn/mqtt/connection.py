@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from sojourn.mqtt.message import Data
 from sojourn.mqtt.room import AddressUse
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Connection:
         "peer",
         "pieces",
         "problem_information",
+        "put_out",
         "reminded",
         "rests",
         "said",
@@ -96,8 +98,10 @@ class Connection:
         self.session: Session | None = None
         self.connect: bytes | None = None
         """The CONNECT that waits for an answer, without its password."""
-        self.output: list[bytes] = []
+        self.output: list[Data] = []
         """What is to be written; the driver takes it once a loop turn."""
+        self.put_out = 0
+        """Bytes of it that were retained or had waited, since the driver took it."""
         self.pieces: list[bytes] = []
         """What came of a packet that is not complete."""
         self.offset = 0
