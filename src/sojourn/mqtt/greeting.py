@@ -137,7 +137,7 @@ class Greeter:
         """Look at as many as may be at once, and note the rest."""
         end, connection = len(messages), subscription.session.connection
         if self.cuts and connection is not None:
-            is_put_off = is_new and (len(messages) > MANY or self._left <= 0)
+            is_put_off = is_new and (len(messages) > MANY or self._left <= 0 or connection.blocked)
             end = at if is_put_off else self._end(messages, at, is_read=subscription.filter is not None)
             sent = sum([one.size for one in messages[at:end]])
             self.sent += sent
