@@ -211,6 +211,19 @@ def test_retained_events_wait_while_their_client_does_not_read() -> None:
     assert not hall.broker.core.state.counters.dropped
 
 
+def test_retained_events_that_find_no_room_are_dropped() -> None:
+    """Of QoS 1 no more is on its way to a client than may be; what else it said is read all the same."""
+    hall = Alone(Limits(output_bytes_max=UNREAD, queue_bytes_max=2 * UNREAD))
+    large(hall)
+    reader = hall.client("reader")
+    hall.send(reader, literal(QoS.AT_LEAST_ONCE), PING)
+    hall.settle()
+    assert hall.came[reader].endswith(PINGRESP)
+    count = 2 * UNREAD // SIZE
+    assert len(waiting(hall.broker)) == count
+    assert hall.broker.core.state.counters.dropped == {"queue full": len(LITERAL) - count}
+
+
 def test_a_client_that_goes_before_it_has_read_leaves_nothing_behind() -> None:
     """Its retained events wait for nobody any more."""
     hall = Alone(Limits(output_bytes_max=UNREAD))

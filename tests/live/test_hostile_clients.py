@@ -92,7 +92,7 @@ def test_a_publisher_that_never_reads_its_answers_is_not_read_either(strict: Bro
 
 
 def test_retained_messages_that_nobody_reads_take_no_memory(strict: BrokerProcess) -> None:
-    """Ten clients ask for 10 MB each in one SUBSCRIBE and do not read; then one does, and gets all in order."""
+    """Ten clients ask for 10 MB each in one SUBSCRIBE, and do not read; one that does gets all in order."""
     topics = [f"kept/{number}" for number in range(40)]
     with Raw(strict.port) as publisher:
         publisher.connect("publisher")

@@ -100,8 +100,6 @@ class Connection:
         """The CONNECT that waits for an answer, without its password."""
         self.output: list[Data] = []
         """What is to be written; the driver takes it once a loop turn."""
-        self.put_out = 0
-        """Bytes of it that were retained or had waited, since the driver took it."""
         self.pieces: list[bytes] = []
         """What came of a packet that is not complete."""
         self.offset = 0
@@ -123,8 +121,8 @@ class Connection:
         self.part_reasons: list[str] = []
         self.rests: list[bytes] = []
         """What a packet that was just read leaves to be done in turn (`greeting.py`)."""
-        self.greets = 0
-        """How many such rests were put before what came of the client."""
+        self.greets, self.put_out = 0, 0
+        """Such rests before what came of the client; bytes of retained and of waiting events sent this turn."""
         self.greeting: Found | None = None
         """What the first of them goes on with; a cache."""
         self.tokens = 0.0

@@ -100,6 +100,7 @@ class Input:
         for number in aside:
             connection = connections.get(number)
             if connection is not None and connection.waits:
+                connection.put_out = 0  # also where nothing was written, since there was no room
                 self.ring.append(connection.peer, number)
 
     def take_up(self, connection: Connection) -> tuple[bytes, int]:

@@ -146,8 +146,7 @@ class Node:
         self.handled = 0
         """Facts that the broker was told."""
         self._last_number = 0
-        self._has_ended = False
-        self._flushing = False
+        self._has_ended = self._flushing = False
         self.warmer = Warmer(self.broker)
         self._began = 0.0, 0.0
         """When the present turn began, by a clock that goes on while it lasts and by the processor's."""
