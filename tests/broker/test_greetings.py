@@ -8,7 +8,8 @@ from mqtt5 import ConnectPacket, DisconnectPacket, PublishPacket, QoS, Subscribe
 
 from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
-from sojourn.mqtt import content, greeting
+from sojourn.mqtt import content, costs, greeting
+from sojourn.mqtt.limits import Limits
 from tests.broker.alone import PING, PINGRESP, Alone
 from tests.counting import counted
 
@@ -132,3 +133,129 @@ def test_no_client_can_send_what_is_left_of_a_greeting() -> None:
     hall.settle()
     assert hall.opened in hall.closed
     hall.again()
+
+
+UNREAD = 10_000
+"""What a client may leave unread, where that is little."""
+SIZE = 3_000
+LITERAL = [f"r/{number:03}" for number in range(40)]
+
+
+def large(hall: Alone, size: int = SIZE) -> None:
+    """Retain some events that are large."""
+    publisher = hall.client("publisher")
+    for number in range(len(LITERAL)):
+        hall.send(publisher, retained(number, payload=bytes(size)))
+        hall.settle()
+
+
+def literal(qos: QoS = QoS.AT_MOST_ONCE) -> SubscribePacket:
+    """A SUBSCRIBE that names the topic of each."""
+    return SubscribePacket(7, [TopicFilter(topic, max_qos=qos) for topic in LITERAL])
+
+
+def written(hall: Alone) -> dict[int, int]:
+    """End a turn, and say how many bytes were written to whom."""
+    before = {number: len(data) for number, data in hall.came.items()}
+    hall.turn()
+    return {number: len(data) - before.get(number, 0) for number, data in hall.came.items()}
+
+
+@pytest.mark.parametrize("qos", [QoS.AT_MOST_ONCE, QoS.AT_LEAST_ONCE])
+def test_one_subscribe_sends_no_more_at_once_than_may_be_left_unread(qos: QoS) -> None:
+    """However many topic filters it has; the rest follows in later turns, in order, and in others' turns."""
+    hall = Alone(Limits(output_bytes_max=UNREAD))
+    large(hall)
+    reader, other = hall.client("reader", session_expiry_interval=600), hall.client("other")
+    hall.send(reader, literal(qos))
+    hall.send(other, PING)
+    turns = 0
+    while True:
+        while hall.broker.has_slices:  # as a driver does that has all the time there is
+            hall.broker.handle(facts.ReadyForMore(), hall.now)
+        assert written(hall).get(reader, 0) < UNREAD + 2 * SIZE
+        if not hall.broker.has_work:
+            break
+        turns += 1
+    assert turns >= len(LITERAL) * SIZE // (UNREAD + SIZE)
+    assert hall.came[other] == PINGRESP
+    told, live = hall.again(), hall.broker
+    assert waiting(told) == waiting(live)
+    assert [one[1] for one in waiting(live)] == (LITERAL if int(qos) else [])
+    assert topics(hall, reader) == LITERAL
+
+
+def test_retained_events_wait_while_their_client_does_not_read() -> None:
+    """None waits in a queue, none is dropped, and what the client says next is read behind them."""
+    hall = Alone(Limits(output_bytes_max=UNREAD, queue_bytes_max=UNREAD))
+    large(hall)
+    reader, other = hall.client("reader"), hall.client("other")
+    hall.send(reader, literal(), PING)
+    hall.turn()
+    hall.tell(facts.ClientBlocked(reader))
+    hall.settle()
+    assert len(hall.came[reader]) < 2 * (UNREAD + SIZE)
+    hall.send(other, PING)
+    hall.settle()
+    assert hall.came[other] == PINGRESP
+    assert hall.broker.core.state.queued == 0
+    for _ in LITERAL:
+        hall.tell(facts.ClientDrained(reader))
+        hall.turn()
+        hall.turn()
+        hall.tell(facts.ClientBlocked(reader))
+    hall.settle()
+    assert hall.came[reader].endswith(PINGRESP)
+    hall.came[reader] = hall.came[reader].removesuffix(PINGRESP)
+    assert topics(hall, reader) == LITERAL
+    assert not hall.broker.core.state.counters.dropped
+
+
+def test_retained_events_that_find_no_room_are_dropped() -> None:
+    """Of QoS 1 no more is on its way to a client than may be; what else it said is read all the same."""
+    hall = Alone(Limits(output_bytes_max=UNREAD, queue_bytes_max=2 * UNREAD))
+    large(hall)
+    reader = hall.client("reader")
+    hall.send(reader, literal(QoS.AT_LEAST_ONCE), PING)
+    hall.settle()
+    assert hall.came[reader].endswith(PINGRESP)
+    count = 2 * UNREAD // SIZE
+    assert len(waiting(hall.broker)) == count
+    assert hall.broker.core.state.counters.dropped == {"queue full": len(LITERAL) - count}
+
+
+def test_a_client_that_goes_before_it_has_read_leaves_nothing_behind() -> None:
+    """Its retained events wait for nobody any more."""
+    hall = Alone(Limits(output_bytes_max=UNREAD))
+    large(hall)
+    reader = hall.client("reader")
+    hall.send(reader, literal())
+    hall.turn()
+    hall.tell(facts.ClientBlocked(reader))
+    hall.settle()
+    assert reader in hall.broker.core.state.input.unread
+    hall.tell(facts.ClientLost(reader))
+    hall.settle()
+    state = hall.broker.core.state
+    assert not state.input.unread
+    assert not state.input.ring
+    assert reader not in state.connections
+    assert "reader" not in hall.again().core.state.sessions
+
+
+def test_many_that_subscribe_are_sent_retained_events_turn_by_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a turn puts out of them is limited for all clients together."""
+    monkeypatch.setattr(costs, "OUTPUT_A_TURN", UNREAD)
+    monkeypatch.setattr(costs, "OUTPUT_BYTES", 1)
+    hall = Alone(Limits(output_bytes_max=UNREAD))
+    large(hall)
+    readers = [hall.client(f"reader{number}") for number in range(20)]
+    for reader in readers:
+        hall.send(reader, SubscribePacket(7, [TopicFilter("r/#")]))
+    while True:
+        total = sum(written(hall).values())
+        assert total < 3 * (UNREAD + SIZE)
+        if not hall.broker.has_work:
+            break
+    for reader in readers:
+        assert topics(hall, reader) == LITERAL

@@ -234,7 +234,7 @@ def test_a_run_that_was_taken_in_by_half_comes_again_for_the_rest(
         hall.restart("B2")
         reader = Silent(hall, 1, "reader")
     else:
-        reader.take(dict(turn.writes)[reader.number], is_over=False)
+        reader.take(bytes(dict(turn.writes)[reader.number]), is_over=False)
         hall.unlink("B2")
         hall.relink()
     hall.settle()

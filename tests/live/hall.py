@@ -168,7 +168,9 @@ class Desk:
         self.held |= {*turn.holds}
         self.held -= {*turn.releases}
         self.notes += turn.notes
-        written = dict(turn.writes)
+        written: dict[int, bytes] = {}
+        for number, piece in turn.writes:
+            written[number] = written.get(number, b"") + piece
         for number in dict.fromkeys([*written, *turn.closes]):
             visitor = self.visitors.get(number)
             if visitor is not None:

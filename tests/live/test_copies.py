@@ -117,6 +117,7 @@ def test_nobody_is_read_from_while_too_much_waits(monkeypatch: pytest.MonkeyPatc
     """Turns leave in order once their lines are held; over the limit clients and neighbours wait."""
     monkeypatch.setattr(waiting_turns, "TURNS_MAX", 4)
     left: list[int] = []
+    worked: list[object] = []
     client, old, new = Wire(), Wire(), Wire()
     copying = SimpleNamespace(logged=lambda: None, held=0)
     copying.released = lambda: copying.held
@@ -128,6 +129,8 @@ def test_nobody_is_read_from_while_too_much_waits(monkeypatch: pytest.MonkeyPatc
         connections={1: client},
         place=SimpleNamespace(name="B1"),
         carry_out=lambda turn: left.append(len(turn.peer_writes)),
+        writing=SimpleNamespace(expect=lambda *_: None, settle=lambda _: None),
+        worked=worked.append,
         loop=SimpleNamespace(time=lambda: 0.0),
     )
     box = Outbox(node, copying)
@@ -139,6 +142,7 @@ def test_nobody_is_read_from_while_too_much_waits(monkeypatch: pytest.MonkeyPatc
     copying.held = 5
     box.leave()
     assert left == [0] * 5
+    assert len(worked) == 1, "what leaves late counts as work"
     assert (box.turns, box.fills, client.is_read) == (1, 1, True)
 
 

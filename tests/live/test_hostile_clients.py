@@ -91,6 +91,53 @@ def test_a_publisher_that_never_reads_its_answers_is_not_read_either(strict: Bro
         check_service(strict)
 
 
+def test_retained_messages_that_nobody_reads_take_no_memory(strict: BrokerProcess) -> None:
+    """Ten clients ask for 10 MB each in one SUBSCRIBE, and do not read; one that does gets all in order."""
+    topics = [f"kept/{number}" for number in range(40)]
+    with Raw(strict.port) as publisher:
+        publisher.connect("publisher")
+        for topic in topics:
+            publisher.publish(topic, topic.encode().ljust(250_000), 1, retain=True)
+        before = resident_mib(strict)
+        deaf = [Raw(strict.port) for _ in range(10)]
+        for number, client in enumerate(deaf):
+            client.connect(f"deaf-{number}")
+            wanted = [TopicFilter(topic, max_qos=QoS.AT_MOST_ONCE) for topic in topics]
+            client.send(SubscribePacket(1, wanted))
+        check_service(strict)
+        assert resident_mib(strict) - before < 16
+        came: list[object] = [deaf[0].receive() for _ in range(len(topics) + 1)]
+        assert [one.topic for one in came if isinstance(one, PublishPacket)] == topics
+        for topic in topics:
+            publisher.publish(topic, b"", 1, retain=True)
+        for client in deaf:
+            client.drop()
+        check_service(strict)
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_large_event_is_kept_once_for_all_who_do_not_read(strict: BrokerProcess, qos: int) -> None:
+    """A hundred subscribers of different identifiers have it in a hundred forms; they share its payload."""
+    with Raw(strict.port) as publisher:
+        publisher.connect("publisher")
+        deaf = [Raw(strict.port) for _ in range(100)]
+        for number, client in enumerate(deaf):
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+            client.connect(f"deaf-{number}")
+            client.subscribe(TopicFilter("large", max_qos=QoS(qos)), subscription_id=number + 1)
+        before = resident_mib(strict)
+        sent = [bytes((number,)) * 250_000 for number in range(20)]
+        for payload in sent:
+            publisher.publish("large", payload, 1)
+        check_service(strict)
+        assert resident_mib(strict) - before < 24
+        for _ in range(3):
+            assert deaf[7].message().payload == sent.pop(0)
+        for client in deaf:
+            client.drop()
+        check_service(strict)
+
+
 def test_slow_connects_are_dropped(strict: BrokerProcess) -> None:
     """Two hundred connections that drip bytes are closed in time; others get in meanwhile."""
     frame = ConnectPacket("drip").write()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import mqtt5
 import pytest
 
 from sojourn.broker.names import LiveInterests
 from sojourn.interest import Event, Filter
 from sojourn.mqtt import content, topic_tree
-from sojourn.mqtt.message import Message, new_message
+from sojourn.mqtt.message import LARGE, Message, Properties, new_message
+from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.session import Session, Subscription
 from sojourn.mqtt.topic_tree import TopicTree
 from tests.counting import counted
@@ -45,6 +49,55 @@ def test_a_message_s_forms_take_little_room(size: int) -> None:
     with costs_at_most(MEBIBYTE):
         forms(message, 150)
         message.form(1, 0.0)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"retain": True},
+    {"identifiers": (3, 70_000)},
+    {"alias": 5},
+    {"alias": 5, "with_topic": False},
+    {"numbered": True},
+]
+FIELDS = (
+    "topic",
+    "qos",
+    "retain",
+    "packet_id",
+    "subscription_ids",
+    "topic_alias",
+    "message_expiry_interval",
+    "user_properties",
+)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("expiry", [None, 60])
+def test_a_large_payload_is_shared_by_all_forms(
+    options: dict[str, Any], qos: int, expiry: int | None
+) -> None:
+    """What is written is the packet that a short one would be, and no form copies the payload."""
+    payload = random.Random(1).randbytes(LARGE)
+    user = Properties(user=(("a", "b"),))
+    for own in (0, 2):
+        message = new_message("töpic", payload, qos=own, now=0.0, expiry=expiry, properties=user)
+        short = new_message("töpic", b"short", qos=own, now=0.0, expiry=expiry, properties=user)
+        form = message.form(qos, 1.5, **options)
+        assert len(form.head) + len(form.tail) < LARGE or form.head is message.frame
+        number = PACKET_ID[7] if qos else b""
+        packet, size = mqtt5.read(memoryview(b"".join((form.head, number, form.tail, form.payload))))
+        like = short.form(qos, 1.5, **options)
+        expected, _ = mqtt5.read(memoryview(like.head + number + like.tail + like.payload))
+        assert isinstance(packet, mqtt5.PublishPacket)
+        assert isinstance(expected, mqtt5.PublishPacket)
+        assert size == form.size
+        assert packet.payload == payload
+        assert [getattr(packet, name) for name in FIELDS] == [getattr(expected, name) for name in FIELDS]
+        old = message.old_form(qos, retain=True)
+        assert not old.tail
+        assert b"".join((old.head, number, old.payload))[-LARGE:] == payload
+        assert old.size == len(old.head) + len(number) + LARGE
 
 
 def test_a_form_that_many_ask_for_is_made_once() -> None:

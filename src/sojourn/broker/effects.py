@@ -6,12 +6,15 @@ that dies anywhere in between has promised nothing that it does not remember.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
 
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
+from sojourn.mqtt.message import LARGE, Data
 
 REPEATED = "repeated by a neighbour"
 """The reason for events that were let go because they had come before: no subscriber misses them."""
@@ -36,8 +39,8 @@ class Turn(msgspec.Struct):
 
     entries: list[bytes] = []
     """Lines for the journal, to be safe before anything below is done."""
-    writes: list[tuple[int, bytes]] = []
-    """Bytes for clients, by connection."""
+    writes: list[tuple[int, Data]] = []
+    """Bytes for clients, by connection; one that is sent large payloads is there several times, in order."""
     closes: list[int] = []
     """Connections of clients to close, after what was written has been read."""
     peer_writes: list[tuple[str, bytes]] = []
@@ -58,8 +61,14 @@ class Turn(msgspec.Struct):
         for connection in touched:
             output = connection.output
             if output:
-                self.writes.append((connection.number, output[0] if len(output) == 1 else b"".join(output)))
+                if len(output) == 1:
+                    self.writes.append((connection.number, output[0]))
+                elif max(map(len, output)) < LARGE:
+                    self.writes.append((connection.number, b"".join(output)))
+                else:
+                    self.writes += [(connection.number, data) for data in _joined(output)]
                 output.clear()
+                connection.put_out = 0
             if connection.state is Phase.CLOSED:
                 self.closes.append(connection.number)
             elif not connection.direct and not connection.blocked:
@@ -68,3 +77,12 @@ class Turn(msgspec.Struct):
                     waiting.append(connection.number)
         touched.clear()
         return waiting
+
+
+def _joined(output: list[Data]) -> Iterator[Data]:
+    """Join what is short; a payload that is large is shared by all who are sent it, and stays as it is."""
+    for is_large, some in groupby(output, lambda data: len(data) >= LARGE):
+        if is_large:
+            yield from some
+        else:
+            yield b"".join(some)

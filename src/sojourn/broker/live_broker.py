@@ -46,7 +46,7 @@ from sojourn.broker.wire import Carried
 from sojourn.errors import SojournError
 from sojourn.mqtt import system_topics
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.costs import UNSLICED_MAX
+from sojourn.mqtt.costs import OUTPUT_A_TURN, UNSLICED_MAX
 from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.state import UNNOTED_NUMBERS_MAX
 
@@ -133,7 +133,8 @@ class LiveBroker:
         if self._quencher is not None or self.core.effects.sources:
             self._quench()
         turn, self._turn = self._turn, Turn()
-        self.to_pump += turn.collect_writes(self.core.effects.touched)
+        self.to_pump = [*dict.fromkeys(self.to_pump + turn.collect_writes(self.core.effects.touched))]
+        self.core.state.put_out = 0
         pressure = network.pressure if network is not None else None
         is_pressed = pressure is not None and (pressure.holds or pressure.releases)
         if is_pressed or slices.has_held or self.core.effects.waiting:
@@ -465,10 +466,12 @@ class LiveBroker:
 
     def _pump(self, now: float) -> None:
         """Go on with queues that were cut off because a connection had been given enough for a turn."""
-        numbers, self.to_pump = self.to_pump, []
+        state, numbers, self.to_pump = self.core.state, self.to_pump, []
         for number in numbers:
-            connection = self.core.state.connections.get(number)
-            if connection is not None and not connection.blocked:
+            connection = state.connections.get(number)
+            if state.put_out >= OUTPUT_A_TURN:
+                self.to_pump.append(number)
+            elif connection is not None and not connection.blocked:
                 self.handle(facts.ClientDrained(number), now)
 
     def _quench(self) -> None:

@@ -69,6 +69,7 @@ class Slices:
             return False
         self._leaving.add(number)
         let_go(connection)
+        self._core.state.input.go_on(connection)
         return True
 
     def cost_of_loss(self, number: int) -> int:
@@ -109,6 +110,7 @@ class Slices:
     def settle(self, holds: Iterable[int], releases: Iterable[int]) -> tuple[list[int], list[int]]:
         """Return who is not to be read from any more, and who is again, given whom a full link concerns."""
         connections = self._core.state.connections
+        self._core.state.input.end_turn(connections)
         before = self._waiting | self._pressed
         self._pressed.update(holds)
         self._pressed.difference_update(releases)

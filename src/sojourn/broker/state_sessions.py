@@ -161,7 +161,7 @@ SESSIONS = (
             state=Choice(Phase),
             session=REF,
         ),
-        rebuilt="output said address_use is_gone rests greets greeting",
+        rebuilt="output put_out said address_use is_gone rests greets greeting",
     ),
 )
 
@@ -223,12 +223,12 @@ CORE = (
         ),
         parts="counters tree retained input bans",
         wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
-        "subscriptions levels queued will_bytes address_uses",
+        "put_out subscriptions levels queued will_bytes address_uses",
         finish=_count_filters,
     ),
     Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),
     Part(Counters, fields("received delivered dropped refused")),
-    Part(Input, fields("bytes by_address since"), wired="ring"),
+    Part(Input, fields("bytes by_address since"), wired="ring aside unread"),
     Part(
         TopicTree,
         wired="_exact _root _shares routes _route_bytes looked by_bytes",

@@ -161,6 +161,7 @@ covering = true
 # queue_bytes_max = 16777216      # waiting for one client
 # queue_bytes_max_all = 536870912 # waiting for all clients
 # queue_bytes_address_max = 268435456 # waiting for the connected clients of one address; more is dropped
+# output_bytes_address_max = 67108864 # put out for one address and not read; then more waits in queues
 # will_bytes_max_all = 67108864   # of the wills of all clients; who brings more is refused (0x97)
 # will_bytes_address_max = 33554432 # of those of one address, of clients that are away too
 # retained_messages_max = 100000  # topics with a retained message; more are refused (0x97)

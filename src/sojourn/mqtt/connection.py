@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from sojourn.mqtt.message import Data
 from sojourn.mqtt.room import AddressUse
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Connection:
         "peer",
         "pieces",
         "problem_information",
+        "put_out",
         "reminded",
         "rests",
         "said",
@@ -96,7 +98,7 @@ class Connection:
         self.session: Session | None = None
         self.connect: bytes | None = None
         """The CONNECT that waits for an answer, without its password."""
-        self.output: list[bytes] = []
+        self.output: list[Data] = []
         """What is to be written; the driver takes it once a loop turn."""
         self.pieces: list[bytes] = []
         """What came of a packet that is not complete."""
@@ -119,8 +121,8 @@ class Connection:
         self.part_reasons: list[str] = []
         self.rests: list[bytes] = []
         """What a packet that was just read leaves to be done in turn (`greeting.py`)."""
-        self.greets = 0
-        """How many such rests were put before what came of the client."""
+        self.greets, self.put_out = 0, 0
+        """Such rests before what came of the client; bytes of retained and of waiting events sent this turn."""
         self.greeting: Found | None = None
         """What the first of them goes on with; a cache."""
         self.tokens = 0.0

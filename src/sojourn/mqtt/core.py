@@ -160,7 +160,7 @@ class Core:
 
     def take_turn(self, now: float) -> Connection | None:
         """Return the connection whose turn it is to be read (`received` without further bytes)."""
-        return self.state.input.take_turn(self.state.connections, now)
+        return self.state.input.take_turn(self.state, now)
 
     def received_again(self, number: int, packets: list[tuple[int, bytes]], now: float) -> None:
         """Take packets that were `kept` in an earlier life, under the numbers that messages had then."""
@@ -237,6 +237,7 @@ class Core:
         connection = self.state.connections.get(number)
         if connection is not None:
             connection.blocked = False
+            self.state.input.go_on(connection)
             if connection.session is not None:
                 self.deliverer.pump(connection.session, now)
                 self._settle(now)
@@ -412,7 +413,7 @@ class Core:
                     data = put_before(connection, data[stop:], goes_on=goes_on)
                     begin, stop, end = 0, 0, len(data)
                 is_answered = is_answered or kind in ANSWERS
-                left -= costs.of_subscribe(self.state.retained.count) if kind in SUBSCRIBES else costs.OTHER
+                left -= self.subscriber.cost if kind in SUBSCRIBES else costs.OTHER
             at = stop
         self.gate.unsliced -= most - left + (at - begin) // costs.INPUT_BYTES
         if is_answered and goes_on and session is not None and (session.queue or session.unsent):

@@ -27,6 +27,9 @@ BURIED = 4
 """A retained message whose time ran out, and that is buried."""
 RETAINED = 64
 """So many retained messages, which a SUBSCRIBE may look at, count for one."""
+OUTPUT_BYTES, OUTPUT_A_TURN = 1_024, 4 << 20
+"""So many bytes of retained messages that are sent count for one; and how many of them, and of what waited,
+are sent to all clients before the turn is over: who is to get more gets it in the next one."""
 OTHER = 8
 """A ping and its like."""
 LOSS, ENDING = 32, 8
@@ -67,9 +70,9 @@ def of_decoded(properties: int, size: int) -> int:
     return DECODED + properties // PROPERTIES + size // INPUT_BYTES
 
 
-def of_subscribe(retained: int) -> int:
-    """What a SUBSCRIBE costs, or a part of one, given how many retained messages there are."""
-    return min(UNSLICED_MAX, SUBSCRIBE + retained // RETAINED)
+def of_subscribe(retained: int, sent: int) -> int:
+    """What a SUBSCRIBE costs, or a part, given how many retained messages there are, and the bytes sent."""
+    return min(UNSLICED_MAX, SUBSCRIBE + retained // RETAINED + sent // OUTPUT_BYTES)
 
 
 def of_policy(size: int, alternatives: int, way: int) -> int:

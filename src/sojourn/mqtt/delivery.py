@@ -23,7 +23,7 @@ from sojourn.interest import Filter
 from sojourn.mqtt.connection import Connection, State
 from sojourn.mqtt.judging import Judges
 from sojourn.mqtt.members import addressee
-from sojourn.mqtt.message import Message
+from sojourn.mqtt.message import Data, Message
 from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.queue_policies import FITTING_MAX
 from sojourn.mqtt.room import change_inflight, change_queued, replace_queue, why_full
@@ -74,9 +74,9 @@ class Deliverer:
     def _deliver_once_at_most(self, message: Message, group: Group, now: float) -> None:
         retain = message.retain and group.retain_as_published
         if message.frame[0] == 0x30 and not retain and message.expiry is None and not group.identifiers:
-            frame = message.frame  # as it came
+            frame, large = message.frame, None  # as it came
         else:
-            frame = message.form(0, now, retain=retain, identifiers=group.identifiers).head
+            frame, _, _, large = message.form(0, now, retain=retain, identifiers=group.identifiers)
         touched = self.shared.effects.touched
         for session in group.sessions:
             connection = session.connection
@@ -85,8 +85,11 @@ class Deliverer:
                 if not output:
                     touched.append(connection)
                 output.append(frame)
+                if large:
+                    output.append(large)
             elif connection is not None and connection.is_old and waits_for_nothing(session, connection):
-                self.write(connection, message.old_form(0, retain=retain).head)
+                form = message.old_form(0, retain=retain)
+                self.write(connection, form.head, form.payload)
             else:
                 self.hand(session, Delivery(message, 0, retain, group.identifiers), now)
         self.shared.counters.delivered += len(group.sessions)
@@ -94,7 +97,7 @@ class Deliverer:
     def _deliver_surely(self, message: Message, group: Group, now: float) -> None:
         retain = message.retain and group.retain_as_published
         qos = min(message.qos, group.qos)
-        head, tail, _ = message.form(qos, now, retain=retain, identifiers=group.identifiers)
+        head, tail, _, large = message.form(qos, now, retain=retain, identifiers=group.identifiers)
         delivery = Delivery(message, qos, retain, group.identifiers)
         shared = self.shared
         touched = shared.effects.touched
@@ -128,6 +131,8 @@ class Deliverer:
                 if not output:
                     touched.append(connection)
                 output.append(head + PACKET_ID[number] + tail)
+                if large:
+                    output.append(large)
             elif (
                 connection is not None
                 and connection.is_old
@@ -414,6 +419,8 @@ class Deliverer:
         if not output:
             self.shared.effects.touched.append(connection)
         output.append(packet)
+        if form.payload:
+            output.append(form.payload)
         return form.size
 
     def _drop(self, session: Session, delivery: Delivery, reason: str) -> int:
@@ -423,11 +430,13 @@ class Deliverer:
             self.shared.effects.settled.append((session, delivery, reason))
         return 0
 
-    def write(self, connection: Connection, packet: bytes) -> None:
-        """Put a packet into a connection's output."""
+    def write(self, connection: Connection, packet: bytes, payload: Data = b"") -> None:
+        """Put a packet into a connection's output, with what comes behind it."""
         if not connection.output:
             self.shared.effects.touched.append(connection)
         connection.output.append(packet)
+        if payload:
+            connection.output.append(payload)
 
     def resend(self, session: Session, now: float) -> None:
         """Begin a new connection of an old session: what was not answered is sent again, then the rest."""
@@ -463,6 +472,9 @@ class Deliverer:
             or connection.numbered
             or connection.is_old
         )
+        put_out = self.shared.limits.output_bytes_max - budget
+        connection.put_out += put_out
+        self.shared.put_out += put_out
 
     def _send_again(self, session: Session, connection: Connection, number: int, now: float) -> int:
         delivery = session.inflight[number]
@@ -483,5 +495,5 @@ class Deliverer:
         if not connection.takes(form.size):
             return self._forget_sent(session, number, delivery, TOO_LARGE)
         head = bytes((form.head[0] | 0x08,)) + form.head[1:]
-        self.write(connection, head + PACKET_ID[number] + form.tail)
+        self.write(connection, head + PACKET_ID[number] + form.tail, form.payload)
         return form.size

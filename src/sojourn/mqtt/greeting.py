@@ -1,9 +1,12 @@
 """Retained events for whoever has just subscribed: some at once, the rest in turn with what others ask for.
 
 Whether a retained event is for a subscriber may take long to find out: its fields are read for a filter, its
-policy is asked about the subscriber. So a *greeting* goes on for `WORK` at once. What is left of it is noted
+policy is asked about the subscriber. And all of them may be very much. So a *greeting* goes on for `WORK` at
+once, and those of a SUBSCRIBE, or of a part of one, for as many bytes as a client may leave unread
+(`output_bytes_max`). What is left of it is noted
 in a packet of the broker's own, which is put before what else came of the client, read in its turn and kept
 in the journal like those of the client (`Rest`). So what happens in between happens again in the same order.
+Its turn comes when the client has read what it was sent (`input.py`).
 No client can send such a packet: its kind is none of MQTT's, and only as many are taken as were put there.
 
 A greeting that goes on looks for the events anew, unless none has changed since. It gives those that were
@@ -83,6 +86,8 @@ class Greeter:
         self.shared, self.deliverer = shared, deliverer
         self.cuts = False
         """Whether long greetings go on later; if not, all is done at once."""
+        self.sent = 0
+        """Bytes that were sent for the packet that is read."""
 
     def greet(self, subscription: Subscription, now: float) -> None:
         """Begin to send the retained events that a new subscription asks for."""
@@ -99,6 +104,7 @@ class Greeter:
             raise malformed("There is no such packet.") from None
         if not self.cuts:
             raise malformed("There is no such packet.")
+        self.sent = 0
         found, connection.greeting = connection.greeting, None
         subscription = session.subscriptions.get(rest.text)
         if subscription is None or subscription.since_s > rest.since_s:
@@ -131,8 +137,12 @@ class Greeter:
         """Look at as many as may be at once, and note the rest."""
         end, connection = len(messages), subscription.session.connection
         if self.cuts and connection is not None:
-            is_put_off = is_new and len(messages) > MANY
-            end = at if is_put_off else _end(messages, at, is_read=subscription.filter is not None)
+            is_put_off = is_new and (len(messages) > MANY or self._left <= 0 or connection.blocked)
+            end = at if is_put_off else self._end(messages, at, is_read=subscription.filter is not None)
+            sent = sum([one.size for one in messages[at:end]])
+            self.sent += sent
+            connection.put_out += sent
+            self.shared.put_out += sent
         self._hand(subscription, messages[at:end] if end - at < len(messages) else messages, now)
         if end < len(messages):
             assert connection is not None, "who is not here is given all at once"
@@ -140,6 +150,23 @@ class Greeter:
             connection.rests.append(Rest(subscription.text, last, until, since_s).packet())
             if connection.greeting is None:
                 connection.greeting = Found(self.shared.retained.changes, subscription.text, messages, end)
+
+    @property
+    def _left(self) -> int:
+        """Bytes that may still be sent for the packet that is read."""
+        return self.shared.limits.output_bytes_max - self.sent
+
+    def _end(self, messages: list[Message], at: int, *, is_read: bool) -> int:
+        """Where to end for now, having begun at a place."""
+        left, bytes_left = WORK, self._left
+        while at < len(messages) and left > 0 and bytes_left > 0:
+            message = messages[at]
+            bytes_left -= message.size
+            left -= max(READ_MIN, message.size) if is_read else PLAIN
+            if message.policy is not None:
+                left -= ALTERNATIVE * len(message.policy.condition.conjunctions)
+            at += 1
+        return at
 
     def greet_late(self, message: Message, here_since: Callable[[Session], float | None], now: float) -> None:
         """Send a value that this broker lacked to those connected who subscribed to it here meanwhile.
@@ -179,15 +206,3 @@ def put_before(connection: Connection, data: bytes, *, goes_on: bool) -> bytes:
         return data
     connection.greets += len(rests)
     return b"".join(rests) + data
-
-
-def _end(messages: list[Message], at: int, *, is_read: bool) -> int:
-    """Where to end for now, having begun at a place."""
-    left = WORK
-    while at < len(messages) and left > 0:
-        message = messages[at]
-        left -= max(READ_MIN, message.size) if is_read else PLAIN
-        if message.policy is not None:
-            left -= ALTERNATIVE * len(message.policy.condition.conjunctions)
-        at += 1
-    return at

@@ -100,6 +100,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long a packet may take to come whole."""
     output_bytes_max: int = 1_048_576
     """Bytes that one connection may leave unread before messages wait in its queue."""
+    output_bytes_address_max: int = 64 * 1_048_576
+    """The same of all connections of one address together: beyond it they wait for each of them that has left
+    anything unread."""
     retained_messages_max: int = 100_000
     """Topics with a retained message."""
     retained_bytes_max: int = 256 * 1_048_576

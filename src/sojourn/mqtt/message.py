@@ -23,6 +23,11 @@ FORMS_MAX = 16
 """Forms of one message that are kept, besides the one it came in."""
 FORM_BYTES_MAX = 65_536
 """Larger forms are made anew for each who asks."""
+LARGE = 16_384
+"""A payload of so many bytes is in no form: all that are sent it share the one it came in."""
+
+Data = bytes | memoryview
+"""What is written to a client."""
 
 
 class Properties(NamedTuple):
@@ -45,6 +50,8 @@ class Form(NamedTuple):
     tail: bytes
     size: int
     """Bytes of the whole packet."""
+    payload: Data = b""
+    """What comes behind these, where it is large; else it is in them."""
 
 
 class Message:
@@ -190,7 +197,7 @@ class Message:
     @staticmethod
     def _keep(forms: dict[tuple[object, ...], Form], key: tuple[object, ...], form: Form) -> None:
         """Keep a form for others; whoever asks for ever new ones of a message fills no memory with them."""
-        if form.size > FORM_BYTES_MAX:
+        if form.size - len(form.payload) > FORM_BYTES_MAX:
             return
         if len(forms) >= FORMS_MAX:
             del forms[next(iter(forms))]
@@ -203,18 +210,29 @@ class Message:
         key = (qos, retain)  # a longer one is of version 5
         found = self._forms.get(key)
         if found is None:
-            payload = self.payload
-            head = mqtt3.publish_head(self.topic, qos, len(payload), retain=retain)
-            size = len(head) + len(payload)
-            found = Form(head, payload, size + 2) if qos else Form(head + payload, b"", size)
+            large, length = self._large, len(self.frame) - self.payload_at
+            head = mqtt3.publish_head(self.topic, qos, length, retain=retain)
+            size = len(head) + length + (2 if qos else 0)
+            if large:
+                found = Form(head, b"", size, large)
+            else:
+                found = Form(head, self.payload, size) if qos else Form(head + self.payload, b"", size)
             self._keep(self._forms, key, found)
         return found
+
+    @property
+    def _large(self) -> Data:
+        """The payload as it lies in the frame if it is large, else nothing."""
+        is_large = len(self.frame) - self.payload_at >= LARGE
+        return memoryview(self.frame)[self.payload_at :] if is_large else b""
 
     def _cut(self) -> Form:
         """Return the packet that it came in as a form."""
         frame = self.frame
         if frame[0] & 0x06:
-            form = Form(frame[: self.id_at], frame[self.id_at + 2 :], len(frame))
+            large = self._large
+            tail = frame[self.id_at + 2 : self.payload_at if large else None]
+            form = Form(frame[: self.id_at], tail, len(frame), large)
         else:
             form = Form(frame, b"", len(frame))
         if len(frame) <= FORM_BYTES_MAX:
@@ -236,9 +254,10 @@ class Message:
         if numbered:
             number = ((SOURCE, self.source), (SEQUENCE, str(self.sequence)))
             properties = properties._replace(user=properties.user + number)
-        frame, id_at, _ = write_publish(
+        large = self._large
+        frame, id_at, payload_at = write_publish(
             topic,
-            self.payload,
+            b"" if large else self.payload,
             qos=qos,
             retain=retain,
             expiry=expiry,
@@ -246,9 +265,13 @@ class Message:
             identifiers=identifiers,
             alias=alias,
         )
+        if large:
+            begin = id_at - 2 - len(topic.encode())
+            frame = frame[:1] + mqtt3.written_length(payload_at - begin + len(large)) + frame[begin:]
+            id_at += len(frame) - payload_at
         if not qos:
-            return Form(frame, b"", len(frame))
-        return Form(frame[:id_at], frame[id_at + 2 :], len(frame))
+            return Form(frame, b"", len(frame) + len(large), large)
+        return Form(frame[:id_at], frame[id_at + 2 :], len(frame) + len(large), large)
 
 
 def write_publish(

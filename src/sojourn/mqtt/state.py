@@ -106,6 +106,8 @@ class State:
         """Bytes waiting for all clients."""
         self.inflight_bytes = 0
         """Bytes of what all clients were sent and have not acknowledged."""
+        self.put_out = 0
+        """Bytes of retained messages, and of what had waited, that were sent in this turn."""
         self.address_uses = AddressUses()
         """The same by address, with wills, and the subscriptions of those who are connected."""
         self.input = Input()

@@ -13,7 +13,7 @@ from mqtt5 import SubscribePacket, TopicFilter, UnsubscribePacket
 from mqtt5 import UnsubAckReasonCode as UnsubCode
 
 from sojourn.interest import Filter, TopicError, TopicPattern
-from sojourn.mqtt import answers
+from sojourn.mqtt import answers, costs
 from sojourn.mqtt.changing import Changes
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.content import (
@@ -78,6 +78,7 @@ class Subscriber:
         """Answer a SUBSCRIBE, or let whoever routes do so, and send the retained messages it asks for."""
         if not packet.topic_filters or not packet.packet_id:
             raise protocol_error("A SUBSCRIBE has a packet identifier and at least one topic filter.")
+        self.greeter.sent = 0
         too_often = self.changes.why_not(connection, len(packet.topic_filters), self.shared.limits, now)
         if too_often is not None:
             self._refuse_all(connection, session, packet, too_often)
@@ -149,6 +150,7 @@ class Subscriber:
         """Answer an UNSUBSCRIBE."""
         if not packet.patterns or not packet.packet_id:
             raise protocol_error("An UNSUBSCRIBE has a packet identifier and at least one topic filter.")
+        self.greeter.sent = 0
         codes: list[UnsubCode] = []
         for text in packet.patterns:
             if text in session.subscriptions:
@@ -164,6 +166,11 @@ class Subscriber:
             codes = [UnsubCode(code) for code in told[0]]
             self.deliverer.write(connection, answers.unsuback(connection, packet.packet_id, codes))
         self.shared.effects.is_void = is_void
+
+    @property
+    def cost(self) -> int:
+        """What the last packet cost (`costs.py`)."""
+        return costs.of_subscribe(self.shared.retained.count, self.greeter.sent)
 
     def enter(self, subscription: Subscription) -> bool:
         """Enter a subscription; say whether there was none of its name."""

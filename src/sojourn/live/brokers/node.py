@@ -43,6 +43,7 @@ from sojourn.live.brokers.regrouped import Regrouping, following
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.brokers.warming import Warmer
 from sojourn.live.brokers.witnesses import Witnesses
+from sojourn.live.brokers.writing import Moment, WritingLine
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.learning import paths_at_start
 from sojourn.live.links.knowing import proof_for
@@ -104,6 +105,7 @@ class Node:
         proof = proof_for(config, name)
         self.connections: dict[int, ClientConnection] = {}
         self.reading_line, self.frame_line = ReadingLine(loop), FrameLine(loop)
+        self.writing = WritingLine(loop, self.connections, lambda: self.config.limits, self.worked)
         self.files_room: int | None = None
         """How many connections of clients the limit on open files leaves room for, if that is known."""
         self.handshakes = 0
@@ -291,10 +293,10 @@ class Node:
             return
         now = self._epoch_s + self.loop.time()
         broker = self.broker
-        began, began_cpu = self._began
+        began = self._began
         while broker.knocks:  # of what the last turn took in at its end
             self._answer(broker.knocks.pop(0), now)
-        while broker.has_slices and time.perf_counter() < began + TURN_S:
+        while broker.has_slices and time.perf_counter() < began[0] + TURN_S:
             broker.handle(facts.ReadyForMore(), now)
             while broker.knocks:
                 self._answer(broker.knocks.pop(0), now)
@@ -317,7 +319,11 @@ class Node:
             self.witnesses.note_refusals(now)
         if turn.leaves_more and not self._flushing:
             self._schedule()
-        self._took_s.append((time.perf_counter() - began, time.thread_time() - began_cpu))
+        self._took_s.append((time.perf_counter() - began[0], time.thread_time() - began[1]))
+
+    def worked(self, began: Moment) -> None:
+        """Note that something was done besides turns that kept the broker busy since a moment."""
+        self._took_s.append((time.perf_counter() - began[0], time.thread_time() - began[1]))
 
     def fail(self, error: SojournError) -> None:
         """End without a further word: what the broker has in mind is not safe, so nobody hears of it."""
@@ -344,14 +350,8 @@ class Node:
     def carry_out(self, turn: Turn) -> None:
         """Do what a turn leads to; its lines are safe."""
         connections = self.connections
-        for number, data in turn.writes:
-            client = connections.get(number)
-            if client is not None:
-                client.write(data)
-        for number in turn.closes:
-            client = connections.get(number)
-            if client is not None:
-                client.close()
+        if turn.writes or turn.closes:
+            self.writing.write(turn.writes, turn.closes)
         if self.links is not None:
             for peer, data in turn.peer_writes:
                 self.links.write(peer, data)

@@ -21,6 +21,7 @@ from sojourn.broker.addresses import Refused
 from sojourn.broker.effects import Turn
 from sojourn.broker.facts import ClientSent
 from sojourn.broker.seats.waiting import Electorate
+from sojourn.live.brokers.writing import moment
 from sojourn.live.config import Address
 from sojourn.live.seldom import Seldom
 from sojourn.mqtt.answers import instead_of
@@ -140,13 +141,21 @@ class Outbox:
             self._tell_refused(turn)
         self._waiting.append(_Waiting(keeper.journal.next, turn, size, connections, self._node.loop.time()))
         self.bytes += size
+        self._node.writing.expect(turn.writes, 1)
         self.copying.logged()
-        self.leave()
+        self._leave()
+        self._node.writing.settle(turn.writes)
         if len(self._waiting) > TURNS_MAX or self.bytes > BYTES_MAX:
             self._stop_reading()
 
     def leave(self) -> None:
-        """Carry out what may leave by now."""
+        """Carry out what may leave by now; that is a turn of its own."""
+        if self._waiting and self._waiting[0].number <= self.copying.released():
+            began = moment()
+            self._leave()
+            self._node.worked(began)
+
+    def _leave(self) -> None:
         waiting, node = self._waiting, self._node
         released = self.copying.released()
         while waiting and waiting[0].number <= released:
@@ -157,7 +166,9 @@ class Outbox:
                 here = {peer for peer, link in one.links.items() if links.connections.get(peer) is link}
                 one.turn.peer_writes = [each for each in one.turn.peer_writes if each[0] in here]
                 one.turn.peer_closes = [each for each in one.turn.peer_closes if each[0] in here]
+            node.writing.expect(one.turn.writes, -1)
             node.carry_out(one.turn)
+            node.writing.settle(one.turn.writes)
         if self.is_full and len(waiting) < TURNS_MAX // 2 and self.bytes < BYTES_MAX // 2:
             self._go_on_reading()
 
@@ -169,10 +180,11 @@ class Outbox:
         told: dict[int, bytes] = {}
         for one in self._waiting:
             for number, data in one.turn.writes:
-                answer = instead_of(data, ConnAckReasonCode.SERVER_UNAVAILABLE, why)
+                answer = instead_of(bytes(data[:2]), ConnAckReasonCode.SERVER_UNAVAILABLE, why)
                 if answer is not None and number in self._node.connections:
                     told.setdefault(number, answer)
         for one in self._waiting:
+            self._node.writing.expect([each for each in one.turn.writes if each[0] in told], -1)
             one.turn.writes = [each for each in one.turn.writes if each[0] not in told]
         self._refused.update(told)
         for number in told:  # it has not been let in: its last will is not for anybody

@@ -16,6 +16,7 @@ Programs that are no browsers send no Origin, and need none.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -39,6 +40,7 @@ from wsproto.utilities import ProtocolError, RemoteProtocolError
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import is_loopback
+from sojourn.mqtt.message import Data
 
 SUBPROTOCOL = "mqtt"
 ANY_ORIGIN = "*"
@@ -251,7 +253,7 @@ class WebSocketConnection(ClientConnection):
     def _write_pongs(self) -> None:
         """Write what waits to be written."""
         pongs, self._pongs = self._pongs, b""
-        if pongs and self._transport is not None and not self._closing:
+        if pongs and self._transport is not None and not self._is_over:
             self._transport.write(pongs)
 
     def _give_up(self, last_word: Event | None) -> None:
@@ -262,19 +264,23 @@ class WebSocketConnection(ClientConnection):
                 self._send(last_word)
         except ProtocolError:
             pass  # it was said before, or the other side has no ear any more
+        self._waiting.clear()
         super().close()
 
-    def _writer(self, _transport: asyncio.Transport) -> Callable[[bytes], None]:
+    def _writer(self, _transport: asyncio.Transport) -> Callable[[Data], None]:
         return self._write
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: Data) -> None:
         """Write MQTT's bytes in frames."""
         self._idle_left = None  # nobody is answered who did not send CONNECT
         if self._is_open:
             for at in range(0, len(data), FRAME_BYTES):
-                self._send(BytesMessage(data=data[at : at + FRAME_BYTES]))
+                self._send(BytesMessage(data=bytes(data[at : at + FRAME_BYTES])))
 
-    def close(self) -> None:
-        """Close after what was written has been read, or soon."""
-        if not self._closing:
-            self._give_up(CloseConnection(code=CloseReason.NORMAL_CLOSURE) if self._is_open else None)
+    def _end(self) -> None:
+        """Say that nothing more comes, in a frame too, and close soon."""
+        is_open, self._is_open = self._is_open, False
+        if is_open:
+            with contextlib.suppress(ProtocolError):
+                self._send(CloseConnection(code=CloseReason.NORMAL_CLOSURE))
+        super()._end()

@@ -77,6 +77,8 @@ class BrokerMetrics(Collector):
         )
         yield GaugeMetricFamily("sojourn_sessions", "Sessions kept, connected or not.", len(state.sessions))
         yield GaugeMetricFamily("sojourn_queue_bytes", "Bytes in the queues of sessions.", state.queued_bytes)
+        put_out = self._observer.node.writing.bytes
+        yield GaugeMetricFamily("sojourn_output_bytes", "Bytes sent to clients and not taken yet.", put_out)
         size, events = stored(self._observer.node)
         yield GaugeMetricFamily("sojourn_stored_bytes", "Bytes stored for clients that move.", size)
         yield GaugeMetricFamily("sojourn_stored_events", "Events stored for clients that move.", events)

@@ -17,6 +17,7 @@ from sojourn.broker.effects import Turn
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.meetings import FORGOTTEN
 from sojourn.broker.settings import Settings
+from sojourn.mqtt.message import Data
 from sojourn.sim.live_check.comparing import differences
 from sojourn.sim.live_check.disk import Disk, Keeper, NoRoomError
 from sojourn.sim.live_check.oracle import FailedCheckError
@@ -292,8 +293,8 @@ class Process:
                 raise self._failed("skipped", f"skipped a frame of {peer}: {why}")
         return effects
 
-    def _write(self, what: tuple[int, bytes]) -> None:
-        number, data = what
+    def _write(self, what: tuple[int, Data]) -> None:
+        number, data = what[0], bytes(what[1])
         self.world.saw(self.name, number, data)
         wire = self.wires.get(number)
         if wire is not None:
