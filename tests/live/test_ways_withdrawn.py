@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from msgspec.structs import replace
 
 from sojourn.broker import arrivals, facts
 from sojourn.broker.live_broker import LiveBroker
-from sojourn.live.brokers.admission import hash_password
+from sojourn.live.brokers import login_desk
+from sojourn.live.brokers.admission import hash_password, password_fits
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.reloading import apply, prepared
 from sojourn.live.brokers.rights_today import rights_today
@@ -181,3 +183,37 @@ def test_a_reload_reaches_who_waits_to_be_let_in(
         return found
 
     assert asyncio.run(scenario()) == ([NOT_AUTHORIZED] if is_removed else [0, NOT_AUTHORIZED, 2])
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_password_that_is_compared_meanwhile_counts_for_today(
+    monkeypatch: pytest.MonkeyPatch, *, is_removed: bool
+) -> None:
+    """A reload comes while it is compared: its user has other rights then, or is none any more."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slowly(kept: str, password: bytes) -> bool:
+        begun.set()
+        return goes_on.wait(60) and password_fits(kept, password)
+
+    monkeypatch.setattr(login_desk, "password_fits", slowly)
+    first = replace(two("#"), links=[], brokers=[BrokerConfig(name="B1", listen="127.0.0.1:0")])
+    users = first.users[1:] if is_removed else [replace(first.users[0], subscribe=["open/#"])]
+
+    async def scenario() -> list[int]:
+        server = Server(first, "B1")
+        server.reread = lambda: replace(first, users=users)
+        await server.start()
+        raw = await asyncio.to_thread(Raw, int(url(first, 0).rpartition(":")[2]))
+        raw.send(ConnectPacket("phone", username="ann", password=b"secret"))
+        await until(begun.is_set)
+        await server.reload()
+        goes_on.set()
+        found = [int((await asyncio.to_thread(raw.expect, ConnAckPacket)).reason_code)]
+        if not is_removed:
+            found += await asyncio.to_thread(raw.subscribe, "closed/#", "open/#")
+        raw.drop()
+        await server.stop()
+        return found
+
+    assert asyncio.run(scenario()) == ([0x86] if is_removed else [0, NOT_AUTHORIZED, 2])
