@@ -16,6 +16,7 @@ from sojourn.live.brokers.websocket import Gate, WebSocketConnection
 from sojourn.live.brokers.writing import PIECE, WritingLine
 from sojourn.mqtt.limits import Limits
 from tests.live.test_hostile_web import HELLO
+from tests.live.web_client import PING, frame
 
 MIB = 1_048_576
 LARGE = bytes(range(256)) * (MIB // 256) * 2
@@ -221,6 +222,26 @@ def test_a_websocket_is_closed_after_what_was_put_out() -> None:
     socket.read(1_000)
     assert len(socket.taken) > 200_000
     assert socket.taken.endswith(b"\x88\x02\x03\xe8")
+
+
+def test_who_pings_without_reading_is_read_no_more() -> None:
+    """Answers to pings of a WebSocket are written past the line, and count as what waits does."""
+    hall, socket = Hall(Limits(output_bytes_max=5_000)), Socket(room=500)
+    node: Any = hall
+    number = hall.visit(socket, WebSocketConnection(node, Gate(None, on_loopback=True), "listen_ws"))
+    client = hall.connections[number]
+    client.data_received(HELLO)
+    hall.writing.write([(number, b"welcome")], [])
+    for _ in range(1_000):
+        client.data_received(frame(bytes(100), PING) * 20)
+        hall.go_on()
+        if hall.told:
+            break
+    assert hall.told == [("blocked", number)]
+    assert len(socket.left) == client.unread < 10_000
+    socket.read(20_000)
+    hall.go_on()
+    assert hall.told == [("blocked", number), ("drained", number)]
 
 
 def test_who_leaves_too_much_unread_is_blocked_until_it_has_read() -> None:

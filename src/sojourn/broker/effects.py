@@ -55,7 +55,7 @@ class Turn(msgspec.Struct):
     leaves_more: bool = False
     """Whether something is left to the next turn, which should come soon."""
 
-    def collect_writes(self, touched: list[Connection]) -> list[int]:
+    def collect_writes(self, touched: list[Connection], *, has_large: bool = True) -> list[int]:
         """Take what is for clients, each connection once; return for whom something waits all the same."""
         waiting: list[int] = []
         for connection in touched:
@@ -63,7 +63,7 @@ class Turn(msgspec.Struct):
             if output:
                 if len(output) == 1:
                     self.writes.append((connection.number, output[0]))
-                elif max(map(len, output)) < LARGE:
+                elif not has_large or max(map(len, output)) < LARGE:
                     self.writes.append((connection.number, b"".join(output)))
                 else:
                     self.writes += [(connection.number, data) for data in _joined(output)]

@@ -133,7 +133,9 @@ class LiveBroker:
         if self._quencher is not None or self.core.effects.sources:
             self._quench()
         turn, self._turn = self._turn, Turn()
-        self.to_pump = [*dict.fromkeys(self.to_pump + turn.collect_writes(self.core.effects.touched))]
+        effects = self.core.effects
+        waiting = turn.collect_writes(effects.touched, has_large=effects.has_large)
+        self.to_pump, effects.has_large = [*dict.fromkeys(self.to_pump + waiting)], False
         self.core.state.put_out = 0
         pressure = network.pressure if network is not None else None
         is_pressed = pressure is not None and (pressure.holds or pressure.releases)

@@ -122,7 +122,7 @@ class Connection:
         self.rests: list[bytes] = []
         """What a packet that was just read leaves to be done in turn (`greeting.py`)."""
         self.greets, self.put_out = 0, 0
-        """Such rests before what came of the client; bytes of retained and of waiting events sent this turn."""
+        """Such rests before what came of it; bytes of retained events that a turn sends to it."""
         self.greeting: Found | None = None
         """What the first of them goes on with; a cache."""
         self.tokens = 0.0

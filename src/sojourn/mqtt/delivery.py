@@ -23,7 +23,7 @@ from sojourn.interest import Filter
 from sojourn.mqtt.connection import Connection, State
 from sojourn.mqtt.judging import Judges
 from sojourn.mqtt.members import addressee
-from sojourn.mqtt.message import Data, Message
+from sojourn.mqtt.message import LARGE, Data, Message
 from sojourn.mqtt.packets import PACKET_ID
 from sojourn.mqtt.queue_policies import FITTING_MAX
 from sojourn.mqtt.room import change_inflight, change_queued, replace_queue, why_full
@@ -78,6 +78,7 @@ class Deliverer:
         else:
             frame, _, _, large = message.form(0, now, retain=retain, identifiers=group.identifiers)
         touched = self.shared.effects.touched
+        self.shared.effects.has_large |= message.size >= LARGE
         for session in group.sessions:
             connection = session.connection
             if connection is not None and connection.direct:
@@ -108,6 +109,7 @@ class Deliverer:
         if all_bytes > limits.queue_bytes_max_all or all_bytes > limits.queue_bytes_address_max:
             bytes_max = 0  # not so fast: who gets it after all is looked at one by one
         sent = 0
+        shared.effects.has_large |= bool(large)
         for session in group.sessions:
             connection = session.connection
             inflight = session.inflight
@@ -419,6 +421,7 @@ class Deliverer:
         if not output:
             self.shared.effects.touched.append(connection)
         output.append(packet)
+        self.shared.effects.has_large |= form.size >= LARGE
         if form.payload:
             output.append(form.payload)
         return form.size
@@ -434,9 +437,8 @@ class Deliverer:
         """Put a packet into a connection's output, with what comes behind it."""
         if not connection.output:
             self.shared.effects.touched.append(connection)
-        connection.output.append(packet)
-        if payload:
-            connection.output.append(payload)
+        self.shared.effects.has_large |= bool(payload)
+        connection.output += [packet, payload] if payload else [packet]
 
     def resend(self, session: Session, now: float) -> None:
         """Begin a new connection of an old session: what was not answered is sent again, then the rest."""
@@ -472,9 +474,7 @@ class Deliverer:
             or connection.numbered
             or connection.is_old
         )
-        put_out = self.shared.limits.output_bytes_max - budget
-        connection.put_out += put_out
-        self.shared.put_out += put_out
+        self.shared.put_out += self.shared.limits.output_bytes_max - budget
 
     def _send_again(self, session: Session, connection: Connection, number: int, now: float) -> int:
         delivery = session.inflight[number]

@@ -85,6 +85,7 @@ class Effects:
         "collects",
         "dismissals",
         "groups",
+        "has_large",
         "interests",
         "is_void",
         "knocks",
@@ -127,6 +128,8 @@ class Effects:
         """What local clients published, to be routed and delivered."""
         self.settled: list[tuple[Session, Delivery, str]] = []
         """Messages of QoS 1 and 2 that clients have acknowledged, or will never be sent, and why not."""
+        self.has_large = False
+        """Whether something large was put into an output, which is not to be copied, in this turn."""
         self.is_void = False
         """Whether the packet that was just read was refused and changed nothing, so that no journal need hold
         it: who may do nothing must not fill one."""

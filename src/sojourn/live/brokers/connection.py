@@ -217,10 +217,14 @@ class ClientConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Note that the socket has not taken everything."""
+        self._is_full = self.is_busy = True
+        self._count_untaken()
+
+    def _count_untaken(self) -> None:
+        """Count what was written and the socket has not taken."""
         if self._transport is not None:
-            self._is_full = self.is_busy = True
-            self._untaken = self._transport.get_write_buffer_size()
-            self.count(self._untaken)
+            before, self._untaken = self._untaken, self._transport.get_write_buffer_size()
+            self.count(self._untaken - before)
             self.settle()
 
     def resume_writing(self) -> None:

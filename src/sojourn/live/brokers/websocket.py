@@ -255,6 +255,8 @@ class WebSocketConnection(ClientConnection):
         pongs, self._pongs = self._pongs, b""
         if pongs and self._transport is not None and not self._is_over:
             self._transport.write(pongs)
+            if self._is_full:
+                self._count_untaken()
 
     def _give_up(self, last_word: Event | None) -> None:
         """End the connection with a word on why, if there is one that still may be said."""
