@@ -110,15 +110,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def founding_links(self) -> tuple[tuple[str, str], ...]:
-        """The links that the network began with."""
+        """The links that the network began with, whatever order they were written in."""
         founders = {*self.founders}
-        return tuple(link for link in self.links if founders.issuperset(link))
+        return tuple(sorted((min(link), max(link)) for link in self.links if founders.issuperset(link)))
 
     @property
     def network(self) -> str:
         """What the network is called: the same name only for the same founders, linked and routing alike."""
-        links = sorted(sorted(link) for link in self.founding_links)
-        whole = msgspec.json.encode((self.founders, links, self.routing.mode))
+        whole = msgspec.json.encode((self.founders, self.founding_links, self.routing.mode))
         return hashlib.sha256(whole).hexdigest()[:32]
 
     @property

@@ -6,7 +6,10 @@ when all copies are whole, as `scripts/kill_brokers.py` does it with real proces
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from sojourn.broker.seats.messages import ROLL, Seat
+from sojourn.broker.settings import AtOnce
 from sojourn.sim.live_check.machine_faults import KINDS, LOSE_STORE, WIPE
 from sojourn.sim.live_check.mesh import Mesh
 from sojourn.sim.live_check.oracle import FailedCheckError
@@ -17,11 +20,12 @@ from sojourn.sim.live_check.script import Script
 from sojourn.sim.live_check.stations import Station, is_whole, see_that_all_are_home
 from sojourn.sim.live_check.steps import Step
 from sojourn.sim.live_check.wires import Link
-from sojourn.sim.live_check.world import World
+from sojourn.sim.live_check.world import LITTLE, World
 
 AGAIN_S = 0.3
 """How soon it is looked again whether a disk may be lost."""
 LOSSES = (WIPE, LOSE_STORE)
+RESTART_S = 0.1
 HOME_S = 90.0
 """Within this time all brokers are at home, and their copies whole."""
 
@@ -150,9 +154,20 @@ class CopiedWorld(World):
         return self.stations[number] in voting and is_whole(voting)
 
     def heal(self) -> None:
-        """Let machines see each other, and wait until all brokers are at home."""
+        """Let machines see each other, and wait until all brokers are at home; then let them give more."""
         self.mesh.mend()
+        self._come_home()
+        for home in self._homes:
+            if home.settings.at_once == LITTLE:
+                # Stays of clients that went on quickly wait for one another, very many by now: that does not
+                # end with two events a turn. An operator restarts each broker with other settings.
+                home.settings = replace(home.settings, at_once=AtOnce())
+                home.doom(Doom("kill", "idle", 0, RESTART_S))
+                self._come_home()
+
+    def _come_home(self) -> None:
         until_s = self.now + HOME_S
+        self.run_until(self.now + 2 * RESTART_S)
         while self.now < until_s and not is_whole(self.stations):
             self.run_until(self.now + 0.5)
         see_that_all_are_home(self.stations)

@@ -254,7 +254,8 @@ class Process:
 
     def _commit(self, broker: LiveBroker, turn: Turn) -> None:
         fact = self.keeper.commit(broker, turn.entries, self.world.now)
-        if self.wants_snapshot and self.keeper.look_again_s is None:
+        # Who waits to be let in is in no snapshot.
+        if self.wants_snapshot and self.keeper.look_again_s is None and not broker.knocks:
             self.wants_snapshot = False
             self.world.counts["snapshots"] += 1
             self._compare_replay(broker)
