@@ -74,6 +74,7 @@ def visited(soon: list[Any], line: FrameLine | None = None) -> tuple[WebSocketCo
     node: Any = SimpleNamespace(
         has_room_for_another=lambda: True,
         config=SimpleNamespace(limits=Limits()),
+        doorkeeper=SimpleNamespace(authority=""),
         opened=lambda *_, **__: 1,
         tell=lambda fact: got.append(fact.data),
         loop=loop,

@@ -51,6 +51,7 @@ class Hall:
         loop: Any = SimpleNamespace(call_later=lambda *_: None, call_soon=self.soon.append)
         self.loop, self.reading_line = loop, ReadingLine(loop)
         self.config = SimpleNamespace(limits=Limits())
+        self.doorkeeper = SimpleNamespace(authority="")
         self.told: list[Any] = []
         self.tell = self.told.append
 

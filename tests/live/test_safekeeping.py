@@ -160,6 +160,8 @@ def test_with_room_again_nothing_is_refused_after_a_restart_either() -> None:
 class Wire:
     """A client's connection that hears everything, and goes when it is asked to."""
 
+    is_busy = False
+
     def __init__(self, node: Node) -> None:
         guest = Guest("listen")
         self.number = node.opened(self, "here", guest)  # type: ignore[arg-type]  # as far as a node needs it

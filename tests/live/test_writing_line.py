@@ -95,6 +95,7 @@ class Hall:
         loop: Any = SimpleNamespace(call_later=lambda *_: None, call_soon=self.soon.append)
         self.loop, self.reading_line, self.frame_line = loop, ReadingLine(loop), FrameLine(loop)
         self.config = SimpleNamespace(limits=limits or Limits())
+        self.doorkeeper = SimpleNamespace(authority="")
         self.connections: dict[int, ClientConnection] = {}
         self.worked: list[object] = []
         self.writing = WritingLine(loop, self.connections, lambda: self.config.limits, self.worked.append)

@@ -14,8 +14,9 @@ import pytest
 from sojourn.broker.names import LiveInterests
 from sojourn.interest import Event, Filter
 from sojourn.mqtt import content, topic_tree
-from sojourn.mqtt.message import LARGE, Message, Properties, new_message
+from sojourn.mqtt.message import Message, Properties, new_message
 from sojourn.mqtt.packets import PACKET_ID
+from sojourn.mqtt.payload import LARGE
 from sojourn.mqtt.session import Session, Subscription
 from sojourn.mqtt.topic_tree import TopicTree
 from tests.counting import counted

@@ -14,7 +14,7 @@ import msgspec
 
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
-from sojourn.mqtt.message import LARGE, Data
+from sojourn.mqtt.payload import LARGE, Data
 
 REPEATED = "repeated by a neighbour"
 """The reason for events that were let go because they had come before: no subscriber misses them."""

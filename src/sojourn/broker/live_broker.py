@@ -93,15 +93,13 @@ class LiveBroker:
         self._before_s, self.now_s = self.now_s, now
         self._sequence = self.core.state.sequence
         self._HANDLERS[type(fact)](self, fact, now)
-        effects, network = self.core.effects, self.network
-        has_news = effects.published or effects.settled or effects.changes
+        wants, network = self.core.effects, self.network
+        has_news = wants.published or wants.settled or wants.changes
         if has_news or (network is not None and network.clients.stored_unsure):
             self._report(now)
         if self._is_replaying:
             forget_effects(self.core, self.network)
-        elif (effects.unread or effects.overflowing or effects.dismissals) or (
-            effects.subacks or effects.adopted
-        ):
+        elif wants.unread or wants.overflowing or wants.dismissals or wants.subacks or wants.adopted:
             self._follow_up(now)
 
     def _report(self, now: float) -> None:

@@ -71,24 +71,20 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
             written["seats"] = seats or _next_port(
                 [one.seats for one in config.brokers if one.seats is not None]
             )
-        measured = [one.metrics for one in config.brokers if one.metrics is not None]
-        if metrics is None and len(measured) == len(config.brokers):
-            metrics = _next_port(measured)
+        metrics = metrics or _next_metrics(config)
         written |= {key: value for key, value in (("page", page), ("metrics", metrics)) if value is not None}
         write(file, _joined(file, config, written, link))
         typer.echo(f"{file} has {name}, linked to {', '.join(link)}.")
     elif name not in config.network.joined:
         raise JoinError(f"{file} has a broker {name} already, which was there from the start.")
     config = load_config(file)
-    settings = config.settings(name)
-    row = next(row for row in settings.joined if row[0] == name)
+    row = next(row for row in config.settings(name).joined if row[0] == name)
     if {*link} != {*row[1:]}:
         raise JoinError(
             f"{file} has {name} already, linked to {', '.join(row[1:])} and not to {', '.join(link)}; if it "
             f"was never started, `sojourn leave {file} {name} --dead` takes it back."
         )
     to = _joins_by(config, name)
-    start = f"sojourn serve {file} --broker {name}"
     try:
         _say(ask(str(config.network.control), to, {"command": "reload"}).said)
     except ControlError as error:
@@ -98,7 +94,13 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
             f"{to} does not run on this machine: copy {file} to where it does and `sojourn reload` it; "
             f"if it is not running, start it there with this file."
         )
-    typer.echo(f"Start the broker: {start}")
+    typer.echo(f"Start the broker: sojourn serve {file} --broker {name}")
+
+
+def _next_metrics(config: Config) -> str | None:
+    """Return an address for metrics if all brokers have one: what is looked at everywhere is there too."""
+    found = [one.metrics for one in config.brokers if one.metrics is not None]
+    return _next_port(found) if len(found) == len(config.brokers) else None
 
 
 def _next_port(places: list[str]) -> str:

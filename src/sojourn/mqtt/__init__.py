@@ -10,7 +10,7 @@ checked in `packets.py`.
 | `packets.py` | checking and decoding packets, and the reason codes of what is wrong with them |
 | `mqtt3.py` | packets of MQTT 3.1.1, read as those of MQTT 5 |
 | `answers.py` | what clients are told, in the words of their version |
-| `message.py` | one publication, and the forms in which it goes out, each encoded once |
+| `message.py`, `payload.py` | one publication, and the forms in which it goes out, each encoded once |
 | `content.py` | attributes, filters, policies and advertisements in MQTT's user properties |
 | `conventions.py` | the names of those properties |
 | `topic_tree.py` | which subscriptions a topic reaches |

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from sojourn.mqtt.message import Data
+from sojourn.mqtt.payload import Data
 from sojourn.mqtt.room import AddressUse
 
 if TYPE_CHECKING:

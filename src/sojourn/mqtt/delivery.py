@@ -23,8 +23,9 @@ from sojourn.interest import Filter
 from sojourn.mqtt.connection import Connection, State
 from sojourn.mqtt.judging import Judges
 from sojourn.mqtt.members import addressee
-from sojourn.mqtt.message import LARGE, Data, Message
+from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import PACKET_ID
+from sojourn.mqtt.payload import LARGE, Data
 from sojourn.mqtt.queue_policies import FITTING_MAX
 from sojourn.mqtt.room import change_inflight, change_queued, replace_queue, why_full
 from sojourn.mqtt.session import Delivery, Session, Subscription, waits_for_nothing

@@ -17,17 +17,13 @@ from sojourn.interest import Event, Policy
 from sojourn.interest.values import Scalar
 from sojourn.mqtt import mqtt3
 from sojourn.mqtt.conventions import SEQUENCE, SOURCE
+from sojourn.mqtt.payload import LARGE, Data
 
 QOS = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 FORMS_MAX = 16
 """Forms of one message that are kept, besides the one it came in."""
 FORM_BYTES_MAX = 65_536
 """Larger forms are made anew for each who asks."""
-LARGE = 16_384
-"""A payload of so many bytes is in no form: all that are sent it share the one it came in."""
-
-Data = bytes | memoryview
-"""What is written to a client."""
 
 
 class Properties(NamedTuple):

@@ -15,7 +15,7 @@ from sojourn.broker.facts import ClientSent
 from sojourn.live.brokers.doors import Guest, certificate_of
 from sojourn.live.brokers.node import LINGER_S, Node
 from sojourn.live.brokers.writing import PIECE
-from sojourn.mqtt.message import Data
+from sojourn.mqtt.payload import Data
 
 TURN_BYTES = 131_072
 """What one client may send in a loop turn before the others are looked at."""

@@ -146,7 +146,7 @@ class Node:
             self.links.on_refusal = lambda peer, why: self.witnesses.note_stranger(self.now(), peer, why)
         self.handled = 0
         """Facts that the broker was told."""
-        self._last_number = 0
+        self._last_number, self._timer_s = 0, 0.0
         self._has_ended = self._flushing = False
         self.warmer = Warmer(self.broker)
         self._began = 0.0, 0.0
@@ -155,7 +155,6 @@ class Node:
         self._took_s: list[tuple[float, float]] = []
         """How long turns took that are not counted yet, and how much of the processor."""
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_s = 0.0
         self._addresses = Addresses()
         self._peers: dict[int, str] = {}
         """By connection: the address it comes from."""

@@ -40,7 +40,7 @@ from wsproto.utilities import ProtocolError, RemoteProtocolError
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import is_loopback
-from sojourn.mqtt.message import Data
+from sojourn.mqtt.payload import Data
 
 SUBPROTOCOL = "mqtt"
 ANY_ORIGIN = "*"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
-from sojourn.mqtt.message import Data
+from sojourn.mqtt.payload import Data
 from sojourn.mqtt.turns import Turns
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from sojourn.broker.effects import Turn
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.meetings import FORGOTTEN
 from sojourn.broker.settings import Settings
-from sojourn.mqtt.message import Data
+from sojourn.mqtt.payload import Data
 from sojourn.sim.live_check.comparing import differences
 from sojourn.sim.live_check.disk import Disk, Keeper, NoRoomError
 from sojourn.sim.live_check.oracle import FailedCheckError
