@@ -18,7 +18,8 @@ from sojourn.broker.settings import Settings
 from sojourn.cli.main import main
 from sojourn.cli.store import app
 from sojourn.live.config import BrokerConfig, Config
-from sojourn.live.store.journal import Journal, JournalError
+from sojourn.live.store.errors import JournalError
+from sojourn.live.store.journal import Journal
 from sojourn.live.store.keeper import Keeper
 
 Damage = Callable[[Path], object]

@@ -29,8 +29,8 @@ from sojourn.live.links.proofs import Proof
 from sojourn.live.seats import folders, pump, revivals
 from sojourn.live.seats.mesh import Mesh
 from sojourn.live.store import keeper
+from sojourn.live.store.errors import JournalError
 from sojourn.live.store.folder import FolderError
-from sojourn.live.store.journal import JournalError
 from tests.live.building import url
 from tests.live.copied_network import PATIENCE_S, begun, copied, end, kill, until
 

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from sojourn.broker.records import BATCH_HEAD_BYTES
+from sojourn.broker.seats.messages import SeatError
 from sojourn.live.seats.folders import Folders, Held
-from sojourn.live.store.journal import Journal, JournalError
+from sojourn.live.store.errors import JournalError
+from sojourn.live.store.folder import StoreFolder
+from sojourn.live.store.journal import Journal
 from tests.live.copied_network import (
     EVENTS,
     begun,
@@ -97,3 +100,48 @@ def test_a_damaged_store_is_to_be_moved_away_where_there_are_copies(tmp_path: Pa
     journal.close()
     with pytest.raises(JournalError, match="do not repair it: move the folder"):
         Folders("B1", str(tmp_path / "B1"), power_safe=False).open_all(["B1"])
+
+
+def test_a_second_process_of_one_broker_touches_nothing(tmp_path: Path) -> None:
+    """Started twice by mistake, it must not take copies in use for damaged ones."""
+    one, other = (Folders("B2", str(tmp_path / "B2"), power_safe=False) for _ in range(2))
+    one.read_register(["B1", "B2"])
+    Journal.open(one.path("B1"), broker="B1").close()
+    one.open_all(["B1", "B2"])
+    with pytest.raises(SeatError, match="another process is B2 already; stop that one"):
+        other.read_register(["B1", "B2"])
+    assert (tmp_path / "B2.copies" / "B1" / "about").exists()
+    one.close()
+    other.read_register(["B1", "B2"])
+    other.open_all(["B1", "B2"])
+    assert {*other.held} == {"B1", "B2"}
+    other.close()
+
+
+def test_a_copy_that_cannot_be_opened_for_now_is_not_moved_away(tmp_path: Path) -> None:
+    """Somebody looks at it: nothing is wrong with what it holds."""
+    folders = Folders("B2", str(tmp_path / "B2"), power_safe=False)
+    folders.read_register(["B1", "B2"])
+    path = folders.path("B1")
+    Journal.open(path, broker="B1").close()
+    looker = StoreFolder.locked(path)
+    with pytest.raises(JournalError, match="is in use"):
+        folders.open_all(["B1"])
+    assert path.exists()
+    assert not (tmp_path / "B2.copies" / "B1.damaged").exists()
+    looker.close()
+    folders.open_all(["B1"])
+    assert "B1" in folders.held
+    folders.close()
+
+
+def test_a_copy_that_does_not_say_what_it_is_is_made_anew(tmp_path: Path) -> None:
+    """That is damage, as much as in the middle of its journal."""
+    folders = Folders("B2", str(tmp_path / "B2"), power_safe=False)
+    folders.read_register(["B1", "B2"])
+    Journal.open(folders.path("B1"), broker="B1").close()
+    (folders.path("B1") / "about").write_text("?")
+    folders.open_all(["B1"])
+    assert "B1" not in folders.held
+    assert (tmp_path / "B2.copies" / "B1.damaged").exists()
+    folders.close()

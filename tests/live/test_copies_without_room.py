@@ -10,7 +10,7 @@ import pytest
 from sojourn.broker.seats import council
 from sojourn.live.brokers.server import Server
 from sojourn.live.seats.folders import Folders
-from sojourn.live.store.journal import JournalError
+from sojourn.live.store.errors import JournalError
 from tests.live.copied_network import (
     EVENTS,
     begun,

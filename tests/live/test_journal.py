@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from sojourn.broker.records import segment_head
+from sojourn.live.store.errors import JournalError
 from sojourn.live.store.examining import examine, taken
-from sojourn.live.store.journal import Journal, JournalError
+from sojourn.live.store.journal import Journal
 from tests.running import running
 
 WRITER = """

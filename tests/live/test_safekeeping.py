@@ -17,7 +17,8 @@ from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.server import Server
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.page.page import health
-from sojourn.live.store.journal import Journal, JournalError
+from sojourn.live.store.errors import JournalError
+from sojourn.live.store.journal import Journal
 from sojourn.live.store.keeper import ROOM_CHECK_S, Keeper, NoRoomError
 from sojourn.mqtt.limits import Limits
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import mqtt5
 import pytest
 from mqtt5 import (
@@ -15,9 +17,11 @@ from mqtt5 import (
 )
 
 from sojourn.mqtt import content
+from sojourn.mqtt import state as module
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import new_message
+from sojourn.mqtt.state import State
 from tests.mqtt.test_core import pair
 from tests.mqtt.world import World
 
@@ -207,6 +211,39 @@ def test_coming_and_going_leaves_no_reminders_behind() -> None:
     assert len(world.core.state._moments) < 10
     world.wait(100_000)
     assert not world.core.state.sessions
+
+
+def test_reminders_are_tidied_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, none takes long, none that is of use is lost, and they come in order."""
+    monkeypatch.setattr(module, "SPARE_MOMENTS", 100)
+    looks: list[object] = []
+    is_current = State._is_current
+
+    def looked(self: State, moment_s: float, whom: int | str) -> bool:
+        looks.append(whom)
+        return is_current(self, moment_s, whom)
+
+    monkeypatch.setattr(State, "_is_current", looked)
+    world = World()
+    state = world.core.state
+    state._moments_max = 100
+    draw = random.Random(1)
+    for number in range(500):
+        client = world.client()
+        client.connect(f"c{number}", session_expiry_interval=draw.randrange(1_000, 9_000))
+        looks.clear()
+        client.lose()
+        assert len(looks) <= 8
+    assert len(state._moments) + len(state._aged) < 2_000
+    expiries = {one.client_id: one.reminded_s or 0.0 for one in state.sessions.values()}
+    ended = []
+    while state.sessions:
+        moment_s = state.next_moment()
+        assert moment_s is not None
+        before = {*state.sessions}
+        world.wait(max(moment_s - world.now, 0.0) + 1e-6)
+        ended += sorted(before - {*state.sessions}, key=lambda name: expiries[name])
+    assert [expiries[name] for name in ended] == sorted(expiries.values())
 
 
 def test_a_packet_full_of_subscriptions_is_answered_one_by_one() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from mqtt5 import PubAckPacket
 
 from sojourn.interest import TopicPattern
 from sojourn.mqtt import system_topics
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.session import Permissions
+from sojourn.mqtt.state import State
 from tests.mqtt.world import Client, World
 
 
@@ -35,12 +37,37 @@ def test_values_are_those_of_the_moment() -> None:
     again = one.messages()
     assert not any(message.retain for message in again)
     assert {message.topic: message.payload for message in again}["$SYS/broker/clients/connected"] == b"1"
+    world.wait(system_topics.RECENT_S)
     three = world.client()
     three.connect("three")
     three.subscribe("$SYS/broker/clients/+")
     assert told(three).keys() == {
         f"$SYS/broker/clients/{name}" for name in ("connected", "disconnected", "total")
     }
+
+
+def test_sessions_are_not_counted_for_each_topic_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be a hundred thousand of them, and a packet may have thousands of topic filters."""
+    world = World()
+    client = world.client()
+    client.connect("client")
+    counted = []
+    values = system_topics.values
+
+    def told_of(state: State) -> dict[str, str]:
+        counted.append(1)
+        return values(state)
+
+    monkeypatch.setattr(system_topics, "values", told_of)
+    for number in range(50):
+        client.subscribe(f"$SYS/broker/none/{number}")
+    assert not counted, "nobody asked for one that there is"
+    came = 0
+    for pattern in ("$SYS/#", "$SYS/+/#", "$SYS/+/+/#", "$SYS/broker/name"):
+        client.subscribe(pattern)
+        came += len(client.messages())
+    assert came > 30
+    assert len(counted) == 1
 
 
 def test_nobody_else_publishes_or_sees_them() -> None:

@@ -220,10 +220,11 @@ CORE = (
             sessions=REF_VALUES,
             connections=REF_VALUES,
             _moments=Rows(_moment),
+            _aged=Rows(_moment),
         ),
         parts="counters tree retained input bans",
         wired="name limits _session_expiry_max_s shared_subscriptions effects filters quenches topics "
-        "put_out subscriptions levels queued will_bytes address_uses",
+        "put_out subscriptions levels queued will_bytes address_uses system_values",
         finish=_count_filters,
     ),
     Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),

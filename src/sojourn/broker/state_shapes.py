@@ -135,6 +135,7 @@ SHAPES: dict[str, Any] = {
     "State.sessions": dict[str, int],
     "State.connections": dict[int, int],
     "State._moments": list[tuple[float, int, int, int | str]],
+    "State._aged": list[tuple[float, int, int, int | str]],
     "Counters.dropped": dict[str, int],
     "Counters.refused": dict[str, int],
     "Retained._kept": dict[str, int],

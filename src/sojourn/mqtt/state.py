@@ -25,6 +25,8 @@ REFUSALS_MAX = 1_000
 """Refusals that may wait to be written to an audit log."""
 SPARE_MOMENTS = 10_000
 """Reminders of what is over that may wait for their time."""
+TIDIED = 8
+"""Reminders that are looked at with each new one, once they are many."""
 
 SUBSCRIPTIONS_DUE = 4
 """Subscriptions of a session that is due which count for one more session."""
@@ -47,6 +49,10 @@ class Due(IntEnum):
     """What a client proved its name by runs out."""
     PACKET = 4
     """A packet that has not come whole."""
+
+
+Moment = tuple[float, int, Due, int | str]
+"""A reminder: when, which, and about what of which connection or session."""
 
 
 class Counters:
@@ -119,7 +125,11 @@ class State:
         """Why QoS 1 and 2 publishes are refused at present, a full disk perhaps; None when they are not."""
         self.quenches = False
         """Whether somebody tells publishers what is wanted, if they ask for it."""
-        self._moments: list[tuple[float, int, Due, int | str]] = []
+        self._moments: list[Moment] = []
+        self._aged: list[Moment] = []
+        """Reminders that were there when they became many: a heap too, which goes over into the other."""
+        self.system_values: tuple[float, dict[str, str]] = (-math.inf, {})
+        """What was last told of this broker under `$SYS`, and when."""
         self._moments_made = 0
         self._moments_max = SPARE_MOMENTS
 
@@ -181,10 +191,20 @@ class State:
         """Note a moment at which to look at a connection or a session again."""
         self._moments_made += 1
         heapq.heappush(self._moments, (moment_s, self._moments_made, about, whom))
-        if len(self._moments) > self._moments_max:
-            self._moments = [one for one in self._moments if self._is_current(one[0], one[3])]
-            heapq.heapify(self._moments)
-            self._moments_max = 2 * len(self._moments) + SPARE_MOMENTS
+        if self._aged:
+            self._tidy()
+        elif len(self._moments) > self._moments_max:
+            self._aged, self._moments = self._moments, []
+
+    def _tidy(self) -> None:
+        """Let go what is of no use among a few reminders, for to look at all of them would take long."""
+        for _ in range(TIDIED):
+            one = self._aged.pop()  # without its last a heap is one still
+            if self._is_current(one[0], one[3]):
+                heapq.heappush(self._moments, one)
+            if not self._aged:
+                self._moments_max = 2 * len(self._moments) + SPARE_MOMENTS
+                break
 
     def _is_current(self, moment_s: float, whom: int | str) -> bool:
         """Whether a reminder is still of use: many outlive their session, which ended or went elsewhere."""
@@ -195,7 +215,13 @@ class State:
 
     def next_moment(self) -> float | None:
         """Return the time at which something may be due."""
-        return self._moments[0][0] if self._moments else None
+        first = self._first()
+        return first[0][0] if first else None
+
+    def _first(self) -> list[Moment]:
+        """Return the heap that has the next reminder."""
+        one, other = self._moments, self._aged
+        return other if other and (not one or other[0] < one[0]) else one
 
     def due(self, now: float, most: int) -> list[tuple[Due, int | str]]:
         """Return some of what is due, at most so much, each to be checked: nobody takes back a reminder.
@@ -204,8 +230,8 @@ class State:
         one for which many events wait, and a will that many get.
         """
         found: list[tuple[Due, int | str]] = []
-        while most > 0 and self._moments and self._moments[0][0] <= now:
-            _, _, about, whom = heapq.heappop(self._moments)
+        while most > 0 and (first := self._first()) and first[0][0] <= now:
+            _, _, about, whom = heapq.heappop(first)
             found.append((about, whom))
             session = self.sessions.get(whom) if isinstance(whom, str) else self._leaving(about, whom, now)
             most -= 1 + self.cost_of_will(session) // WILL_DUE
@@ -233,8 +259,8 @@ class State:
         """Return just these sessions as due: others had their turn later, and connections are named."""
         chosen = frozenset(sessions)
         later = []
-        while self._moments and self._moments[0][0] <= now:
-            one = heapq.heappop(self._moments)
+        while (first := self._first()) and first[0][0] <= now:
+            one = heapq.heappop(first)
             moment_s, _, about, whom = one
             if about is Due.SESSION and whom not in chosen and self._is_current(moment_s, whom):
                 later.append(one)

@@ -1,7 +1,8 @@
 """`$SYS` topics: how a broker is doing, for whoever subscribes to them.
 
-Each broker tells of itself alone, and only its own clients. The values are made when somebody asks: fresh
-ones at SUBSCRIBE, as if they were retained, and again every few seconds (`tell`). They are sent at QoS 0 and
+Each broker tells of itself alone, and only its own clients. The values are made when somebody asks: at
+SUBSCRIBE, as if they were retained, and again every few seconds (`tell`). To count sessions takes a while
+where there are many, so who subscribes is told what was found a moment before. They are sent at QoS 0 and
 kept nowhere. Who may subscribe to them is decided like for any topic; `#` does not include them.
 """
 
@@ -27,7 +28,18 @@ NUMBERS = (
     "refused/count",
     "store/messages/bytes",
 )
+RECENT_S = 1.0
+"""How old values may be that somebody is given at SUBSCRIBE."""
 TOPICS = tuple(f"{PREFIX}broker/{name}" for name in ("name", "version", *NUMBERS))
+
+
+def _recent(state: State, now: float) -> dict[str, str]:
+    """Every topic with its value at this moment, or shortly before."""
+    found_s, found = state.system_values
+    if not found_s <= now < found_s + RECENT_S:
+        found = values(state)
+        state.system_values = now, found
+    return found
 
 
 def values(state: State) -> dict[str, str]:
@@ -52,14 +64,14 @@ def values(state: State) -> dict[str, str]:
 
 
 def messages(state: State, pattern: str, now: float) -> list[Message]:
-    """Fresh values of the topics that a topic filter asks for."""
+    """Recent values of the topics that a topic filter asks for."""
     if not pattern.startswith(PREFIX):
         return []
-    return [
-        _message(state, topic, text, place, now)
-        for place, (topic, text) in enumerate(values(state).items())
-        if pattern_matches(pattern, topic)
-    ]
+    asked = [(place, topic) for place, topic in enumerate(TOPICS) if pattern_matches(pattern, topic)]
+    if not asked:
+        return []
+    found = _recent(state, now)
+    return [_message(state, topic, found[topic], place, now) for place, topic in asked]
 
 
 def tell(state: State, deliverer: Deliverer, now: float) -> None:

@@ -43,8 +43,8 @@ from sojourn.live.seats.revivals import revived
 from sojourn.live.seats.roll_files import on_roll, who_joins
 from sojourn.live.seats.watching import Watch
 from sojourn.live.seldom import Seldom
+from sojourn.live.store.errors import JournalError
 from sojourn.live.store.folder import FolderError
-from sojourn.live.store.journal import JournalError
 
 TOLD_S = 0.05
 """How long a process waits before it does what holds it up, so that others hear of it."""
@@ -450,7 +450,15 @@ class Chamber:
         guest.observer.stop()
         self.folders.held.pop(name, None)
         if not self._has_ended:
+            self._open_again(name)
+
+    def _open_again(self, name: str) -> None:
+        """Keep as a copy what was played here; what cannot be opened for now is copied anew."""
+        try:
             self.folders.open(name)
+        except JournalError as error:
+            _log.warning("%s It is copied anew.", error)
+            self.council.has_lost(name)
 
     def _stop(self, effect: do.Stop) -> None:
         name = effect.name

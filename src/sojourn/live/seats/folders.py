@@ -16,6 +16,7 @@ older ones than the last few are removed.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import shutil
@@ -34,9 +35,10 @@ from sojourn.broker.records import (
 )
 from sojourn.broker.seats.messages import ROLL, SeatError
 from sojourn.broker.seats.register import Register
+from sojourn.live.store.errors import DamagedError, JournalError
 from sojourn.live.store.folder import StoreFolder, sync_folder, votes_beside, write_file
 from sojourn.live.store.generations import move_aside
-from sojourn.live.store.journal import Journal, JournalError
+from sojourn.live.store.journal import Journal
 
 ASIDE_MAX = 3
 """Stores that were moved aside and are kept."""
@@ -69,8 +71,8 @@ class Held:
             self._places.append((self._end, head.checksum))
             self._end += head.size
 
-    def _damaged(self, number: int) -> JournalError:
-        return JournalError(f"batch {number} of {self.journal.path} is damaged.")
+    def _damaged(self, number: int) -> DamagedError:
+        return DamagedError(f"batch {number} of {self.journal.path} is damaged.")
 
     def check(self, number: int) -> int | None:
         """Return a checksum of what is before a batch; None if that can no longer be told."""
@@ -181,6 +183,8 @@ class Folders:
         self._is_same_boot = False
         self._remembers = False
         """Whether this process had votes when it began."""
+        self._lock = -1
+        """Held on the folder of copies, so that of two processes only one moves anything there."""
 
     # The register --------------------------------------------------------------------------------------
 
@@ -192,6 +196,7 @@ class Folders:
         Its file names brokers, and says which of them joined and who left.
         """
         self._copies.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._take_lock()
         path = votes_beside(self._store)
         boot = self._boot()
         try:
@@ -203,12 +208,25 @@ class Folders:
         register = Register.read(data)
         others = strangers(register, names, came, went)
         if others:
+            self.close()
             raise SeatError(
                 f"The copies in {self._copies} are of a network of other brokers: only the file has, or only "
                 f"they have, {', '.join(others)}. Stop all brokers and remove these folders of all of them, "
                 "and copies begin anew."
             )
         return register
+
+    def _take_lock(self) -> None:
+        lock = os.open(self._copies, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise SeatError(
+                f"The copies in {self._copies} are in use: another process is {self._name} already; stop "
+                "that one, or start another broker."
+            ) from None
+        self._lock = lock
 
     def save_register(self, data: bytes) -> None:
         """Make it safe."""
@@ -251,13 +269,11 @@ class Folders:
         return self._copies / f"{name}.before"
 
     def open(self, name: str) -> None:
-        """Open one journal; what cannot be read counts as lost."""
+        """Open one journal; what is damaged counts as lost, and what cannot be opened for now is an error."""
         try:
             journal = Journal.open(self.path(name), broker=name, power_safe=self._power_safe)
-        except JournalError as error:
+        except DamagedError as error:
             if name == self._name:
-                if "is damaged" not in str(error):
-                    raise
                 raise JournalError(
                     f"{error} With copies do not repair it: move the folder {self.path(name)} away and start "
                     "the broker again, and who has a copy gives everything back."
@@ -388,3 +404,6 @@ class Folders:
         for name in list(self.held):
             with contextlib.suppress(OSError):
                 self.lend(name)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1

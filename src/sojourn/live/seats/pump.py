@@ -15,7 +15,7 @@ from sojourn.broker.records import SNAPSHOT_HEAD_BYTES, snapshot_checksum
 from sojourn.broker.seats.messages import PART_BYTES, Begin, Line, Part, write_message
 from sojourn.live.seats.folders import Folders
 from sojourn.live.seats.mesh import Mesh, SeatConnection
-from sojourn.live.store.journal import JournalError
+from sojourn.live.store.errors import JournalError
 
 BACKLOG_BYTES = 4 << 20
 """While so much waits to be sent to a process, it is told no more."""

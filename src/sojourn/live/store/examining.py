@@ -28,8 +28,8 @@ from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.store import generations
+from sojourn.live.store.errors import JournalError
 from sojourn.live.store.folder import FolderError, StoreFolder
-from sojourn.live.store.journal import JournalError
 
 COPIES_MAX = 1_000
 

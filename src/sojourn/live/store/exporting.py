@@ -22,8 +22,8 @@ from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
 from sojourn.live.store import generations
+from sojourn.live.store.errors import JournalError
 from sojourn.live.store.folder import StoreFolder
-from sojourn.live.store.journal import JournalError
 
 Line = dict[str, Any]
 _SESSION = ("username", "expiry", "expires_s", "stated", "advertisements")

@@ -37,6 +37,15 @@ _NUMBERED = re.compile(r"(journal|snapshot)\.([1-9][0-9]*)\Z")
 class FolderError(SojournError):
     """A folder is no store, or not this broker's, or in use."""
 
+    is_damage = False
+    """Whether nothing helps but another copy, or a repair."""
+
+
+class DamagedFolderError(FolderError):
+    """A folder was a store, and does not say so any more."""
+
+    is_damage = True
+
 
 def votes_beside(store: Path) -> Path:
     """Where a process that keeps copies notes what it voted for, in the folder that holds the copies."""
@@ -132,7 +141,7 @@ class StoreFolder:
         try:
             return msgspec.json.decode((self.path / "about").read_bytes(), type=About)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            raise FolderError(
+            raise DamagedFolderError(
                 f"The store {self.path} does not say what it is: its file about is missing or damaged; "
                 f"`sojourn store check {self.path}` looks at the rest, `sojourn store repair {self.path}` "
                 "writes it anew."

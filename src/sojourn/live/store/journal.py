@@ -53,8 +53,8 @@ from sojourn.broker.records import (
     write_batch,
     write_snapshot,
 )
-from sojourn.errors import SojournError
 from sojourn.live.store import generations
+from sojourn.live.store.errors import DamagedError, JournalError
 from sojourn.live.store.folder import FolderError, StoreFolder, write_all, write_file
 
 MAX_PENDING_BYTES = 64 << 20
@@ -63,10 +63,6 @@ RESERVE_BYTES = 8 << 20
 """Room set aside on the disk, so that what was taken in when it filled up can still be made safe."""
 
 _log = logging.getLogger("sojourn.store")
-
-
-class JournalError(SojournError):
-    """The journal cannot be opened, read or written."""
 
 
 class Mark(NamedTuple):
@@ -113,7 +109,7 @@ class Journal:
         try:
             folder = StoreFolder.taken(Path(path), broker)
         except FolderError as error:
-            raise JournalError(str(error)) from None
+            raise (DamagedError if error.is_damage else JournalError)(str(error)) from None
         try:
             journal = cls(folder, _sound_first(folder), power_safe=power_safe)
             journal._begin()
@@ -165,8 +161,8 @@ class Journal:
             self._size = SEGMENT_HEAD_BYTES
         os.fsync(self._file)
 
-    def _damaged(self, what: str) -> JournalError:
-        return JournalError(
+    def _damaged(self, what: str) -> DamagedError:
+        return DamagedError(
             f"The store {self._path} is damaged ({what}); `sojourn store check {self._path}` looks at it, "
             f"`sojourn store repair {self._path}` gives up what is lost."
         )

@@ -23,7 +23,8 @@ from sojourn.broker.ruling import Rights
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import table_for
 from sojourn.live.store.aside import Aside
-from sojourn.live.store.journal import Journal, JournalError, Mark
+from sojourn.live.store.errors import JournalError
+from sojourn.live.store.journal import Journal, Mark
 
 ROOM_CHECK_S = 2.0
 PRESENCE_S = 1.0

@@ -14,6 +14,7 @@ from sojourn.broker.live_broker import LiveBroker
 
 _LEFT_OUT = {
     "_moments",
+    "_aged",
     "_heap",
     "by_bytes",
     "_plain",

@@ -9,6 +9,7 @@ from sojourn.broker.state_codec import dump_state, read_document, rows_of
 
 DIFFERENCES_MAX = 5
 _NOT_NOTED = (
+    "core.state._aged",
     "core.state._moments",
     "core.state._moments_made",
     "core.state.counters.",
