@@ -102,7 +102,7 @@ class Node:
         """By connection: how it came."""
         self.entries: dict[int, Entry] = {}
         """By connection that was let in: what it proved its name by."""
-        proof = proof_for(config, name)
+        proof = proof_for(config, name, None if copying is None else copying.process)
         self.connections: dict[int, ClientConnection] = {}
         self.reading_line, self.frame_line = ReadingLine(loop), FrameLine(loop)
         self.writing = WritingLine(loop, self.connections, lambda: self.config.limits, self.worked)

@@ -76,6 +76,9 @@ class Copying(Protocol):
     store: str
     """Where its journal is."""
 
+    process: str
+    """Which process plays it here."""
+
     def logged(self) -> None:
         """More was noted."""
 

@@ -57,16 +57,17 @@ def prepared(old: Config, new: Config, settings: Settings) -> Reload:
     ]
     if old.security.origins != new.security.origins:
         waits.append("origins")
-    return _reload(config, name, waits)
+    return _reload(config, name, name, waits)
 
 
-def prepared_for_guest(old: Config, new: Config, name: str) -> Reload:
+def prepared_for_guest(old: Config, new: Config, name: str, process: str) -> Reload:
     """Return what is to hold for a broker that a process plays for another one."""
-    return _reload(in_force(old, new), name, [])
+    return _reload(in_force(old, new), name, process, [])
 
 
-def _reload(config: Config, name: str, waits: list[str]) -> Reload:
-    return Reload(config, Doorkeeper(config, name), proof_for(config, name), paths_for(config, name), waits)
+def _reload(config: Config, name: str, process: str, waits: list[str]) -> Reload:
+    proof = proof_for(config, name, process)
+    return Reload(config, Doorkeeper(config, name), proof, paths_for(config, name), waits)
 
 
 def in_force(old: Config, new: Config) -> Config:

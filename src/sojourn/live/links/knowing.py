@@ -9,11 +9,15 @@ from sojourn.live.links.secret import read_secret
 from sojourn.live.links.tls import for_callers, for_calling
 
 
-def proof_for(config: Config, name: str) -> Proof:
-    """Return what the broker of a name proves itself by, or refuse a configuration that has nothing."""
+def proof_for(config: Config, name: str, process: str | None = None) -> Proof:
+    """Return what the broker of a name proves itself by, or refuse a configuration that has nothing.
+
+    Where another process plays it, that one shows its own certificate: it has no other, and neighbours
+    expect none.
+    """
     if not config.neighbours(name):
         return Proof(config.network.name)
-    return proof_of(config, name)
+    return proof_of(config, process or name)
 
 
 def proof_of(config: Config, name: str) -> Proof:

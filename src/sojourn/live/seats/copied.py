@@ -18,7 +18,7 @@ class Copied:
 
     def __init__(self, chamber: Chamber, name: str) -> None:
         self._chamber, self._name = chamber, name
-        self.store = str(chamber.folders.path(name))
+        self.store, self.process = str(chamber.folders.path(name)), chamber.name
 
     def logged(self) -> None:
         """More was noted: tell those who keep copies."""

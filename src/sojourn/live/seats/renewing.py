@@ -22,7 +22,8 @@ async def renew(chamber: Chamber, config: Config, served: Node | None) -> list[s
     """Let a configuration hold for all but the broker that has its doors here; return their names."""
     proof = for_seats(proof_of(config, chamber.name))
     others = [node for node in chamber.nodes if node is not served and node.failure is None]
-    found = [(node, prepared_for_guest(node.config, config, node.place.name)) for node in others]
+    process = chamber.name
+    found = [(node, prepared_for_guest(node.config, config, node.place.name, process)) for node in others]
     # Nothing was awaited: who is being revived looks later whether this has changed (`revivals.py`).
     chamber.config = in_force(chamber.config, config)
     for node, reload in found:

@@ -8,6 +8,7 @@ is one line, and of the snapshot what is quick: a twentieth of the time that it 
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Callable, Generator
@@ -16,6 +17,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.outbox import Copying
@@ -23,8 +25,14 @@ from sojourn.live.brokers.reloading import apply, prepared_for_guest
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.config import Config
 from sojourn.live.learning import paths_at_start
+from sojourn.live.store.errors import JournalError
 from sojourn.live.store.journal import Journal
 from sojourn.live.store.keeper import Keeper
+
+AGAIN_S = 10.0
+"""How soon it is tried again to play a broker that could not be played, though its journal is whole."""
+
+_log = logging.getLogger("sojourn.seats")
 
 T = TypeVar("T")
 
@@ -52,7 +60,26 @@ async def in_slices(work: Generator[None, None, T]) -> T:
 async def revived(
     in_force: Callable[[], Config], name: str, book: AddressBook, copying: Copying, journal: Journal
 ) -> Node:
-    """Return a broker at work, as its journal leaves it and the configuration of this moment has it."""
+    """Return a broker at work, as its journal leaves it and the configuration of this moment has it.
+
+    A broker of another process, of which everything is here, may want for something else: a file that the
+    configuration names, say. That is told and tried again, for nobody else could play it from nothing.
+    """
+    while True:
+        try:
+            return await _revived(in_force, name, book, copying, journal)
+        except JournalError:
+            raise  # what is here cannot be read, and is copied anew
+        except SojournError as error:
+            if name == copying.process:
+                raise
+            _log.error("%s cannot be played here for now: %s", name, error)
+        await asyncio.sleep(AGAIN_S)
+
+
+async def _revived(
+    in_force: Callable[[], Config], name: str, book: AddressBook, copying: Copying, journal: Journal
+) -> Node:
     config = in_force()
     opening = Keeper.opening(
         journal,
@@ -65,7 +92,7 @@ async def revived(
     found = await in_slices(opening)
     node = Node(config, name, asyncio.get_running_loop(), book, copying=copying, revived=found)
     if in_force() is not config:  # it was read anew meanwhile
-        renewed = prepared_for_guest(node.config, in_force(), name)
+        renewed = prepared_for_guest(node.config, in_force(), name, copying.process)
         if node.links is not None:
             node.links.proof = renewed.proof
         apply(node, renewed)
