@@ -111,27 +111,34 @@ class TopicTrie:
 
     def candidates(self, levels: list[str]) -> set[int]:
         """Return the atoms with a pattern these levels meet; the caller sees to $ topics."""
+        # 100,000 patterns and more may agree with a topic up to their last levels: what is done for
+        # each node is all that counts.
         found: set[int] = set()
         nodes = [self]
         for level in levels:
             further: list[TopicTrie] = []
             for node in nodes:
-                found |= node._rests  # noqa: SLF001 - of its own class
-                further.extend(node._following(level))  # noqa: SLF001 - of its own class
+                if node._rests:  # noqa: SLF001 - of its own class
+                    found |= node._rests  # noqa: SLF001 - of its own class
+                children = node._children  # noqa: SLF001 - of its own class
+                if level in children:
+                    further.append(children[level])
+                if ANY in children:
+                    further.append(children[ANY])
+                if node._prefixes:  # noqa: SLF001 - of its own class
+                    further.extend(node._beginning(level))  # noqa: SLF001 - of its own class
+            if not further:
+                return found
             nodes = further
         for node in nodes:
             found |= node._rests | node._ends  # noqa: SLF001 - of its own class
         return found
 
-    def _following(self, level: str) -> Iterator[TopicTrie]:
-        if (child := self._children.get(level)) is not None:
-            yield child
-        if (child := self._children.get(ANY)) is not None:
-            yield child
-        if self._prefixes:
-            for length in range(len(level) + 1):
-                if (child := self._prefixes.get(level[:length])) is not None:
-                    yield child
+    def _beginning(self, level: str) -> Iterator[TopicTrie]:
+        """Return what follows where only the beginning of a level is fixed."""
+        for length in range(len(level) + 1):
+            if (child := self._prefixes.get(level[:length])) is not None:
+                yield child
 
 
 class PathAtoms:
