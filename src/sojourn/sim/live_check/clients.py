@@ -66,6 +66,8 @@ class Client:
         self.received: set[int] = set()
         """Packet identifiers of QoS 2 that came and were not released."""
         self.marks: dict[str, int] = {}
+        self.marked: set[str] = set()
+        """The events that these marks speak of."""
         self.connections = 0
         self.broker = -1
         """Where its connection goes."""
@@ -108,7 +110,8 @@ class Client:
                 will_delay_interval=persona.will_delay_s,
                 user_properties=[(IDENTITY, event.name), (VALUE, str(event.value))],
             )
-        self.diary.connects(broker, clean=self.wants_clean)
+        stated = frozenset(self.marked if persona.says_marks else ())
+        self.diary.connects(broker, clean=self.wants_clean, stated=stated)
         return ConnectPacket(
             persona.name,
             clean_start=self.wants_clean,
@@ -128,6 +131,7 @@ class Client:
         if is_doubtful or not packet.session_present:
             self.received.clear()
             self.marks.clear()
+            self.marked.clear()
             self._granted.clear()
         unanswered, self.unanswered = self.unanswered, {}
         anew: list[Event] = []
@@ -306,6 +310,7 @@ class Client:
         if conventions.SOURCE in said and self.persona.says_marks and not packet.retain:
             source, sequence = said[conventions.SOURCE], int(said[conventions.SEQUENCE])
             self.marks[source] = max(sequence, self.marks.get(source, 0))
+            self.marked.add(said.get(IDENTITY, ""))
         if IDENTITY not in said:
             self.diary.arrived_of_strangers()
         elif packet.subscription_ids:

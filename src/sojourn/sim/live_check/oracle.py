@@ -73,6 +73,9 @@ class Session:
         """The events that it was sent as retained."""
         self.last: dict[tuple[str, int, bool], int] = {}
         """By publisher, its connection and whether it is sure: the last place in order that arrived."""
+        self.stated: set[str] = set()
+        """The events that its client said it has, by marks in its CONNECTs: nobody sends it these again,
+        though they came to a session that is gone."""
         self.visits: list[tuple[float, int]] = []
         """When its client tried to connect or was welcomed, and where."""
         self.holders: list[tuple[float, frozenset[int]]] = []
@@ -140,6 +143,8 @@ class Diary:
         self._asked_s = 0.0
         """When it last sent a CONNECT. A session may be as old as that: its broker may welcome the client and
         lose its memory before the client hears of the welcome."""
+        self._stated: frozenset[str] = frozenset()
+        """What it said it has in its last CONNECT."""
         self._wiped = False
         """Whether it gave its session up in a CONNECT since the last welcome."""
         self._cleaned_s: float | None = None
@@ -176,10 +181,11 @@ class Diary:
 
     # Sessions ------------------------------------------------------------------------------------------
 
-    def connects(self, broker: int, *, clean: bool) -> None:
-        """Note a CONNECT."""
-        self._asked_s = self.now
+    def connects(self, broker: int, *, clean: bool, stated: frozenset[str]) -> None:
+        """Note a CONNECT, and the events that the client states to have in it."""
+        self._asked_s, self._stated = self.now, stated
         if self.session is not None:
+            self.session.stated |= stated
             self.session.visit(self.now, broker, self._oracle.world.log.brokers_between)
         self._wiped = self._wiped or clean
 
@@ -203,6 +209,9 @@ class Diary:
         is_doubtful = present and before is not None and why is not None
         if not present or before is None or is_doubtful:
             self.session = Session(self._asked_s, is_doubtful=is_doubtful)
+            self.session.stated |= self._stated
+            if before is not None and is_doubtful:  # this may be that one all the same
+                self.session.stated |= before.stated
             self.session.visit(self._asked_s, broker, None)
             if before is not None and why is not None:
                 self._oracle.excused[f"session: {why}"] += 1
@@ -421,7 +430,7 @@ class Diary:
             if not any(self._is_to_know(one, event) for one in own):
                 continue
             self._oracle.promises += 1
-            if event.name in session.got or event.name in session.greetings:
+            if event.name in session.got or event.name in session.greetings or event.name in session.stated:
                 continue
             brokers = self._brokers_of(session, event)
             if self._oracle.forgetting(brokers, event.sends[0].at_s, self.now) is not None:
