@@ -246,7 +246,8 @@ class Taker:
             at += length
             if not isinstance(packet, PublishPacket):
                 continue
-            if wanted is None or wanted[0] <= int(packet.user_properties[0][1]) <= wanted[1]:
+            said = packet.user_properties  # none in an event that looked for a way before, and comes late
+            if wanted is None or (said and wanted[0] <= int(said[0][1]) <= wanted[1]):
                 useful += 1
             if packet.packet_id is not None:
                 acks.append(b"\x40\x02" + packet.packet_id.to_bytes(2))
