@@ -12,6 +12,7 @@ from sojourn.mqtt.session_state import SessionState
 from tests.live.hall import Hall, Visitor, line
 
 NOT_AUTHORIZED = 0x87
+SERVER_UNAVAILABLE = 0x88
 
 
 def by_name(knock: Knock) -> facts.ClientAdmitted:
@@ -191,6 +192,66 @@ def test_two_owners_in_a_divided_network(first: str) -> None:
     assert said(two) == [NOT_AUTHORIZED]
     assert answer(world.visit(1, "phone", lasts_s=600, username=second)) == NOT_AUTHORIZED
     assert answer(world.visit(1, "phone", lasts_s=600, username=first)) == 0
+
+
+def test_of_two_owners_in_a_divided_network_one_stays() -> None:
+    """Also where a question of the first, asked before it had a session, comes late and is refused."""
+    world = hall(2, give_up_s=1.0)
+    world.unlink("B2")
+    world.wait(5)
+    one = world.visit(1, "phone", lasts_s=600, username="eve", clean_start=True)
+    assert answer(one) == 0
+    world.wait(5)
+    two = world.visit(0, "phone", lasts_s=600, username="ann", clean_start=True)
+    assert answer(two) == 0
+    world.relink()
+    world.settle()
+    world.wait(5)
+    assert not one.is_over
+    assert two.is_over
+
+
+def test_who_began_anew_in_a_divided_network_had_the_name_before() -> None:
+    """Its first session ends for its later one, which is its owner's for as long as the first was.
+
+    Somebody else took the name in a third part, before the owner began anew in the second.
+    """
+    world = hall(3, give_up_s=1.0)
+    first = world.visit(0, "phone", lasts_s=600, username="ann")
+    world.settle()
+    world.unlink("B1")
+    world.unlink("B3")
+    world.wait(5)
+    eve = world.visit(2, "phone", lasts_s=600, username="eve", clean_start=True)
+    assert answer(eve) == 0
+    world.wait(5)
+    again = world.visit(1, "phone", lasts_s=600, username="ann", clean_start=True)
+    assert answer(again) == 0
+    world.link("B1", "B2")
+    world.settle()
+    world.wait(5)
+    assert first.is_over
+    world.relink()
+    world.settle()
+    world.wait(5)
+    assert eve.is_over
+    assert not again.is_over
+    assert answer(world.visit(2, "phone", lasts_s=600, username="eve")) == NOT_AUTHORIZED
+
+
+def test_with_copies_nobody_begins_anew_while_a_session_may_be_out_of_reach() -> None:
+    """Whoever comes is told to try again: the broker that is gone is played by another process soon."""
+    world = hall(2, copies=1)
+    ann = world.visit(0, "phone", lasts_s=600, username="ann")
+    world.settle()
+    world.unlink("B2")
+    world.wait(5)
+    eve = world.visit(1, "phone", lasts_s=600, username="eve", clean_start=True)
+    assert answer(eve) == SERVER_UNAVAILABLE
+    world.relink()
+    world.settle()
+    assert not ann.is_over
+    assert answer(world.visit(1, "phone", lasts_s=600, username="eve", clean_start=True)) == NOT_AUTHORIZED
 
 
 def test_with_durable_subscriptions_ownership_holds_at_each_broker() -> None:

@@ -9,6 +9,7 @@
 | `meetings.py`, `hello.py`, `reconciling.py` | connections to neighbours begin, end, and begin anew |
 | `network.py`, `links.py` | what neighbours send, and what goes out to them |
 | `clients.py`, `arrivals.py` | sessions and the mobility core; where the session is of a client that comes |
+| `owners.py` | whose a name is where two owners have sessions of one client identifier |
 | `event_routing.py`, `runs.py` | the way of an event through a broker; events that take it together |
 | `doubting.py` | sessions that may have been given away in moments that a store lost |
 | `endings.py` | what is lost with a session that ends, since its client has another |

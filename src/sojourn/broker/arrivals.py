@@ -16,17 +16,17 @@ from typing import Any
 
 import msgspec
 from mqtt5 import ConnAckReasonCode as ConnectCode
-from mqtt5 import DisconnectReasonCode as Reason
 
 from sojourn.broker.clients import Clients
 from sojourn.broker.doubting import Doubts
 from sojourn.broker.endings import Endings
 from sojourn.broker.links import Links
+from sojourn.broker.owners import Owners
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
 from sojourn.mobility.copies import State
 from sojourn.mobility.finding import Finder, Result
-from sojourn.mobility.finding_messages import EVERYBODY, Find, Found, refusal
+from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.content import property_values, unclear_content
@@ -57,6 +57,8 @@ class Arrivals:
             self.finder.regroup(len(links.names_of), links.left, 0.0)
             self.doubts.regroup(len(links.names_of), links.neighbours.brokers, links.left)
         self.endings = Endings(core, clients)
+        self.owners = Owners(core, clients, self.finder)
+        self._keeps_copies = settings.mobility.copies > 0
         self.waiting: dict[int, Waiting] = {}
         self.given_up = 0
         """Clients that began anew although a broker that may have their session is out of reach."""
@@ -315,65 +317,26 @@ class Arrivals:
             self._answer_find(message, now)
 
     def _answer_find(self, message: Find, now: float) -> None:
-        if self._keeps_from(message, now):
+        if self.owners.keep_from(message, now):
             return
         held_epoch, present = self._held(message.client)
         self.finder.asked(message, held_epoch, now, present=present)
 
-    def _keeps_from(self, message: Find, now: float) -> bool:
-        """Whether a session is somebody else's than the asker's, and stays here; the asker is told.
-
-        Two owners can only have sessions of one client identifier after parts of the network were out of each
-        other's reach. Then the one stays that there was first.
-        """
-        client_id = self.clients.names.client_name(message.client)
-        session = self.core.state.sessions.get(client_id)
-        if session is None or None in (message.owner, session.owner) or message.owner == session.owner:
-            return False
-        if is_over(session, now):
-            return False
-        own, other = (session.owned_s, self.links.number), (message.since_s, message.sender)
-        if message.since_s is not None and other < own:
-            self._dismiss(client_id, now)
-            return False
-        self.finder.sends.append(refusal(message, self.links.number))
-        return True
-
     def _refused(self, message: Found, now: float) -> None:
         """Another broker has a session of this client that is somebody else's, and keeps it."""
         waiting = self.waiting.get(message.client)
-        client_id = self.clients.names.client_name(message.client)
-        session = self.core.state.sessions.get(client_id)
         if waiting is not None and waiting.admission.owner == message.refused:
             del self.waiting[message.client]
             self.finder.abandon(message.client)
             self.core.refuse(waiting.connection, ConnectCode.NOT_AUTHORIZED, FOREIGN)
-        elif session is not None and session.owner == message.refused:
-            self._dismiss(client_id, now)
-        elif session is None:
-            self._pass_refusal_on(message)
-
-    def _pass_refusal_on(self, message: Found) -> None:
-        """The session in question was here and has been given away since: tell the broker that has it.
-
-        It goes the way that the session went, and so comes after it; ever later epochs end its journey.
-        """
-        epoch, broker = self.finder.latest(message.client)
-        if broker not in (self.links.number, message.sender) and epoch > message.epoch:
-            here = self.links.number
-            self.finder.sends.append(replace(message, destination=broker, epoch=epoch, holder=here))
-
-    def _dismiss(self, client_id: str, now: float) -> None:
-        """End a session that somebody else has at another broker, and had before."""
-        self.core.custody.dismiss(client_id, Reason.NOT_AUTHORIZED, FOREIGN, now)
-        self.core.custody.end_session(client_id, now)
-        self.clients.report(now)
+        else:
+            self.owners.refused(message, self._held(message.client)[0], now)
 
     def _note_owned(self, client: int, waiting: Waiting) -> None:
         """Note since when a session is its owner's that ended its own, here or elsewhere, and began anew."""
         session = self.core.state.sessions.get(self.clients.names.client_name(client))
-        if session is not None and waiting.owned_s is not None:
-            session.owned_s = min(session.owned_s, waiting.owned_s)
+        if session is not None:
+            session.owned_since(waiting.owned_s)
 
     def _signed(self, message: Find | Found) -> Find | Found:
         """Return a question of this broker with whom it is for."""
@@ -453,7 +416,9 @@ class Arrivals:
             text = "The same client is connected to another broker."
             self.core.refuse(waiting.connection, ConnectCode.SERVER_BUSY, text)
             return
-        if result.unreachable and waiting.is_clean:
+        if result.unreachable and waiting.is_clean and not self._keeps_copies:
+            # Who is out of reach may stay so. With copies it is played by another process soon, and until
+            # then nobody takes the name of somebody whose session is there.
             self.finder.begin_anew(result.client, result.epoch, now)
         elif result.unreachable:
             self._refuse_for_now(waiting, result.unreachable)

@@ -51,6 +51,9 @@ class Endings:
         state = self.read_state(discard.state)
         if state is None:
             return
+        later = self._core.state.sessions.get(self._clients.names.client_name(discard.client))
+        if later is not None and later.owner == state.owner:
+            later.owned_since(state.owned_s)
         if discard.ending is not Ending.REPEATED:
             self._core.custody.discard(state, now)
             self._clients.report(now)

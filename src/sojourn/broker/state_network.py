@@ -276,7 +276,7 @@ NETWORK = (
         Arrivals,
         fields("given_up", waiting=REF_VALUES),
         parts="finder doubts",
-        wired="core links clients endings",
+        wired="core links clients endings owners _keeps_copies",
         finish=_know_reach,
     ),
     Part(

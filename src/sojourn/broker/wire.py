@@ -211,6 +211,7 @@ _MAY_BE_MISSING = (
     ("owner", Offer.kind),
     ("since_s", Find.kind),
     ("refused", Found.kind),
+    ("since_s", Found.kind),
     ("party", int(Kind.ACTIVATE)),
     ("lost", Cleared.kind),
 )

@@ -55,6 +55,8 @@ class Found:
     """The session, which is the asker's from now on."""
     refused: str | None = None
     """The owner in the question, if the session here is somebody else's and stays: it may have none."""
+    since_s: float | None = None
+    """Of a refusal: since when the session here is that somebody's."""
 
     @property
     def is_passed_on(self) -> bool:
@@ -62,8 +64,8 @@ class Found:
         return self.refused is not None and self.holder != self.sender
 
 
-def refusal(question: Find, here: int) -> Found:
-    """Return the answer to somebody for whom a session is not that this broker has."""
+def refusal(question: Find, here: int, since_s: float) -> Found:
+    """Return the answer to somebody for whom a session is not that this broker has, and since when."""
     return Found(
         destination=question.sender,
         sender=here,
@@ -77,6 +79,7 @@ def refusal(question: Find, here: int) -> Found:
         holder=here,
         state=None,
         refused=question.owner,
+        since_s=since_s,
     )
 
 

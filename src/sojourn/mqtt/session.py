@@ -232,6 +232,11 @@ class Session:
         """Bytes of its will."""
         return self.will.message.size if self.will is not None else 0
 
+    def owned_since(self, since_s: float | None) -> None:
+        """Note since when its owner had another session of this name, if that is known, and was earlier."""
+        if since_s:
+            self.owned_s = min(self.owned_s, since_s)
+
     def shares(self) -> list[str]:
         """Its shared subscriptions."""
         return [text for text, one in self.subscriptions.items() if one.share]
