@@ -10,7 +10,7 @@ from sojourn.broker import facts
 from sojourn.broker.regrouping import check_is_gone, check_may_leave
 from sojourn.broker.ruling import BAN, KICK, UNBAN
 from sojourn.errors import SojournError
-from sojourn.live.brokers.control import Answer, ControlError, Handler
+from sojourn.live.brokers.control import UNEXPECTED, Answer, ControlError, Handler
 from sojourn.live.brokers.leaving import Leaving, in_words
 from sojourn.live.brokers.node import Node
 from sojourn.mqtt.bans import BANS_MAX, SCOPES, WHOM_MAX, network_of
@@ -189,3 +189,5 @@ async def reloaded(reload: Callable[[], Awaitable[str]]) -> None:
         _log.warning("%s", await reload())
     except SojournError as error:
         _log.error("The configuration is as it was: %s", error)
+    except Exception as error:  # noqa: BLE001 - nobody else is there to hear of it
+        _log.error("%s a reload: %s: %s", UNEXPECTED, type(error).__name__, error, exc_info=error)
