@@ -206,6 +206,7 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
     addresses = Path(config.network.addresses or spare.name)
     fleet = Fleet(path, names, logs, options=options, reports=True, addresses=addresses)
     hung_up = signal.signal(signal.SIGHUP, lambda *_: fleet.reload())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # it waited until there are brokers to tell
     try:
         say(f"starting {len(names)} brokers; their logs are in {logs}")
         keeper = Keeper(fleet, say)

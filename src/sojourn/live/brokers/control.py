@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sojourn.errors import SojournError
+from sojourn.live.seldom import Seldom
 
 LINE_BYTES_MAX = 65_536
 """Of what is asked."""
@@ -32,12 +33,15 @@ ASK_S = 30.0
 """How long a broker listens to a question, and how long it may take to do what is asked."""
 ANSWER_S = 2 * ASK_S + 5.0
 """How long whoever asks waits for what is said then."""
+LOOK_S = 5.0
+"""How often it is looked whether the socket is still there."""
 REQUESTS_MAX = 8
 PATH_BYTES_MAX = 100
 """The system's limit on the path of a socket is 107 bytes, on some 103."""
 UNEXPECTED = "An unexpected error, which is a mistake of the broker's, at"
 
 _log = logging.getLogger("sojourn.control")
+_seldom = Seldom(_log)
 
 
 class Answer(NamedTuple):
@@ -85,10 +89,29 @@ class Control:
         self.path = socket_path(folder, broker)
         self._handlers = handlers
         self._server: asyncio.Server | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._asking = 0
 
     async def start(self) -> None:
         """Listen; where that is not possible the broker serves all the same, and that is logged."""
+        await self._listen()
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Make the socket anew where it has gone: somebody tidied up, or took the folder for another's."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self.look()
+
+    async def look(self) -> None:
+        """Listen again if nobody can find the way here any more."""
+        if self._watching is not None and not self.path.exists():
+            await self._listen()
+
+    async def _listen(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path.parent.chmod(0o700)
@@ -99,10 +122,14 @@ class Control:
             self.path.chmod(0o600)
             self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=LINE_BYTES_MAX)
         except OSError as error:
-            _log.warning("Operators cannot speak to this broker: %s cannot be made: %s.", self.path, error)
+            text = "Operators cannot speak to this broker: %s cannot be made: %s."
+            _seldom.warning("control", text, self.path, error)
 
     async def stop(self) -> None:
         """Listen no more."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)

@@ -73,6 +73,14 @@ class Fleet:
 
     def _spawn(self, name: str, mode: str) -> None:
         command = [sys.executable, "-m", "sojourn.cli.main", "serve", str(self._path), "--broker", name]
+        # A broker that is only just starting reads its configuration anew later (`cli/__init__.py`).
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        try:
+            self._begin(name, command, mode)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _begin(self, name: str, command: list[str], mode: str) -> None:
         with self._open_log(name, mode) as log:
             process = self.processes[name] = subprocess.Popen(  # noqa: S603 - our own command
                 [*command, *self._options],

@@ -255,6 +255,12 @@ class Server:
         self._listeners.append(server)
         return address
 
+    async def hung_up(self) -> None:
+        """Do what SIGHUP asks for: operators find their way again, and the configuration is read anew."""
+        if self._control is not None:
+            await self._control.look()
+        await reloaded(self.reload)
+
     async def reload(self) -> str:
         """Take in what has changed in the configuration; say what was done, and what waits for a restart."""
         if self.reread is None:
@@ -420,13 +426,15 @@ async def _serve(
     reloads: set[asyncio.Task[None]] = set()
 
     def on_hangup() -> None:
-        task = loop.create_task(reloaded(server.reload))
+        task = loop.create_task(server.hung_up())
         reloads.add(task)
         task.add_done_callback(reloads.discard)
 
     loop.add_signal_handler(signal.SIGHUP, on_hangup)
     starting = loop.create_task(server.start())
     stopping = loop.create_task(stopped.wait())
+    await asyncio.sleep(0)  # now there is something that can be reloaded
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():  # it waits for other processes, and is stopped meanwhile
         starting.cancel()
