@@ -288,6 +288,7 @@ class Server:
                 await node.links.renew(found.proof)
             is_learnt = found.learnt != node.broker.settings.learnt
             said += f"; {apply(node, found)} clients were sent away"
+            said += _audit_trouble(node)
             expected = node.regrouping.expect(read)
         if guests:
             said += f"; it holds for {', '.join(guests)} too, played here"
@@ -363,6 +364,11 @@ def _came_from(node: Node) -> ComeFrom | None:
     if before.drawn == settings.drawn or not (state.sessions or state.retained.count):
         return None
     return ComeFrom(network=before.drawn, sessions=len(state.sessions), retained=state.retained.count)
+
+
+def _audit_trouble(node: Node) -> str:
+    why = node.witnesses.audit_trouble()
+    return "" if why is None else f"; {why}"
 
 
 def _text(address: Address | None) -> str | None:
