@@ -31,7 +31,8 @@ PAGES = {
 }
 """Pages that are made from code."""
 COPIED = {"security.md": "SECURITY.md", "changelog.md": "CHANGELOG.md"}
-"""Pages that stand at the top of the repository."""
+"""Pages that stand at the top of the repository; links to them lead there in a clone."""
+_TO_COPIED = re.compile(rf"\]\(((?:\.\./)*)\.\./({'|'.join(COPIED.values())})(#[^)]*)?\)")
 _FIGURE = re.compile(r"<!-- states: (\S+) -->")
 
 
@@ -45,5 +46,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_context: Any) -> str:
-    """Draw the states of protocols where a page asks for them."""
+    """Draw the states of protocols where a page asks for them, and lead to the site's own pages."""
+    names = {name: path for path, name in COPIED.items()}
+    markdown = _TO_COPIED.sub(lambda found: f"]({found[1]}{names[found[2]]}{found[3] or ''})", markdown)
     return _FIGURE.sub(lambda found: diagrams.figure(found[1]), markdown)

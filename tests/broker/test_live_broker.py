@@ -265,7 +265,9 @@ def test_a_fresh_store_begins_with_the_start() -> None:
     settings = ALONE.settings("B2")
     broker = LiveBroker.revived(settings, "first", START_S, None, [])
     (line_,) = broker.turn(START_S).entries
-    assert facts.read_entry(line_) == facts.Entry(START_S, 0, facts.Started("first", settings))
+    assert facts.read_entry(line_) == facts.Entry(
+        START_S, 0, facts.Started("first", settings, hushes_banned=True)
+    )
 
 
 @pytest.mark.parametrize("keeps", [False, True], ids=["lines", "snapshot"])

@@ -23,6 +23,7 @@ from tests.running import running
 
 from sojourn.cli.logs import JsonLines, TextLines
 from sojourn.cli.main import main
+from sojourn.cli.serve import StatusLines
 from sojourn.cli.serve_all import (
     FAILURES_MAX,
     LONGEST_PAUSE_S,
@@ -33,6 +34,8 @@ from sojourn.cli.serve_all import (
     wait_for_brokers,
     wait_for_links,
 )
+from sojourn.live.addresses import FolderBook
+from sojourn.live.brokers.fleet import FleetError
 from sojourn.live.config import read_config
 from sojourn.live.links.secret import write_secret
 from sojourn.live.page.status import LinkState, Report
@@ -432,3 +435,75 @@ def test_a_broker_tells_how_it_is_doing() -> None:
         assert (line["clients"], line["store"]) == (0, "none")
         broker.stdout.close()
         assert broker.wait(20) == 0
+
+
+def test_a_broker_serves_where_nobody_can_write_down_what_it_says(tmp_path: Path) -> None:
+    """A full disk below standard error and output ends nothing."""
+    addresses = tmp_path / "addresses"
+    command = [*SOJOURN, "serve", "--port", "0", "--addresses", str(addresses), "--status"]
+    with Path("/dev/full").open("wb") as full, running(command, stderr=full, stdout=full) as broker:
+        book = FolderBook(addresses)
+        until = time.monotonic() + 60
+        while (found := book.find("B1")) is None:
+            assert time.monotonic() < until
+            assert broker.poll() is None
+            time.sleep(0.05)
+        with Raw(int(found.clients.rpartition(":")[2])) as client:
+            assert client.connect("guest").reason_code == 0
+            broker.send_signal(signal.SIGHUP)  # that says something, too
+            for _ in range(100):  # many turns after it wanted to say where it listens
+                assert client.publish("a", b"", 1) in (0, 0x10)
+        broker.send_signal(signal.SIGTERM)
+        broker.wait(30)
+
+
+def test_reports_that_cannot_be_written_end_no_broker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once; a reader that has gone ends the broker."""
+    with Path("/dev/full").open("wb") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        lines = StatusLines()
+        assert [lines(a_report()), lines(a_report())] == [True, True]
+    assert caplog.text.count("cannot be written") == 1
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        assert not StatusLines()(a_report())
+
+
+def test_a_log_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    """At a start that is refused; brokers that run then are stopped."""
+    path = two_brokers(tmp_path)
+    (tmp_path / "logs" / "B2.log").mkdir(parents=True)
+    command = [*SOJOURN, "serve", str(path), "--all", "--logs", str(tmp_path / "logs")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (said,) = done.stderr.splitlines()
+    assert "B2.log cannot be opened: Is a directory; `--logs` names another folder." in said
+
+
+def test_who_cannot_be_started_again_for_its_log_is_tried_again() -> None:
+    """That is said once, and the others go on meanwhile."""
+    fleet = FakeFleet(-9)
+    is_full = True
+
+    def restart(_name: str) -> None:
+        if is_full:
+            raise FleetError("The log B1.log cannot be opened.")
+        fleet.restarted += 1
+
+    fleet.restart = restart  # type: ignore[method-assign]  # the disk is full for a while
+    said: list[str] = []
+    keeper = Keeper(fleet, said.append)  # type: ignore[arg-type]  # as much of a fleet as is asked
+    now = time.monotonic()
+    for passed_s in (0, 10, 20, 30):
+        keeper.look(now + passed_s)
+    assert said == [
+        "B1 was ended by signal 9",
+        "B1 cannot be started again for now: The log B1.log cannot be opened.",
+    ]
+    is_full = False
+    keeper.look(now + 40)
+    assert fleet.restarted == 1

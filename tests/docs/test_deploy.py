@@ -287,7 +287,8 @@ def test_the_unit_starts_a_broker_of_the_file() -> None:
     unit.read(DEPLOY / "sojourn@.service")
     start = unit["Service"]["ExecStart"].split()
     assert start[1:] == ["serve", "/etc/sojourn/network.toml", "--broker", "%i"]
-    assert (unit["Service"]["StateDirectory"], unit["Service"]["RuntimeDirectory"]) == ("sojourn", "sojourn")
+    folders = [unit["Service"][f"{kind}Directory"] for kind in ("State", "Runtime", "Logs")]
+    assert folders == ["sojourn"] * 3
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd")

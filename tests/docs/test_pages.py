@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = {str(path.relative_to(ROOT / "docs")): path for path in sorted((ROOT / "docs").rglob("*.md"))}
 LONG = {"guides/spark.md", "guides/stream.md"}
 """Pages that start Spark."""
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")
 BESIDE_MOSQUITTO = {"guides/mosquitto.md"}
 
 
@@ -34,6 +36,17 @@ def test_every_block_says_what_it_is(name: str) -> None:
     found = blocks(page)
     assert {block.language for block in found} <= LANGUAGES
     assert page.count("\n```") == 2 * len(found), "each fence begins at the margin and ends"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere_in_a_clone(name: str) -> None:
+    """To a file that is there, or to the reference, which is made from code and named as such."""
+    made = re.findall(r'"(reference/[^"]+)": ', (ROOT / "scripts" / "docs" / "hook.py").read_text())
+    reference = {(ROOT / "docs" / one).resolve() for one in made}
+    assert len(reference) == 5
+    for link in LINK.findall(PAGES[name].read_text()):
+        path = (PAGES[name].parent / link).resolve()
+        assert path.exists() or path in reference, link
 
 
 def test_what_differs_is_noticed(tmp_path: Path) -> None:

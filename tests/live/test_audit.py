@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,12 @@ import pytest
 
 from sojourn.live import audit
 from sojourn.live.audit import LINES_S_MAX, AuditLog
+from sojourn.live.brokers import witnesses
 from sojourn.live.brokers.admission import hash_password
+from sojourn.live.brokers.server import Server
+from sojourn.live.config import load_config
+from sojourn.live.page.metrics import BrokerMetrics
+from sojourn.live.store.folder import StoreFolder
 from tests.live.raw_client import Raw, running_broker
 
 
@@ -71,3 +78,80 @@ def test_a_log_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     """It is said in the broker's own log instead."""
     (tmp_path / "file").write_text("")
     AuditLog(tmp_path / "file", "B1").note(1.0, {"what": "connect"})
+
+
+def test_a_full_disk_leaves_no_piece_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be written is told by the next line that is, and counted; nothing is glued to it."""
+    log = AuditLog(tmp_path, "B1")
+    for number in range(LINES_S_MAX + 5):
+        log.note(1.0, {"what": f"before {number}"})
+    with monkeypatch.context() as full:
+        write = os.write
+        full.setattr(os, "write", lambda file, line: write(file, line[:10]))
+        log.note(2.0, {"what": "lost"})
+        log.note(3.0, {"what": "lost"})
+    with log.path.open("ab") as file:
+        file.write(b'{"at": "20')  # a process that was killed
+    log.note(4.0, {"what": "after"})
+    log.note(5.0, {"what": "at last"})
+    *whole, torn, after, last = log.path.read_text().splitlines()
+    assert [json.loads(line)["what"] for line in whole] == [
+        f"before {number}" for number in range(LINES_S_MAX)
+    ]
+    assert torn == '{"at": "20'
+    found = json.loads(after)
+    assert (found["what"], found["lost_before"], found["left_out_before"]) == ("after", 2, 5)
+    assert not {"lost_before", "left_out_before"} & json.loads(last).keys()
+    assert log.lost == 2
+
+
+def test_what_others_could_read_is_narrowed(tmp_path: Path) -> None:
+    """The folder and the file of a log that were there before; not a folder that all users share."""
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    log = AuditLog(folder, "B1")
+    log.path.touch()
+    log.path.chmod(0o644)
+    folder.chmod(0o755)
+    assert log.trouble() is None
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (folder, log.path)] == [0o700, 0o600]
+    folder.chmod(0o1777)
+    log.note(1.0, {"what": "connect"})
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+
+
+def test_a_start_and_a_reload_say_that_the_log_cannot_be_written(tmp_path: Path) -> None:
+    """Before there is anything to write; what is lost then is in the metrics."""
+    path = tmp_path / "one.toml"
+    path.write_text(
+        '[security]\naudit = "audit"\nanonymous = false\n[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
+    )
+    (tmp_path / "audit").write_text("no folder")
+
+    async def scenario() -> None:
+        server = Server(load_config(path), "B1")
+        server.reread = lambda: load_config(path)
+        address = await server.start()
+        assert "B1.jsonl cannot be written: " in await server.reload()
+        with await asyncio.to_thread(Raw, address.port) as client:
+            await asyncio.to_thread(client.connect, "phone")
+        assert server.observer is not None
+        assert b"sojourn_audit_lost_total 1.0" in BrokerMetrics(server.observer).text()
+        (tmp_path / "audit").unlink()
+        assert "cannot be written" not in await server.reload()
+        assert b"sojourn_audit_lost_total 1.0" in BrokerMetrics(server.observer).text()
+        await server.stop()
+
+    with pytest.MonkeyPatch.context() as patched:
+        said: list[str] = []
+        patched.setattr(witnesses._log, "warning", lambda text, *rest: said.append(text % rest))
+        asyncio.run(scenario())
+    assert [text for text in said if text.startswith("B1 serves, but the audit log ")]
+
+
+def test_a_store_that_others_could_read_is_narrowed(tmp_path: Path) -> None:
+    """It may be from elsewhere, or from before folders were for their owner alone."""
+    StoreFolder.taken(tmp_path / "store", "B1").close()
+    (tmp_path / "store").chmod(0o755)
+    StoreFolder.taken(tmp_path / "store", "B1").close()
+    assert stat.S_IMODE((tmp_path / "store").stat().st_mode) == 0o700

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqtt5 import ConnAckPacket, DisconnectPacket
+import pytest
+from mqtt5 import ConnAckPacket, DisconnectPacket, Will
 
 from sojourn.broker import facts
 from sojourn.mqtt.bans import BANS_MAX, Bans, Order
@@ -88,6 +89,65 @@ def test_a_ban_outlives_brokers_and_reaches_those_that_were_away() -> None:
     world.relink()
     world.settle()
     assert code(world, 1, "x", username="eve") == BANNED
+
+
+def wills_of_banned(world: Hall) -> tuple[list[bytes], Visitor]:
+    """What is published of a will at once, and of one after a delay, once their user is banned elsewhere."""
+    got: list[bytes] = []
+    reader = world.visit(0, "reader", got=got)
+    reader.subscribe("wills")
+    at_once = Will(topic="wills", payload=b"at once")
+    later = Will(topic="wills", payload=b"later", will_delay_interval=30)
+    world.visit(2, "phone", lasts_s=600, username="eve", will=at_once)
+    tablet = world.visit(2, "tablet", lasts_s=600, username="eve", will=later)
+    world.settle()
+    tablet.lose()
+    order(world, 0, "ban", "user", "eve")
+    world.wait(40)
+    return got, reader
+
+
+def test_wills_of_banned_users_are_not_published() -> None:
+    """Neither when connections end nor when they are due; sessions stay, and what is stored for them."""
+    world = Hall(line(3), by_name)
+    away = world.visit(2, "away", lasts_s=600, username="eve")
+    away.subscribe("news")
+    away.lose()
+    got, reader = wills_of_banned(world)
+    assert got == []
+    core = world.desks[2].core
+    assert core.state.counters.refused["will banned"] == 2
+    assert {"away", "phone", "tablet"} <= core.state.sessions.keys()
+    reader.publish("news", b"kept")
+    world.settle()
+    order(world, 0, "unban", "user", "eve")
+    back = world.visit(2, "away", lasts_s=600, username="eve")
+    world.settle()
+    assert back.got == [b"kept"]
+    told_again = world.desks[2].replayed()
+    assert told_again.core.state.counters.refused["will banned"] == 2
+
+
+def test_journals_of_before_publish_wills_of_banned_users_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours have them: what is told again sends what was sent. The next life goes by today's rule."""
+    started = facts.Started
+    monkeypatch.setattr(facts, "Started", lambda life, settings, **_: started(life, settings))
+    world = Hall(line(3), by_name)
+    got, _ = wills_of_banned(world)
+    assert sorted(got) == [b"at once", b"later"]
+    assert "will banned" not in world.desks[2].replayed().core.state.counters.refused
+    monkeypatch.undo()
+    world.restart("B3")
+    assert world.desks[2].core.state.bans.hush
+
+
+def test_states_of_before_have_addresses_in_many_spellings() -> None:
+    """They are one when they are read, and the later order counts."""
+    bans = Bans()
+    bans.known |= {"address 10.0.0.1/32": [5, True], "address 10.0.0.1": [6, False], "user eve": [1, True]}
+    bans.rebuild()
+    assert [*bans] == [Order("user", "eve", 1, banned=True), Order("address", "10.0.0.1", 6, banned=False)]
+    assert not bans.concerns("x", (), "10.0.0.1")
 
 
 def test_of_two_orders_the_later_one_counts() -> None:

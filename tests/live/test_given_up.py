@@ -9,6 +9,7 @@ import mqtt5
 import pytest
 from mqtt5 import PublishPacket, Will
 
+from sojourn.broker import facts
 from sojourn.mobility.queues import GIVEN_UP
 from tests.live.hall import Hall, Visitor, line
 
@@ -200,3 +201,17 @@ def test_two_sessions_that_a_client_had_at_once_become_one() -> None:
     subs = [desk.network.clients.broker.router.subs for desk in hall.desks]
     for interests, held in zip(wanted, subs, strict=True):
         assert not [number for number in held if "old/#" in str(interests.subs[number])]
+
+
+def test_who_waits_too_long_for_a_session_is_told_so() -> None:
+    """By the broker where it waits, with another reason than for passwords that wait."""
+    hall = Hall(line(2))
+    away(hall, 0)
+    back = hall.visit(1, "reader", lasts_s=300)
+    desk = hall.desks[1]
+    hall.now += hall.config.limits.connect_timeout_s + 1.0
+    desk.tell(facts.TimePassed())  # nothing was carried meanwhile
+    (answer,) = back.inbox
+    assert (int(answer.reason_code), back.is_over) == (0x88, True)
+    assert desk.core.state.counters.refused == {"session_not_in_time": 1}
+    assert desk.replayed().core.state.counters.refused == {"session_not_in_time": 1}

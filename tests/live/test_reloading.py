@@ -10,15 +10,20 @@ import socket
 import ssl
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from sojourn.cli.main import app
+from sojourn.errors import SojournError
 from sojourn.live.brokers.admission import hash_password
-from sojourn.live.brokers.control import Control, ControlError, ask, socket_path
+from sojourn.live.brokers.control import Answer, Control, ControlError, ask, socket_path
+from sojourn.live.brokers.operating import reloaded
+from sojourn.live.brokers.server import Server
+from sojourn.live.config import Address, Config, ConfigError, load_config, single_broker
 from tests.live.raw_client import BrokerProcess, Raw, running_broker
 from tests.live.test_security import Authority
 
@@ -204,6 +209,81 @@ def test_an_operator_who_asks_for_nonsense_is_told_so(
     answer = asyncio.run(scenario())
     assert set(answer) == {"refused"}
     assert not caplog.records
+
+
+@pytest.mark.parametrize("kind", [OSError, RuntimeError, TimeoutError])
+def test_whoever_asks_hears_of_errors_that_nobody_expected(kind: type[Exception], tmp_path: Path) -> None:
+    """A sentence comes back, and never silence; what is asked next is answered."""
+
+    async def on_reload(_asked: Mapping[str, Any]) -> Answer:
+        raise kind("a slip")
+
+    async def on_bans(_asked: Mapping[str, Any]) -> Answer:
+        return Answer("nobody", {})
+
+    async def talk() -> None:
+        control = Control(tmp_path, "B1", {"reload": on_reload, "bans": on_bans})
+        await control.start()
+        try:
+            with pytest.raises(
+                ControlError, match=r"B1 refuses: (An unexpected error.*a slip|It took longer)"
+            ):
+                await asyncio.to_thread(ask, tmp_path, "B1", {"command": "reload"})
+            assert (await asyncio.to_thread(ask, tmp_path, "B1", {"command": "bans"})).said == "nobody"
+        finally:
+            await control.stop()
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied", "b1.pem"), ValueError("no JSON")])
+def test_a_reload_that_nobody_thought_of_is_refused_in_a_sentence(error: Exception) -> None:
+    """The configuration of before holds, whatever a file that is named there leads to."""
+
+    async def scenario() -> None:
+        config = single_broker(Address("127.0.0.1", 0))
+        server = Server(config, "B1")
+        await server.start()
+        node = server.node
+        assert node is not None
+
+        def reread() -> Config:
+            raise error
+
+        server.reread = reread
+        with pytest.raises(SojournError, match=r"cannot be taken in: .*\.$"):
+            await server.reload()
+        assert (server.config, node.config) == (config, config)
+        await server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_signal_that_leads_to_an_error_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody else would hear of it."""
+
+    async def reload() -> str:
+        raise RuntimeError("a slip")
+
+    asyncio.run(reloaded(reload))
+    assert "a slip" in caplog.text
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """With the line that is none, by command and by signal; the broker goes on."""
+    path = tmp_path / "one.toml"
+    write(path, ann())
+    with running_broker(str(path)) as broker:
+        path.write_bytes(path.read_bytes() + b"# caf\xe9\n")
+        sentence = r"is no text in UTF-8: line \d+ has a byte that is none"
+        with pytest.raises(ControlError, match=sentence):
+            ask(tmp_path / "control", "B1", {"command": "reload"})
+        with pytest.raises(ConfigError, match=sentence):
+            load_config(path)
+        broker.process.send_signal(signal.SIGHUP)
+        assert broker.process.stderr is not None
+        assert "The configuration is as it was" in broker.process.stderr.readline()
+        entered(broker).drop()
 
 
 def test_certificates_are_renewed_without_a_restart(tmp_path: Path) -> None:

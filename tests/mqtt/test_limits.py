@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import mqtt5
@@ -22,6 +23,7 @@ from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import new_message
 from sojourn.mqtt.state import State
+from tests.mqtt import old_words as old
 from tests.mqtt.test_core import pair
 from tests.mqtt.world import World
 
@@ -97,6 +99,28 @@ def test_a_connection_without_connect_is_closed_in_time() -> None:
         world.wait(0.7)
     world.wait(5)
     assert client.closed
+
+
+@pytest.mark.parametrize(
+    ("packet", "code"), [(ConnectPacket("patient").write(), 0x9F), (old.connect("patient"), 3)]
+)
+def test_who_waits_too_long_for_an_answer_to_connect_is_given_one(packet: bytes, code: int) -> None:
+    """It said who it is in time: it is told so, counted and written down under a name of its own."""
+    world = World(Limits(connect_timeout_s=10))
+    effects = world.core.effects
+    effects.refusals = []
+    client = world.client()
+    world.core.received(client.number, packet, world.now)
+    effects.knocks.clear()  # its password waits to be compared
+    world.wait(9)
+    assert not world.written
+    with contextlib.suppress(ValueError):  # answers of 3.1.1 are not in the codec's words
+        world.wait(2)
+    (answer,) = [data for _, data in world.written]
+    assert answer[3] == code
+    assert world.core.state.counters.refused == {"login_not_in_time": 1}
+    (refused,) = effects.refusals
+    assert (refused.why, refused.client) == ("login_not_in_time", "patient")
 
 
 def test_limits_on_subscriptions_and_filters() -> None:

@@ -62,6 +62,7 @@ class Arrivals:
         self.waiting: dict[int, Waiting] = {}
         self.given_up = 0
         """Clients that began anew although a broker that may have their session is out of reach."""
+        core.timekeeper.awaits_session = self._awaits_session
 
     def admit(self, number: int, admission: Admission, now: float) -> None:
         """Let in a client whose name and password are in order, once its session is found."""
@@ -119,6 +120,9 @@ class Arrivals:
             self.waiting[client] = waiting
             self.finder.seek(client, epoch, self._likely(client) if previous is None else previous, now)
         self.follow_finder(now)
+
+    def _awaits_session(self, number: int) -> bool:
+        return any(one.connection == number for one in self.waiting.values())
 
     def _likely(self, client: int) -> int | None:
         """Return the broker that has a client's session, if a copy here tells; it may be wrong.

@@ -282,6 +282,8 @@ class Started(Remembered, frozen=True, array_like=True, tag=20):
 
     life: str
     settings: Settings
+    hushes_banned: bool = False
+    """Whether wills of who is banned are not published from now on; builds that do not say so did."""
 
 
 class TimePassed(Remembered, frozen=True, array_like=True, tag=21):

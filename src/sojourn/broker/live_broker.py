@@ -220,7 +220,7 @@ class LiveBroker:
         return Snapshot(self.settings, self.now_s, state).written()
 
     def _on_started(self, fact: facts.Started, now: float) -> None:
-        self.life = fact.life
+        self.life, self.core.state.bans.hush = fact.life, fact.hushes_banned
         self.core.state.number_anew(now, self._before_s)
         if self.network is not None:
             self.network.restarted(fact.life, now)

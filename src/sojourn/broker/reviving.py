@@ -41,7 +41,7 @@ def reviving(
     now = max(clock(), broker.now_s)  # time does not go back over a restart, whatever the clock says
     for fact in list(rights(broker.core.state.sessions.values())):
         broker.handle(fact, now)  # first, since wills of clients that are gone are published next
-    broker.handle(facts.Started(life, settings), now)
+    broker.handle(facts.Started(life, settings, hushes_banned=True), now)
     return broker
 
 

@@ -52,7 +52,8 @@ class Ruling:
                 change_waiting({} if network is None else network.arrivals.waiting, fact)
                 self._prepared.change_rights(fact)
             return
-        order = Order(fact.verb, fact.scope, fact.whom, core.state.bans.next_stamp(now))
+        whom = bans.spelled(fact.scope, fact.whom)
+        order = Order(fact.verb, fact.scope, whom, core.state.bans.next_stamp(now))
         if carry_out(core, order, now) and network is not None:
             network.links.flood(order, None, now)
 

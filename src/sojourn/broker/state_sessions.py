@@ -227,7 +227,7 @@ CORE = (
         "put_out subscriptions levels queued will_bytes address_uses system_values",
         finish=_count_filters,
     ),
-    Part(Bans, fields("known"), wired="_networks", finish=Bans.rebuild),
+    Part(Bans, fields("known hush"), wired="_networks", finish=Bans.rebuild),
     Part(Counters, fields("received delivered dropped refused")),
     Part(Input, fields("bytes by_address since"), wired="ring aside unread"),
     Part(

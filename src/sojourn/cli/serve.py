@@ -15,6 +15,7 @@ from rich.console import Console
 
 from sojourn.cli.brought_along import brought_along
 from sojourn.cli.logs import LogFormat, set_up_logs
+from sojourn.cli.voice import Voice
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
 from sojourn.live.config import Address, Config, load_config, single_broker
@@ -81,7 +82,7 @@ def serve(  # noqa: PLR0913 - each is an option of the command
     settings, name = _settings(config, broker, host, port)
     settings = placed(settings, addresses)
     set_up_logs(log, verbose=verbose)
-    console = Console(stderr=True, highlight=False)
+    say = Voice(Console(stderr=True, highlight=False))
 
     def announce(found: Listening) -> None:
         if log is LogFormat.JSON:
@@ -91,7 +92,7 @@ def serve(  # noqa: PLR0913 - each is an option of the command
                 _log.warning("%s", text)
             return
         for text in sentences(found):
-            console.print(f"sojourn: {text}", soft_wrap=True, markup=False)
+            say(text)
 
     reread = None if config is None else (lambda: placed(load_config(config), addresses))
     run_broker(settings, name, announce, StatusLines() if status else None, reread)
@@ -118,10 +119,12 @@ def placed(config: Config, addresses: Path | None) -> Config:
 
 
 class StatusLines:
-    """Reports as lines on standard output; a reader that has gone ends the broker."""
+    """Reports as lines on standard output; a reader that has gone ends the broker, a full disk does not."""
 
     def __init__(self) -> None:
         self._out = sys.stdout.fileno()
+        self._is_told = False
+        """Whether it was said that reports cannot be written."""
         self._is_pipe = stat.S_ISFIFO(os.fstat(self._out).st_mode)
         if self._is_pipe:
             os.set_blocking(self._out, False)  # a reader that sleeps must not hold up the broker
@@ -138,8 +141,12 @@ class StatusLines:
             os.write(self._out, line)
         except BlockingIOError:
             pass  # the next one says more
-        except OSError:
+        except BrokenPipeError:
             return False
+        except OSError as error:
+            if not self._is_told:
+                self._is_told = True
+                _log.warning("Reports cannot be written to standard output: %s", error.strerror)
         return True
 
 

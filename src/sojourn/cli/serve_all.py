@@ -13,6 +13,7 @@ no broker is left, or none started at all, the command ends with an error.
 from __future__ import annotations
 
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from rich.text import Text
 
 from sojourn.cli.brought_along import brought_along
 from sojourn.cli.logs import LogFormat
+from sojourn.cli.voice import Voice
 from sojourn.errors import SojournError
 from sojourn.live.addresses import Listening
 from sojourn.live.brokers.fleet import START_S, Fleet, FleetError, last_line
@@ -97,12 +99,22 @@ class Keeper:
                 continue
             if one.start_at_s is not None:
                 if now >= one.start_at_s:
-                    one.start_at_s, one.since_s = None, now
-                    one.restarts += 1
-                    self._fleet.restart(name)
-                    self._say(f"{name} is started again")
+                    self._start_again(name, one, now)
             elif self._fleet.processes[name].poll() is not None:
                 self._ended(name, one, now)
+
+    def _start_again(self, name: str, one: Watched, now: float) -> None:
+        try:
+            self._fleet.restart(name)
+        except FleetError as error:  # the others go on, and so does who watches over them
+            one.start_at_s = now + LONGEST_PAUSE_S
+            if one.said != str(error):
+                one.said = str(error)
+                self._say(f"{name} cannot be started again for now: {error}")
+            return
+        one.start_at_s, one.since_s = None, now
+        one.restarts += 1
+        self._say(f"{name} is started again")
 
     def announce_all(self) -> None:
         """Say where every broker listens; from now on also when one comes back elsewhere."""
@@ -184,18 +196,17 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
     """Run all brokers of a configuration until SIGINT or SIGTERM."""
     check_free(path, config)
     console = Console(stderr=True, highlight=False)
-
-    def say(text: str) -> None:
-        console.print(f"sojourn: {text}", soft_wrap=True, markup=False)
-
+    say = Voice(console)
     stopped = threading.Event()
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in _SIGNALS}
     names = [broker.name for broker in config.brokers]
     options = ["--log", log.value, *(["--verbose"] if verbose else [])]
-    folder = config.network.addresses
-    addresses = None if folder is None else Path(folder)
+    # Beside the logs there may be no room for addresses; brokers with free ports have a folder for them.
+    spare = tempfile.TemporaryDirectory(prefix="sojourn-")
+    addresses = Path(config.network.addresses or spare.name)
     fleet = Fleet(path, names, logs, options=options, reports=True, addresses=addresses)
     hung_up = signal.signal(signal.SIGHUP, lambda *_: fleet.reload())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # it waited until there are brokers to tell
     try:
         say(f"starting {len(names)} brokers; their logs are in {logs}")
         keeper = Keeper(fleet, say)
@@ -219,6 +230,7 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
     finally:
         signal.signal(signal.SIGHUP, hung_up)
         fleet.stop()
+        spare.cleanup()
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -4,12 +4,14 @@
     log.note(now, {"what": "connect", "why": "not_authorized", "client": "phone", …})
 
 The file is for its owner alone. A flood of refusals does not fill the disk: at most `LINES_S_MAX` are written
-in a second, the next line says how many were left out, and a file that is full is kept once, as `.1`. JSON
+in a second, the next line says how many were left out (`left_out_before`), and a file that is full is kept
+once, as `.1`. The next line says too how many could not be written (`lost_before`), as on a full disk. JSON
 escapes what clients call themselves, so that nobody forges a line.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -17,6 +19,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sojourn.live.narrowing import narrow_file, narrow_folder
 from sojourn.live.seldom import Seldom
 
 LINES_S_MAX = 50
@@ -32,9 +35,20 @@ class AuditLog:
 
     def __init__(self, folder: str | Path, broker: str) -> None:
         self.path = Path(folder) / f"{broker}.jsonl"
+        self.lost = 0
+        """Lines that could not be written, in all."""
         self._second = 0
         self._written = 0
-        self._left_out = 0
+        self._left_out = self._lost_before = 0
+        """What the next line tells: of lines that were too many, and of those that could not be written."""
+
+    def trouble(self) -> str | None:
+        """Return why nothing can be written, as far as that shows before there is anything to write."""
+        try:
+            os.close(self._open())
+        except OSError as error:
+            return f"the audit log {self.path} cannot be written: {error.strerror or error}"
+        return None
 
     def note(self, now: float, what: Mapping[str, str]) -> None:
         """Write one refusal, unless there are too many."""
@@ -48,20 +62,42 @@ class AuditLog:
         line |= {name: text[:TEXT_MAX] for name, text in what.items()}
         if self._left_out:
             line["left_out_before"] = self._left_out
-            self._left_out = 0
+        if self._lost_before:
+            line["lost_before"] = self._lost_before
         try:
             self._write(json.dumps(line).encode() + b"\n")
         except OSError as error:
+            self.lost += 1
+            self._lost_before += 1
             _seldom.warning("audit", "The audit log %s cannot be written: %s", self.path, error)
+        else:
+            self._left_out = self._lost_before = 0
+
+    def _open(self) -> int:
+        """Open the file, which nobody else reads, whoever made it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        narrow_folder(self.path.parent)
+        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            narrow_file(file)
+        except OSError:
+            os.close(file)
+            raise
+        return file
 
     def _write(self, line: bytes) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = self._open()
         try:
-            if os.fstat(file).st_size + len(line) > FILE_BYTES_MAX:
+            size = os.fstat(file).st_size
+            if size + len(line) > FILE_BYTES_MAX:
                 self.path.replace(self.path.with_name(f"{self.path.name}.1"))
                 os.close(file)
-                file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            os.write(file, line)
+                file, size = self._open(), 0
+            if size and os.pread(file, 1, size - 1) != b"\n":
+                line = b"\n" + line  # a process that was killed left a piece of one
+            written = os.write(file, line)
+            if written < len(line):
+                os.ftruncate(file, size)  # no piece of a line is left for the next one to be glued to
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(file)

@@ -300,6 +300,9 @@ def read_config(text: str | bytes, source: str = "the configuration") -> Config:
         raise ConfigError(f"In {source}: {with_choices(str(error), Config)}.") from None
     except msgspec.DecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}.") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{source} is no text in UTF-8: line {line} has a byte that is none.") from None
     check_config(config)
     return config
 

@@ -116,10 +116,11 @@ covering = true
 # subscribe = ["city/#"]
 
 # Certificates for clients (see `listen_tls` below) and between brokers; {{broker}} is the broker's name.
+# OpenSSL makes them, as docs/guides/secure.md shows, and deploy/prepare.py those of brokers.
 # [tls]
 # certificate = "certificates/{{broker}}.pem"
 # key = "certificates/{{broker}}.key"
-# authority = "certificates/brokers.pem"   # whose certificates brokers accept from one another
+# authority = "certificates/authority.pem" # whose certificates brokers accept from one another
 # peers = true                             # whether the links between brokers are encrypted too
 # client_authority = "certificates/clients.pem"   # whose certificates prove names of clients
 

@@ -17,6 +17,8 @@ FORGOTTEN_AT_ONCE = 100
 """Ended bans that are forgotten together, so that not every order at the limit looks through all."""
 WHOM_MAX = 1_024
 """Characters of what is banned."""
+MAPPED_BITS = 96
+"""So many bits of an address of IPv6 say that the others are one of IPv4."""
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -39,10 +41,25 @@ def network_of(text: str) -> _Network | None:
     return network
 
 
+def spelled(scope: str, whom: str) -> str:
+    """Return the one way to write whom an order is about: addresses can be written in many."""
+    network = network_of(whom) if scope == "address" else None
+    if network is None:
+        return whom
+    first = network.network_address
+    mapped = getattr(first, "ipv4_mapped", None)
+    if mapped is not None and network.prefixlen >= MAPPED_BITS:
+        network = ipaddress.IPv4Network((mapped, network.prefixlen - MAPPED_BITS))
+        first = mapped
+    return str(first) if network.num_addresses == 1 else str(network)
+
+
 class Bans:
     """All bans that one broker knows."""
 
     def __init__(self) -> None:
+        self.hush = False
+        """Whether wills of who is banned are not published; journals of earlier builds say nothing of it."""
         self.known: dict[str, list[int | bool]] = {}
         """By scope and whom: the number of the last order, and whether it was a ban."""
         self._networks: dict[str, _Network] = {}
@@ -59,7 +76,8 @@ class Bans:
 
     def take(self, order: Order) -> bool:
         """Take in an order; return whether it was news."""
-        key = f"{order.scope} {order.whom}"
+        whom = spelled(order.scope, order.whom)
+        key = f"{order.scope} {whom}"
         if order.scope not in SCOPES or not 0 < len(order.whom) <= WHOM_MAX:
             return False
         if key not in self.known and not self._has_room():
@@ -68,7 +86,7 @@ class Bans:
             return False
         self.known[key] = [order.stamp, order.banned]
         if order.scope == "address":
-            self._read_network(order)
+            self._read_network(order._replace(whom=whom))
         return True
 
     def _has_room(self) -> bool:
@@ -80,11 +98,12 @@ class Bans:
         return bool(ended)
 
     def rebuild(self) -> None:
-        """Read the addresses that are banned."""
+        """Read the addresses that are banned; states of earlier builds have them as they were written."""
+        orders = sorted(self, key=lambda order: order.stamp)
+        self.known.clear()
         self._networks.clear()
-        for order in self:
-            if order.scope == "address":
-                self._read_network(order)
+        for order in orders:
+            self.take(order)
 
     def _read_network(self, order: Order) -> None:
         network = network_of(order.whom) if order.banned else None

@@ -256,7 +256,7 @@ class Handshake:
     def discard(self, state: SessionState | None, now: float) -> None:
         """End a session that came from another broker and is not gone on with: its will is due."""
         if state is not None and state.will is not None:
-            self._publish(message_of(state.will.message, now), state.address)
+            self._publish(message_of(state.will.message, now), state)
 
     def export(self, session: Session, now: float) -> SessionState:
         """Return a session as plain data for another broker, which has its client now.
@@ -465,12 +465,16 @@ class Handshake:
     def publish_will(self, session: Session) -> None:
         """Have a will published that is due."""
         assert session.will is not None
-        self._publish(session.will.message, session.address)
+        self._publish(session.will.message, session)
         self.shared.change_will(session, None)
         session.will_s = None
 
-    def _publish(self, will: Message, address: str | None) -> None:
-        will.party = address or ""
+    def _publish(self, will: Message, whose: Session | SessionState) -> None:
+        address, bans = whose.address or "", self.shared.bans
+        if bans.hush and bans.concerns(whose.client_id, (whose.username, whose.owner), address):
+            self.shared.counters.refused["will banned"] += 1
+            return
+        will.party = address
         self.wills.append(will)
 
     def remind(self, session: Session) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from mqtt5 import ConnAckReasonCode as ConnectCode
 from mqtt5 import DisconnectReasonCode as Reason
 
+from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.connection import State as Phase
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.session import Session
@@ -22,6 +24,8 @@ class Timekeeper:
 
     def __init__(self, shared: State, handshake: Handshake) -> None:
         self._shared, self._handshake = shared, handshake
+        self.awaits_session: Callable[[int], bool] = lambda _number: False
+        """Whether a client may come in, and waits for its session from another broker."""
 
     def time_passed(
         self, now: float, silent: Sequence[int] | None = None, sessions: Sequence[str] | None = None
@@ -70,9 +74,29 @@ class Timekeeper:
             or connection.deadline_s > now
         ):
             return False
-        self._shared.counters.refused["no CONNECT in time"] += 1
-        self._handshake.close_silently(connection)
+        self._close_newcomer(connection)
         return True
+
+    def _close_newcomer(self, connection: Connection) -> None:
+        """Close a connection on which no client was let in; who said CONNECT is told why."""
+        timeout_s = self._shared.limits.connect_timeout_s
+        if connection.state is Phase.NEW:
+            self._shared.counters.refused["no CONNECT in time"] += 1
+            self._handshake.close_silently(connection)
+        elif self.awaits_session(connection.number):
+            text = (
+                f"Your session did not come from another broker within {timeout_s} seconds; try again later."
+            )
+            self._handshake.refuse(
+                connection, ConnectCode.SERVER_UNAVAILABLE, text, why="session_not_in_time"
+            )
+        else:
+            text = (
+                f"Too many wait here: it was not decided within {timeout_s} seconds who you are; try again."
+            )
+            self._handshake.refuse(
+                connection, ConnectCode.CONNECTION_RATE_EXCEEDED, text, why="login_not_in_time"
+            )
 
     def _look_at_packet(self, number: int, now: float) -> None:
         """Have a connection closed whose packet takes too long to come whole."""
@@ -117,7 +141,7 @@ class Timekeeper:
             text = "Nothing came for 1.5 times the keep-alive."
             self._handshake.dismiss(connection, Reason.KEEP_ALIVE_TIMEOUT, text, now)
         elif connection.state in (Phase.NEW, Phase.KNOCKING):
-            self._handshake.close_silently(connection)
+            self._close_newcomer(connection)
 
     def _look_at_session(self, session: Session, now: float) -> None:
         if session.reminded_s is not None and session.reminded_s <= now:

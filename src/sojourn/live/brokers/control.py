@@ -23,17 +23,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sojourn.errors import SojournError
+from sojourn.live.seldom import Seldom
 
 LINE_BYTES_MAX = 65_536
 """Of what is asked."""
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 """Of an answer: as many bans as a broker remembers, each as long as it may be, fit."""
 ASK_S = 30.0
+"""How long a broker listens to a question, and how long it may take to do what is asked."""
+ANSWER_S = 2 * ASK_S + 5.0
+"""How long whoever asks waits for what is said then."""
+LOOK_S = 5.0
+"""How often it is looked whether the socket is still there."""
 REQUESTS_MAX = 8
 PATH_BYTES_MAX = 100
 """The system's limit on the path of a socket is 107 bytes, on some 103."""
+UNEXPECTED = "An unexpected error, which is a mistake of the broker's, at"
 
 _log = logging.getLogger("sojourn.control")
+_seldom = Seldom(_log)
 
 
 class Answer(NamedTuple):
@@ -81,10 +89,29 @@ class Control:
         self.path = socket_path(folder, broker)
         self._handlers = handlers
         self._server: asyncio.Server | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._asking = 0
 
     async def start(self) -> None:
         """Listen; where that is not possible the broker serves all the same, and that is logged."""
+        await self._listen()
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Make the socket anew where it has gone: somebody tidied up, or took the folder for another's."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self.look()
+
+    async def look(self) -> None:
+        """Listen again if nobody can find the way here any more."""
+        if self._watching is not None and not self.path.exists():
+            await self._listen()
+
+    async def _listen(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path.parent.chmod(0o700)
@@ -95,10 +122,14 @@ class Control:
             self.path.chmod(0o600)
             self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=LINE_BYTES_MAX)
         except OSError as error:
-            _log.warning("Operators cannot speak to this broker: %s cannot be made: %s.", self.path, error)
+            text = "Operators cannot speak to this broker: %s cannot be made: %s."
+            _seldom.warning("control", text, self.path, error)
 
     async def stop(self) -> None:
         """Listen no more."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)
@@ -106,9 +137,9 @@ class Control:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._asking += 1
         try:
+            answer = await self._answer(reader, writer)
+            writer.write(json.dumps(answer).encode() + b"\n")
             async with asyncio.timeout(ASK_S):
-                answer = await self._answer(reader, writer)
-                writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever asked has gone, or does not speak like this
@@ -121,7 +152,8 @@ class Control:
             return {"refused": "Too many ask at once."}
         if not _is_own(writer.get_extra_info("socket")):
             return {"refused": "Only the user that runs the broker may ask."}
-        line = await reader.readuntil(b"\n")
+        async with asyncio.timeout(ASK_S):
+            line = await reader.readuntil(b"\n")
         try:
             asked = json.loads(line)
         except (ValueError, RecursionError):  # no JSON, or brackets in brackets without an end
@@ -129,10 +161,21 @@ class Control:
         handler = self._handlers.get(str(asked.get("command"))) if isinstance(asked, dict) else None
         if handler is None:
             return {"refused": f"There are the commands {', '.join(self._handlers)}."}
-        try:
+        return await _done(handler, asked)
+
+
+async def _done(handler: Handler, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Do what is asked; whatever comes of it, whoever asked is told in a sentence."""
+    try:
+        async with asyncio.timeout(ASK_S):
             return (await handler(asked))._asdict()
-        except SojournError as error:
-            return {"refused": str(error)}
+    except SojournError as error:
+        return {"refused": str(error)}
+    except TimeoutError:
+        return {"refused": f"It took longer than {ASK_S:.0f} s and was given up, perhaps half done."}
+    except Exception as error:  # noqa: BLE001 - silence would help nobody, whatever it is
+        _log.error("%s %s", UNEXPECTED, asked.get("command"), exc_info=error)
+        return {"refused": f"{UNEXPECTED} {asked.get('command')}: {type(error).__name__}: {error}"}
 
 
 def _is_own(sock: socket.socket | None) -> bool:
@@ -149,7 +192,7 @@ def ask(folder: str | Path, broker: str, what: Mapping[str, Any]) -> Answer:
     path = socket_path(folder, broker)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock, _short(path) as short:
-            sock.settimeout(ASK_S)
+            sock.settimeout(ANSWER_S)
             sock.connect(short)
             sock.sendall(json.dumps(what).encode() + b"\n")
             with sock.makefile("rb") as lines:

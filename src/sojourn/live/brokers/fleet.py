@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -59,14 +59,29 @@ class Fleet:
         self._options = (*options, "--addresses", str(self._book.folder), *(["--status"] if reports else []))
         self._reports = reports
         self._unread: dict[str, bytes] = {}
-        logs.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        for name in names:
-            self._spawn(name, "wb")
+        try:
+            logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise FleetError(f"The folder {logs} for logs cannot be made: {error.strerror}.") from None
+        try:
+            for name in names:
+                self._spawn(name, "wb")
+        except FleetError:
+            self.stop()
+            raise
 
     def _spawn(self, name: str, mode: str) -> None:
         command = [sys.executable, "-m", "sojourn.cli.main", "serve", str(self._path), "--broker", name]
-        with open(self.log_path(name), mode, opener=_for_owner) as log:
+        # A broker that is only just starting reads its configuration anew later (`cli/__init__.py`).
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        try:
+            self._begin(name, command, mode)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _begin(self, name: str, command: list[str], mode: str) -> None:
+        with self._open_log(name, mode) as log:
             process = self.processes[name] = subprocess.Popen(  # noqa: S603 - our own command
                 [*command, *self._options],
                 stderr=log,
@@ -77,13 +92,22 @@ class Fleet:
         if process.stdout is not None:
             os.set_blocking(process.stdout.fileno(), False)
 
+    def _open_log(self, name: str, mode: str) -> IO[bytes]:
+        try:
+            return open(self.log_path(name), mode, opener=_for_owner)
+        except OSError as error:
+            raise FleetError(
+                f"The log {self.log_path(name)} cannot be opened: {error.strerror}; `--logs` names another "
+                "folder."
+            ) from None
+
     def restart(self, name: str) -> None:
         """Start a broker that has ended again; it comes back from its store, if it has one."""
         process = self.processes[name]
         assert process.poll() is not None, "only what has ended is started again"
+        self._spawn(name, "ab")
         if process.stdout is not None:
             process.stdout.close()
-        self._spawn(name, "ab")
 
     def wait_until_ready(self, on_ready: Callable[[str], Any] = lambda _name: None) -> None:
         """Wait until every broker listens; `on_ready` is told each name once."""

@@ -132,7 +132,7 @@ class Node:
             )
         else:
             self.broker = LiveBroker(settings, life)
-            self.broker.handle(facts.Started(life, settings), self.now())
+            self.broker.handle(facts.Started(life, settings, hushes_banned=True), self.now())
         self.broker.ruling.rights = partial(rights_today, config)
         self._epoch_s += max(0.0, self.broker.now_s - self.now())
         self.witnesses = Witnesses(config, name, self.core)

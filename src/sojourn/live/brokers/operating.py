@@ -10,10 +10,11 @@ from sojourn.broker import facts
 from sojourn.broker.regrouping import check_is_gone, check_may_leave
 from sojourn.broker.ruling import BAN, KICK, UNBAN
 from sojourn.errors import SojournError
-from sojourn.live.brokers.control import Answer, ControlError, Handler
+from sojourn.live.brokers.control import UNEXPECTED, Answer, ControlError, Handler
 from sojourn.live.brokers.leaving import Leaving, in_words
 from sojourn.live.brokers.node import Node
-from sojourn.mqtt.bans import BANS_MAX, SCOPES, WHOM_MAX, network_of
+from sojourn.mqtt.answers import UNPRINTABLE
+from sojourn.mqtt.bans import BANS_MAX, SCOPES, WHOM_MAX, network_of, spelled
 
 if TYPE_CHECKING:
     from sojourn.live.seats.chamber import Chamber
@@ -125,6 +126,9 @@ def order(node: Node, verb: str, asked: Mapping[str, Any]) -> Answer:
         raise ControlError(f"A {verb} names a client, a user or an address of up to {WHOM_MAX} characters.")
     if scope == "address" and network_of(whom) is None:
         raise ControlError(f"{whom!r} is neither an address nor a network such as 10.0.0.0/8.")
+    if UNPRINTABLE.search(whom):
+        raise ControlError(f"A {verb} names nobody with {whom!r}: no client can be called that.")
+    whom = spelled(scope, whom)
     is_alone, name = node.links is None, node.place.name
     was_banned = _is_banned(node, scope, whom)
     if verb == UNBAN and not was_banned and is_alone:
@@ -164,13 +168,17 @@ def _out_of_reach(node: Node) -> list[str]:
 
 
 def _who_is_told(node: Node, missing: list[str]) -> str:
-    if not missing:
-        return "all brokers of the network are told"
+    if not missing:  # a link that hangs is not known for some seconds
+        return "the other brokers are told as soon as they can be reached"
     named = ", ".join(missing[:NAMED_MAX])
     if len(missing) > NAMED_MAX:
         named += f" and {len(missing) - NAMED_MAX} more"
     it, is_now = ("it is", "is") if len(missing) == 1 else ("they are", "are")
-    rest = "; the other brokers are told" if len(missing) < len(node.broker.settings.brokers) - 1 else ""
+    rest = (
+        "; the others are told as soon as they can be reached"
+        if len(missing) < len(node.broker.settings.brokers) - 1
+        else ""
+    )
     return f"{named} {is_now} out of reach now, and told when {it} back{rest}"
 
 
@@ -189,3 +197,5 @@ async def reloaded(reload: Callable[[], Awaitable[str]]) -> None:
         _log.warning("%s", await reload())
     except SojournError as error:
         _log.error("The configuration is as it was: %s", error)
+    except Exception as error:  # noqa: BLE001 - nobody else is there to hear of it
+        _log.error("%s a reload: %s: %s", UNEXPECTED, type(error).__name__, error, exc_info=error)

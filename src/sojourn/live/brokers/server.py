@@ -24,7 +24,7 @@ from sojourn.live.brokers.entrance import TlsDoor
 from sojourn.live.brokers.leaving import Leaving
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.operating import handlers_of, reloaded
-from sojourn.live.brokers.reloading import apply, prepared
+from sojourn.live.brokers.reloading import Reload, apply, prepared
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.tls import for_clients, for_guests
 from sojourn.live.listening import BACKLOG
@@ -255,6 +255,12 @@ class Server:
         self._listeners.append(server)
         return address
 
+    async def hung_up(self) -> None:
+        """Do what SIGHUP asks for: operators find their way again, and the configuration is read anew."""
+        if self._control is not None:
+            await self._control.look()
+        await reloaded(self.reload)
+
     async def reload(self) -> str:
         """Take in what has changed in the configuration; say what was done, and what waits for a restart."""
         if self.reread is None:
@@ -262,17 +268,19 @@ class Server:
         node, chamber = self.node, self.chamber
         if node is None and chamber is None:
             raise ListenError(f"{self.name} is only just starting; try again when it listens.")
-        read = self.reread()
-        if node is None:  # it waits for other processes, and may play a guest meanwhile
-            found = prepared(self.config, read, self.config.settings(self.name))
-        else:
-            found = prepared(node.config, read, node.broker.settings)
-        self._renew_certificates(found.config)
+        try:
+            read = self.reread()
+            found = self._prepared(read)
+            certificates = self._fresh_certificates(found.config)
+        except (OSError, ValueError) as error:  # of a file that is named there, and nobody thought of
+            raise ListenError(f"The configuration of {self.name} cannot be taken in: {error}.") from error
         guests: list[str] = []
         if chamber is not None:
             from sojourn.live.seats.renewing import renew  # noqa: PLC0415 - others start faster
 
             guests = await renew(chamber, found.config, node)
+        for key, context in certificates.items():
+            self.tls_doors[key].tls = context
         self.config = found.config
         said, expected, is_learnt = f"{self.name} has read its configuration anew", [], False
         if node is not None:
@@ -280,6 +288,7 @@ class Server:
                 await node.links.renew(found.proof)
             is_learnt = found.learnt != node.broker.settings.learnt
             said += f"; {apply(node, found)} clients were sent away"
+            said += _audit_trouble(node)
             expected = node.regrouping.expect(read)
         if guests:
             said += f"; it holds for {', '.join(guests)} too, played here"
@@ -292,17 +301,22 @@ class Server:
         waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
         return said + waits
 
-    def _renew_certificates(self, config: Config) -> None:
-        """Let clients by TLS see the certificates of today; open connections go on."""
+    def _prepared(self, read: Config) -> Reload:
+        """Return what is to hold, or refuse it."""
+        if self.node is None:  # it waits for other processes, and may play a guest meanwhile
+            return prepared(self.config, read, self.config.settings(self.name))
+        return prepared(self.node.config, read, self.node.broker.settings)
+
+    def _fresh_certificates(self, config: Config) -> dict[str, ssl.SSLContext]:
+        """Return what clients by TLS are to see from now on, by door; open connections go on."""
         if config.tls is None:
-            return
+            return {}
         place = config.broker(self.name)
         fresh = {
             "listen_tls": for_guests(config.tls, self.name, place.certificates),
             "listen_wss": for_clients(config.tls, self.name),
         }
-        for name in fresh.keys() & self.tls_doors.keys():
-            self.tls_doors[name].tls = fresh[name]
+        return {key: context for key, context in fresh.items() if key in self.tls_doors}
 
     def _stop_wanted(self) -> None:
         self.on_stop()
@@ -350,6 +364,11 @@ def _came_from(node: Node) -> ComeFrom | None:
     if before.drawn == settings.drawn or not (state.sessions or state.retained.count):
         return None
     return ComeFrom(network=before.drawn, sessions=len(state.sessions), retained=state.retained.count)
+
+
+def _audit_trouble(node: Node) -> str:
+    why = node.witnesses.audit_trouble()
+    return "" if why is None else f"; {why}"
 
 
 def _text(address: Address | None) -> str | None:
@@ -413,13 +432,15 @@ async def _serve(
     reloads: set[asyncio.Task[None]] = set()
 
     def on_hangup() -> None:
-        task = loop.create_task(reloaded(server.reload))
+        task = loop.create_task(server.hung_up())
         reloads.add(task)
         task.add_done_callback(reloads.discard)
 
     loop.add_signal_handler(signal.SIGHUP, on_hangup)
     starting = loop.create_task(server.start())
     stopping = loop.create_task(stopped.wait())
+    await asyncio.sleep(0)  # now there is something that can be reloaded
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():  # it waits for other processes, and is stopped meanwhile
         starting.cancel()

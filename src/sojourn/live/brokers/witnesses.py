@@ -32,6 +32,8 @@ class Witnesses:
         self.on_regrouped: Callable[[Settings], None] = lambda _settings: None
         """Is told when brokers have joined or left."""
         self.audit: AuditLog | None = None
+        self._lost_before = 0
+        """Lines that logs before this one could not write."""
         self.recording: Recording | None = None
         """The trace, if there is to be one."""
         self._name, self._core = name, core
@@ -40,8 +42,20 @@ class Witnesses:
 
     def audit_to(self, folder: str | None) -> None:
         """Write what is refused into a folder from now on; None writes nothing."""
+        self._lost_before = self.audit_lost
         self.audit = None if folder is None else AuditLog(folder, self._name)
         self._core.effects.refusals = None if folder is None else []
+        if why := self.audit_trouble():
+            _log.warning("%s serves, but %s", self._name, why)
+
+    def audit_trouble(self) -> str | None:
+        """Return why the log of refusals cannot be written; None if it can, or is not wanted."""
+        return None if self.audit is None else self.audit.trouble()
+
+    @property
+    def audit_lost(self) -> int:
+        """How many lines of logs of refusals could not be written."""
+        return self._lost_before + (0 if self.audit is None else self.audit.lost)
 
     def note_refusals(self, now: float) -> None:
         """Write down what the last turn refused, if that is wanted."""

@@ -60,6 +60,8 @@ class BrokerMetrics(Collector):
         about.add_metric([], {"broker": broker, "version": __version__, "python": platform.python_version()})
         yield about
         yield GaugeMetricFamily("sojourn_serving", "Whether the broker serves clients yet.", 1)
+        lost = self._observer.node.witnesses.audit_lost
+        yield CounterMetricFamily("sojourn_audit_lost", "Lines of the audit log that were not written.", lost)
         yield from self._clients()
         yield from self._events()
         yield from self._handoffs()

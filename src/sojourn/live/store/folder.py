@@ -19,6 +19,7 @@ import msgspec
 from sojourn import __version__
 from sojourn.broker.records import LATER
 from sojourn.errors import SojournError
+from sojourn.live.narrowing import narrow_folder
 
 FORMAT_NAME = "sojourn-store"
 FORMAT_VERSION = 1
@@ -96,6 +97,7 @@ class StoreFolder:
                     "of its own."
                 )
             folder = cls.locked(path)
+            narrow_folder(path)
             folder.is_new = is_new
             if is_new:
                 folder.make(broker)
