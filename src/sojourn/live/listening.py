@@ -9,6 +9,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from sojourn.live.links.tls import for_one
+
 BACKLOG = 1_024
 
 
@@ -101,7 +103,7 @@ class Greeting:
         """Shake hands; whoever takes the connection is told of it then."""
         with contextlib.suppress(OSError):  # those of TLS are among them
             await self._loop.connect_accepted_socket(
-                self._take, sock, ssl=self.tls, ssl_handshake_timeout=HANDSHAKE_S
+                self._take, sock, ssl=for_one(self.tls), ssl_handshake_timeout=HANDSHAKE_S
             )
 
     def _end_oldest(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
+from sojourn.live.links.tls import for_one
 from sojourn.live.listening import BACKLOG
 
 FAILED = "handshake of TLS failed"
@@ -75,7 +76,7 @@ class TlsDoor:
         client.is_counted = True
         try:
             await node.loop.connect_accepted_socket(
-                lambda: client, sock, ssl=self.tls, ssl_handshake_timeout=self.handshake_s
+                lambda: client, sock, ssl=for_one(self.tls), ssl_handshake_timeout=self.handshake_s
             )
         except OSError as error:  # those of TLS are among them
             why = _why(error)

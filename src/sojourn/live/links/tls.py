@@ -54,6 +54,26 @@ def for_calling(tls: TlsConfig, broker: str) -> ssl.SSLContext:
     return context
 
 
+def for_one(context: ssl.SSLContext) -> ssl.SSLContext:
+    """Return what one connection is shown; where its address asks for certificates, that resumes nothing.
+
+    OpenSSL looks at no certificate again when a session is resumed, so one that has run out would do. Tickets
+    can be switched off. The cache of TLS 1.2 cannot, but it is that of the context which a connection begins
+    with, and nobody else has this one.
+    """
+    if context.verify_mode is ssl.CERT_NONE:
+        return context
+    found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    found.minimum_version, found.verify_mode = context.minimum_version, context.verify_mode
+    found.num_tickets, found.options = 0, context.options | ssl.OP_NO_TICKET
+
+    def go_on(connection: ssl.SSLObject, _name: str | None, _began: ssl.SSLContext) -> None:
+        connection.context = context
+
+    found.sni_callback = go_on  # it is called whether the client names a server or not
+    return found
+
+
 def _load(context: ssl.SSLContext, tls: TlsConfig, broker: str) -> None:
     certificate, key = (Path(text.replace("{broker}", broker)) for text in (tls.certificate, tls.key))
     for path in (certificate, key):
