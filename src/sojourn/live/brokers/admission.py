@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -127,6 +128,8 @@ class Doorkeeper:
             return Refusal(NOT_AUTHORIZED, "Your certificate proves no name here.")
         if user is None and self._users:
             return Refusal(NOT_AUTHORIZED, "The name of your certificate is not among the users.")
+        if certificate.until_s <= time.time():  # since the handshake of TLS
+            return Refusal(NOT_AUTHORIZED, "Your certificate has run out; connect with a fresh one.")
         known = user if user is not None else UserConfig(name=name)
         admission = replace(self._of(known), until_s=certificate.until_s)
         return Welcome(admission, Entry(guest, "certificate", name, self.authority))

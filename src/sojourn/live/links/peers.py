@@ -33,7 +33,7 @@ from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
 from sojourn.live.links.calling import called
 from sojourn.live.links.proofs import Proof
-from sojourn.live.links.tls import common_name
+from sojourn.live.links.tls import certified_name
 from sojourn.live.listening import Listener, keep_alive
 from sojourn.live.seldom import Seldom
 
@@ -471,9 +471,7 @@ class Connection(asyncio.Protocol):
     def _certified_name(self) -> str | None:
         """The name on the other side's certificate; None without TLS."""
         assert self._transport is not None
-        if self._transport.get_extra_info("sslcontext") is None:
-            return None
-        return common_name(self._transport.get_extra_info("peercert") or {})
+        return certified_name(self._transport)
 
     def _look_later(self) -> None:
         self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)

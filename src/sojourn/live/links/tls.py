@@ -7,11 +7,14 @@ they know each other.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sojourn.broker.proof import ProofError
 from sojourn.errors import SojournError
 from sojourn.live.config import TlsConfig
 
@@ -96,6 +99,21 @@ def _load_authority(context: ssl.SSLContext, path: str | None, key: str) -> None
         context.load_verify_locations(path)
     except (ssl.SSLError, OSError, TypeError) as error:
         raise TlsError(f"The {key} {path} of [tls] cannot be read: {error}.") from None
+
+
+def certified_name(transport: asyncio.BaseTransport) -> str | None:
+    """Return the name that the other side has proved by certificate; None without TLS."""
+    if transport.get_extra_info("sslcontext") is None:
+        return None
+    said: Mapping[str, Any] = transport.get_extra_info("peercert") or {}
+    if said and until_s(said) <= time.time():
+        raise ProofError("its certificate has run out.")
+    return common_name(said)
+
+
+def until_s(certificate: Mapping[str, Any]) -> float:
+    """When a certificate runs out, of which `getpeercert` gives this."""
+    return float(ssl.cert_time_to_seconds(str(certificate["notAfter"])))
 
 
 def common_name(certificate: Mapping[str, Any]) -> str:
