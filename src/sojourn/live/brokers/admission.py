@@ -43,6 +43,9 @@ class Refusal(NamedTuple):
     text: str
 
 
+NEEDS_CERTIFICATE = Refusal(NOT_AUTHORIZED, "Clients without a certificate are not let in here.")
+
+
 class Question(NamedTuple):
     """A password that has to be compared with its hash, which takes a while."""
 
@@ -98,6 +101,8 @@ class Doorkeeper:
         """Decide, or say which password is to be checked first."""
         name, password = packet.username, packet.password
         user = self._users.get(name) if name is not None else None
+        if self._lacks_certificate(guest):  # it was not asked for one when it shook hands
+            return NEEDS_CERTIFICATE
         if guest.certificate is not None:
             if name not in (None, guest.certificate.name):
                 return wrong()
@@ -118,8 +123,15 @@ class Doorkeeper:
         user = self._users.get(question.user.name)
         if not fits or user is None or user.password != question.user.password:
             return wrong()
+        if self._lacks_certificate(question.guest):
+            return NEEDS_CERTIFICATE
         entry = Entry(question.guest, "password", user.name, user.password or "")
         return Welcome(self._of(user), entry)
+
+    def _lacks_certificate(self, guest: Guest) -> bool:
+        """Whether somebody came without a certificate where everybody needs one by now."""
+        door = self._doors.get(guest.door)
+        return guest.certificate is None and door is not None and door.certificates == "required"
 
     def _by_certificate(self, guest: Guest, certificate: Certificate) -> Welcome | Refusal:
         name = certificate.name
@@ -177,7 +189,7 @@ class Doorkeeper:
             holds = certificates != "ignored" and is_known and against == self.authority
         else:
             holds = door is not None and door.anonymous and not (name and self._knows_names)
-        if holds:
+        if holds and not self._lacks_certificate(guest):
             return None
         return Refusal(NOT_AUTHORIZED, "What you came in by is not valid any more; connect again.")
 

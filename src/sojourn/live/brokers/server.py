@@ -289,8 +289,10 @@ class Server:
             said += f"; {', '.join(expected)} may join here"
         if is_learnt:
             said += "; it goes by what was learnt anew of where clients go"
-        waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
-        return said + waits
+        if found.waits:
+            needs = "needs" if len(found.waits) == 1 else "need"
+            said += f"; {', '.join(found.waits)} changed too and {needs} a restart"
+        return said
 
     def _renew_certificates(self, config: Config) -> None:
         """Let clients by TLS see the certificates of today; open connections go on."""

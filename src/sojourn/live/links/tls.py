@@ -95,9 +95,14 @@ def _trust(context: ssl.SSLContext, tls: TlsConfig) -> None:
 
 
 def _load_authority(context: ssl.SSLContext, path: str | None, key: str) -> None:
+    if path is None:  # a file has none without one where the address is new
+        raise TlsError(
+            f"[tls] has no {key}, and `listen_tls` asks for certificates as long as it is open: leave the "
+            f"{key} there until the broker is started anew."
+        )
     try:
         context.load_verify_locations(path)
-    except (ssl.SSLError, OSError, TypeError) as error:
+    except (ssl.SSLError, OSError) as error:
         raise TlsError(f"The {key} {path} of [tls] cannot be read: {error}.") from None
 
 

@@ -1,0 +1,131 @@
+"""Certificates that a changed configuration names, asks for no more, or cannot use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import mqtt5
+import pytest
+from mqtt5 import ConnAckPacket, ConnectPacket
+
+from sojourn.errors import SojournError
+from sojourn.live.brokers.admission import hash_password
+from sojourn.live.brokers.server import Server
+from sojourn.live.client.client import Client
+from sojourn.live.config import Config, read_config
+from tests.live.copied_network import until
+from tests.live.test_doors import TLS, a_user, context
+from tests.live.test_security import SECRET, Authority
+
+NOT_AUTHORIZED = 0x87
+DOOR = 'listen_tls = "127.0.0.1:0"\n'
+USERS = a_user("ann") + a_user("fred", password=f'"{hash_password(SECRET)}"')
+AUTHORITY = 'client_authority = "{folder}/clients.pem"\n'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates of a broker and of a client, by two authorities."""
+    path = tmp_path_factory.mktemp("certificates")
+    Authority(path).issue("B1")
+    Authority(path, "clients").issue("ann")
+    return path
+
+
+def said(folder: Path, keys: str, *, trusts: bool = True) -> Config:
+    """A broker whose table has these keys, and who knows whose certificates prove names or not."""
+    return read_config((TLS if trusts else TLS.replace(AUTHORITY, "")).format(folder=folder) + keys)
+
+
+Scenario = Callable[[Server, int, Callable[[Config], Awaitable[str]]], Awaitable[None]]
+
+
+def play(config: Config, scenario: Scenario) -> None:
+    """Have something happen at a broker, at its address with TLS, which can read something else."""
+
+    async def whole() -> None:
+        server = Server(config, "B1")
+        await server.start()
+        assert server.listening is not None
+
+        async def reload(new: Config) -> str:
+            server.reread = lambda: new
+            return await server.reload()
+
+        await scenario(server, int(str(server.listening.tls).rpartition(":")[2]), reload)
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+
+
+async def code(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+    """How a CONNECT is answered."""
+    writer.write(ConnectPacket("phone").write())
+    packet, _ = mqtt5.read(memoryview(await reader.read(1_000)))
+    assert isinstance(packet, ConnAckPacket)
+    writer.close()
+    return int(packet.reason_code)
+
+
+def test_certificates_can_be_asked_for_no_more(folder: Path) -> None:
+    """With their authority and a user at once: who came by them is gone, and others need none."""
+    asks = said(folder, DOOR + 'certificates = "optional"\n' + USERS)
+    asks_not = said(folder, DOOR + a_user("eve", password=f'"{hash_password(SECRET)}"'), trusts=False)
+
+    async def scenario(server: Server, port: int, reload: Callable[[Config], Awaitable[str]]) -> None:
+        there, node = f"mqtts://localhost:{port}", server.node
+        assert node is not None
+        ann = Client(there, client_id="ann", tls=context(folder, "ann"))
+        fred = Client(there, client_id="fred", tls=context(folder), username="fred", password=SECRET)
+        for client in (ann, fred):
+            await client.connect()
+        assert await reload(asks_not) == ("B1 has read its configuration anew; 2 clients were sent away")
+        await until(lambda: not node.connections)
+        async with Client(there, tls=context(folder), username="eve", password=SECRET):
+            pass
+        for client in (ann, fred):
+            await client.close()
+
+    play(asks, scenario)
+
+
+def test_who_has_none_goes_where_certificates_are_required_now(folder: Path) -> None:
+    """Also who has shaken hands and not said yet who it is."""
+    keys = DOOR + "anonymous_tls = true\n"
+
+    async def scenario(server: Server, port: int, reload: Callable[[Config], Awaitable[str]]) -> None:
+        node = server.node
+        assert node is not None
+        shown = context(folder)
+        here, waiting = [await asyncio.open_connection("localhost", port, ssl=shown) for _ in range(2)]
+        here[1].write(ConnectPacket("here").write())
+        await here[0].read(1_000)
+        await until(lambda: len(node.guests) == 2)
+        assert "; 1 clients were sent away" in await reload(
+            said(folder, keys + 'certificates = "required"\n')
+        )
+        assert await code(*waiting) == NOT_AUTHORIZED
+        here[1].close()
+        shown = context(folder, "ann")
+        assert await code(*await asyncio.open_connection("localhost", port, ssl=shown)) == 0
+
+    play(said(folder, keys), scenario)
+
+
+def test_what_waits_of_brokers_is_named(folder: Path) -> None:
+    """Key by key: the address for TLS is closed at a restart, and asks for certificates until then."""
+    asks = said(folder, DOOR + 'certificates = "required"\n')
+
+    async def scenario(_server: Server, port: int, reload: Callable[[Config], Awaitable[str]]) -> None:
+        assert (
+            "; listen_tls of brokers, certificates of brokers changed too and need a restart"
+            in await reload(said(folder, ""))
+        )
+        with pytest.raises(SojournError, match="leave the client_authority there until"):
+            await reload(said(folder, "", trusts=False))
+        shown = context(folder, "ann")
+        assert await code(*await asyncio.open_connection("localhost", port, ssl=shown)) == 0
+
+    play(asks, scenario)
