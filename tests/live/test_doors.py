@@ -166,6 +166,7 @@ def test_a_client_cannot_pose_as_a_broker_by_its_certificate(folder: Path) -> No
 def test_a_token_that_runs_out_ends_its_connection(tmp_path: Path) -> None:
     """It is checked when the client comes, and once more when its time is over."""
     (tmp_path / "key").write_text(SECRET)
+    (tmp_path / "key").chmod(0o600)
     config = read_config(
         f'[security]\nanonymous = false\njwt.key = "{tmp_path / "key"}"\n'
         '[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
@@ -192,6 +193,7 @@ def test_a_token_that_runs_out_ends_its_connection(tmp_path: Path) -> None:
 def test_nobody_gets_a_name_or_an_attribute_by_saying_so(tmp_path: Path) -> None:
     """Where names can be proved, who proves none has none, and what it says of itself does not count."""
     (tmp_path / "key").write_text(SECRET)
+    (tmp_path / "key").chmod(0o600)
     jwt_only = read_config(
         f'security.jwt.key = "{tmp_path / "key"}"\n[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
     )

@@ -183,6 +183,7 @@ def test_tokens_say_who_their_bearer_is_and_what_it_may_do(tmp_path: Path) -> No
     """Signed by the key, not expired, and with permissions of their own."""
     secret = SECRET
     (tmp_path / "key").write_text(secret)
+    (tmp_path / "key").chmod(0o600)
     config = single(f'[security]\nanonymous = false\n[security.jwt]\nkey = "{tmp_path / "key"}"\n')
 
     def token(key: str = secret, **claims: object) -> str:
