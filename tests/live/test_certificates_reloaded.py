@@ -8,6 +8,7 @@ from pathlib import Path
 
 import mqtt5
 import pytest
+from cryptography.hazmat.primitives import serialization
 from mqtt5 import ConnAckPacket, ConnectPacket
 
 from sojourn.errors import SojournError
@@ -129,3 +130,27 @@ def test_what_waits_of_brokers_is_named(folder: Path) -> None:
         assert await code(*await asyncio.open_connection("localhost", port, ssl=shown)) == 0
 
     play(asks, scenario)
+
+
+def encrypt(key: Path) -> None:
+    """Let a key ask for a password."""
+    found = serialization.load_pem_private_key(key.read_bytes(), None)
+    encryption = serialization.BestAvailableEncryption(b"1234")
+    private = serialization.PrivateFormat.PKCS8
+    key.write_bytes(found.private_bytes(serialization.Encoding.PEM, private, encryption))
+
+
+def test_a_key_that_asks_for_a_password_is_refused(tmp_path: Path) -> None:
+    """Nobody is asked for it; the key of before stays in force."""
+    Authority(tmp_path).issue("B1")
+    Authority(tmp_path, "clients")
+    config = said(tmp_path, DOOR)
+
+    async def scenario(_server: Server, port: int, reload: Callable[[Config], Awaitable[str]]) -> None:
+        encrypt(tmp_path / "B1.key")
+        with pytest.raises(SojournError, match=r"B1.key of \[tls\] is encrypted, and nobody is there"):
+            await reload(config)
+        shown = context(tmp_path)
+        assert await code(*await asyncio.open_connection("localhost", port, ssl=shown)) == 0
+
+    play(config, scenario)

@@ -82,8 +82,16 @@ def _load(context: ssl.SSLContext, tls: TlsConfig, broker: str) -> None:
     for path in (certificate, key):
         if not path.is_file():
             raise TlsError(f"The file {path} of [tls] is not there; name a PEM file.")
+
+    def no_password() -> str:
+        """Answer instead of OpenSSL, which would ask at the terminal and keep everybody waiting."""
+        raise TlsError(
+            f"The key {key} of [tls] is encrypted, and nobody is there to type a password: write it without "
+            f"one, as `openssl pkey -in {key}` prints it, for the broker's user alone."
+        )
+
     try:
-        context.load_cert_chain(certificate, key)
+        context.load_cert_chain(certificate, key, password=no_password)
     except (ssl.SSLError, OSError) as error:
         raise TlsError(f"{certificate} and {key} of [tls] do not fit together: {error}.") from None
 
