@@ -63,7 +63,7 @@ def play(config: Config, scenario: Scenario) -> None:
 
 async def code(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
     """How a CONNECT is answered."""
-    writer.write(ConnectPacket("phone").write())
+    writer.write(ConnectPacket("phone", clean_start=True).write())
     packet, _ = mqtt5.read(memoryview(await reader.read(1_000)))
     assert isinstance(packet, ConnAckPacket)
     writer.close()
@@ -154,3 +154,49 @@ def test_a_key_that_asks_for_a_password_is_refused(tmp_path: Path) -> None:
         assert await code(*await asyncio.open_connection("localhost", port, ssl=shown)) == 0
 
     play(config, scenario)
+
+
+UNFIT = {
+    "has run out": ("B1", "B1", -1, r"B1.pem of \[tls\] ran out on 20\d\d-.* UTC, and nobody accepts it"),
+    "is of another broker": ("B2", "B2", 1, r"is of B2, and neighbours know B1 by one that has its name"),
+    "is found under another name": (
+        "B1",
+        "B2",
+        1,
+        "is of B1, and neighbours know B1 by one that has its name",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", UNFIT)
+@pytest.mark.parametrize("tls", ["listen_tls", "peers"])
+def test_a_certificate_that_nobody_would_accept_is_refused(tmp_path: Path, which: str, tls: str) -> None:
+    """At a start and at a reload, which leaves the old one in force; clients go by other names as well."""
+    common, alternative, days, why = UNFIT[which]
+    authority = Authority(tmp_path)
+    authority.issue("B1")
+    Authority(tmp_path, "clients")
+    if tls == "peers":
+        key = f'authority = "{tmp_path}/authority.pem"\ncertificate'
+        text = TLS.format(folder=tmp_path).replace("certificate", key, 1) + DOOR
+        other = '[[brokers]]\nname = "B2"\nlisten = "127.0.0.1:0"\npeers = "127.0.0.1:1"\n'
+        config = read_config('links = [["B1", "B2"]]\n' + text + other)
+    else:
+        config = said(tmp_path, DOOR)
+    is_refused = tls == "peers" or which == "has run out"
+
+    async def scenario(_server: Server, port: int, reload: Callable[[Config], Awaitable[str]]) -> None:
+        authority.issue(common, days=days, names=[alternative, "localhost"], file="B1")
+        if not is_refused:
+            await reload(config)
+            return
+        with pytest.raises(SojournError, match=why) as refused:
+            await reload(config)
+        assert "\n" not in str(refused.value)
+        shown = context(tmp_path)
+        assert await code(*await asyncio.open_connection("localhost", port, ssl=shown)) == 0
+
+    play(config, scenario)
+    if is_refused:
+        with pytest.raises(SojournError, match=why):
+            play(config, scenario)

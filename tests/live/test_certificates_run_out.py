@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("certificates")
     brokers = Authority(path)
     for name in ("B1", "B2"):
-        brokers.issue(name)
-    Authority(path, "clients").issue("ann")
+        brokers.issue(name, days=1)
+    Authority(path, "clients").issue("ann", days=1)
     return path
 
 
@@ -162,6 +162,7 @@ def test_a_neighbour_whose_certificate_runs_out_before_its_hello_is_none(
         address = await links.start(Address("127.0.0.1", 0))
         assert address is not None
         for ahead_s in (2 * DAY_S, 0):
+            clock.ahead_s = 0
             shown = for_calling(files(folder), "B2")
             _, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname="B1")
             clock.ahead_s = ahead_s

@@ -17,6 +17,7 @@ from typing import Any
 from sojourn.broker.proof import ProofError
 from sojourn.errors import SojournError
 from sojourn.live.config import TlsConfig
+from sojourn.live.links.own_certificate import own_certificate
 
 
 class TlsError(SojournError):
@@ -25,10 +26,7 @@ class TlsError(SojournError):
 
 def for_clients(tls: TlsConfig, broker: str) -> ssl.SSLContext:
     """The context of a broker towards clients."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _load(context, tls, broker)
-    return context
+    return _begun(ssl.PROTOCOL_TLS_SERVER, tls, broker)
 
 
 def for_guests(tls: TlsConfig, broker: str, certificates: str) -> ssl.SSLContext:
@@ -42,7 +40,7 @@ def for_guests(tls: TlsConfig, broker: str, certificates: str) -> ssl.SSLContext
 
 def for_callers(tls: TlsConfig, broker: str) -> ssl.SSLContext:
     """The context of a broker that other brokers call: they must have a certificate of the authority."""
-    context = for_clients(tls, broker)
+    context = _begun(ssl.PROTOCOL_TLS_SERVER, tls, broker, for_brokers=True)
     context.verify_mode = ssl.CERT_REQUIRED
     _trust(context, tls)
     return context
@@ -50,9 +48,7 @@ def for_callers(tls: TlsConfig, broker: str) -> ssl.SSLContext:
 
 def for_calling(tls: TlsConfig, broker: str) -> ssl.SSLContext:
     """The context of a broker that calls another one."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _load(context, tls, broker)
+    context = _begun(ssl.PROTOCOL_TLS_CLIENT, tls, broker, for_brokers=True)
     _trust(context, tls)
     return context
 
@@ -77,8 +73,35 @@ def for_one(context: ssl.SSLContext) -> ssl.SSLContext:
     return found
 
 
-def _load(context: ssl.SSLContext, tls: TlsConfig, broker: str) -> None:
-    certificate, key = (Path(text.replace("{broker}", broker)) for text in (tls.certificate, tls.key))
+def certificate_file(tls: TlsConfig, broker: str) -> Path:
+    """Where the certificate of a broker is."""
+    return Path(tls.certificate.replace("{broker}", broker))
+
+
+def _begun(
+    protocol: ssl._SSLMethod, tls: TlsConfig, broker: str, *, for_brokers: bool = False
+) -> ssl.SSLContext:
+    """Return a context that shows the certificate of a broker; refuse one that cannot be of use to it."""
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    certificate, key = certificate_file(tls, broker), Path(tls.key.replace("{broker}", broker))
+    _load(context, certificate, key)
+    own = own_certificate(certificate)
+    if own is not None and own.until_s <= time.time():
+        raise TlsError(
+            f"The certificate {certificate} of [tls] ran out on {own.end}, and nobody accepts it any more: "
+            "put a fresh one there."
+        )
+    if own is not None and for_brokers and not own.is_of(broker):
+        of = " and ".join(own.common_names) or "nobody"
+        raise TlsError(
+            f"The certificate {certificate} of [tls] is of {of}, and neighbours know {broker} by one that "
+            "has its name, as common name and, if there are any, among the alternative names: put it there."
+        )
+    return context
+
+
+def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     for path in (certificate, key):
         if not path.is_file():
             raise TlsError(f"The file {path} of [tls] is not there; name a PEM file.")
