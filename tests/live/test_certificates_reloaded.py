@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,11 +14,14 @@ from cryptography.hazmat.primitives import serialization
 from mqtt5 import ConnAckPacket, ConnectPacket
 
 from sojourn.errors import SojournError
+from sojourn.live.brokers import certificate_watch
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config, read_config
+from sojourn.live.page.metrics import BrokerMetrics
 from tests.live.copied_network import until
+from tests.live.test_certificates_run_out import DAY_S, Clock
 from tests.live.test_doors import TLS, a_user, context
 from tests.live.test_security import SECRET, Authority
 
@@ -55,7 +60,8 @@ def play(config: Config, scenario: Scenario) -> None:
             server.reread = lambda: new
             return await server.reload()
 
-        await scenario(server, int(str(server.listening.tls).rpartition(":")[2]), reload)
+        place = server.listening.tls
+        await scenario(server, 0 if place is None else int(place.rpartition(":")[2]), reload)
         await server.stop()
 
     asyncio.run(asyncio.wait_for(whole(), 60))
@@ -200,3 +206,55 @@ def test_a_certificate_that_nobody_would_accept_is_refused(tmp_path: Path, which
     if is_refused:
         with pytest.raises(SojournError, match=why):
             play(config, scenario)
+
+
+def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said of certificates."""
+    said = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    return [text for text in said if "The certificate" in text]
+
+
+def seconds_left(server: Server) -> list[float]:
+    """What the metric says."""
+    assert server.observer is not None
+    lines = BrokerMetrics(server.observer).text().decode().splitlines()
+    return [float(one.split()[1]) for one in lines if one.startswith("sojourn_certificate_seconds_left ")]
+
+
+def test_how_long_a_certificate_holds_is_told_and_said_in_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a metric always, and in the log when it is less than two weeks: at a start, a reload, and daily."""
+    clock = Clock()
+    monkeypatch.setattr(certificate_watch, "time", clock)
+    authority = Authority(tmp_path)
+    authority.issue("B1", days=13)
+    Authority(tmp_path, "clients")
+    config = said(tmp_path, DOOR)
+
+    async def scenario(server: Server, _port: int, reload: Callable[[Config], Awaitable[str]]) -> None:
+        (left_s,) = seconds_left(server)
+        assert 12.9 * DAY_S < left_s <= 13 * DAY_S
+        (line,) = warnings_in(caplog)
+        assert re.search(r"B1.pem of B1 runs out in 1[23].\d days: put a fresh one there", line)
+        authority.issue("B1", days=15)
+        await reload(config)
+        (left_s,) = seconds_left(server)
+        assert 14.9 * DAY_S < left_s <= 15 * DAY_S
+        assert len(warnings_in(caplog)) == 1
+        for ahead_s, why in ((2 * DAY_S, "runs out in 1[23]"), (15 * DAY_S, "has run out, and nobody")):
+            clock.ahead_s = ahead_s
+            server.certificate.look()  # as it does every day
+            assert re.search(why, warnings_in(caplog)[-1])
+        (left_s,) = seconds_left(server)
+        assert left_s <= 0
+
+    play(config, scenario)
+    play(read_config('[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'), without_certificate)
+
+
+async def without_certificate(
+    server: Server, _port: int, _reload: Callable[[Config], Awaitable[str]]
+) -> None:
+    """Nothing is told of what is not there."""
+    assert not seconds_left(server)
