@@ -68,7 +68,15 @@ class Welcome(NamedTuple):
     """A client is let in."""
 
     admission: Admission
+    """What was found out; when that runs out is said by the clock that tokens and certificates go by."""
     entry: Entry
+
+    def at(self, now: float) -> Admission:
+        """Return it by a broker's clock, which may be ahead: the same time is left."""
+        until_s = self.admission.until_s
+        if until_s is None:
+            return self.admission
+        return replace(self.admission, until_s=now + until_s - time.time())
 
 
 class Doorkeeper:
