@@ -14,6 +14,7 @@ import pytest
 from mqtt5 import ConnAckPacket, ConnectPacket
 from msgspec.structs import replace
 
+from sojourn.live.brokers import node as node_module
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
@@ -166,6 +167,7 @@ def test_a_client_cannot_pose_as_a_broker_by_its_certificate(folder: Path) -> No
 def test_a_token_that_runs_out_ends_its_connection(tmp_path: Path) -> None:
     """It is checked when the client comes, and once more when its time is over."""
     (tmp_path / "key").write_text(SECRET)
+    (tmp_path / "key").chmod(0o600)
     config = read_config(
         f'[security]\nanonymous = false\njwt.key = "{tmp_path / "key"}"\n'
         '[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
@@ -189,9 +191,57 @@ def test_a_token_that_runs_out_ends_its_connection(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
+class Ahead:
+    """Stands for the module `time` in another one, with a clock that can be set ahead."""
+
+    ahead_s = 0.0
+    perf_counter, thread_time = staticmethod(time.perf_counter), staticmethod(time.thread_time)
+
+    def time(self) -> float:
+        """Return the seconds since 1970."""
+        return time.time() + self.ahead_s
+
+
+def test_a_token_holds_as_long_as_it_says_where_a_clock_was_once_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker's time never goes back behind its store's; what tokens say is compared with the clock."""
+    (tmp_path / "key").write_text(SECRET)
+    (tmp_path / "key").chmod(0o600)
+    config = read_config(
+        f'[security]\nanonymous = false\njwt.key = "{tmp_path / "key"}"\n'
+        f'[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\nstore = "{tmp_path / "store"}"\n'
+    )
+    clock = Ahead()
+    monkeypatch.setattr(node_module, "time", clock)
+
+    async def scenario() -> None:
+        clock.ahead_s = 86_400
+        server = Server(config, "B1")
+        await server.start()
+        await server.stop()
+        clock.ahead_s = 0
+        server = Server(config, "B1")
+        address = await server.start()
+        node = server.node
+        assert node is not None
+        assert node.now() > time.time() + 80_000
+        exp = int(time.time()) + 3_600
+        token = jwt.encode({"sub": "ann", "exp": exp}, SECRET, algorithm="HS256")
+        async with Client(f"mqtt://{address}", client_id="phone", password=token):
+            connection = node.core.state.sessions["phone"].connection
+            assert connection is not None
+            assert connection.until_s is not None
+            assert abs(connection.until_s - node.now() - (exp - time.time())) < 60
+        await server.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
 def test_nobody_gets_a_name_or_an_attribute_by_saying_so(tmp_path: Path) -> None:
     """Where names can be proved, who proves none has none, and what it says of itself does not count."""
     (tmp_path / "key").write_text(SECRET)
+    (tmp_path / "key").chmod(0o600)
     jwt_only = read_config(
         f'security.jwt.key = "{tmp_path / "key"}"\n[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
     )

@@ -13,12 +13,12 @@ import pytest
 import uvloop
 from mqtt5 import ConnectPacket
 
-from sojourn.live.brokers.entrance import FAILED, TOO_LONG
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.client.link import ClientError
 from sojourn.live.config import read_config
+from sojourn.live.listening import FAILED, TOO_LONG
 from tests.live.test_doors import TLS, context
 from tests.live.test_security import Authority
 

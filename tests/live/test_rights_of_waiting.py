@@ -38,6 +38,8 @@ class Offices(Hall):
         """By broker: what it goes by today."""
         self.knocking = ""
         """The broker at which a client comes."""
+        self.lasts_s: float | None = None
+        """For how long what users prove their names by holds; None for ever."""
         super().__init__(line(count, **options), self.decided, AtOnce(read=PART), self.today)  # type: ignore[arg-type]  # refuses, too
 
     def today(self, broker: str, entitled: Iterable[Any]) -> Iterator[facts.RightsChanged]:
@@ -53,7 +55,9 @@ class Offices(Hall):
         if name not in users:
             return facts.ClientRefused(knock.number, NOT_AUTHORIZED, "Nobody knows you.")
         now = facts.RightsChanged.of(name, permissions_of(users[name]))
-        return now.given_to(facts.ClientAdmitted(knock.number, name, owner=name, among_others=True))
+        until_s = None if self.lasts_s is None else self.now + self.lasts_s
+        admitted = facts.ClientAdmitted(knock.number, name, owner=name, among_others=True, until_s=until_s)
+        return now.given_to(admitted)
 
     def come(self, broker: int, client_id: str = "phone", username: str = "ann", **options: Any) -> Visitor:
         """Let a user connect."""
@@ -124,6 +128,23 @@ def test_who_waits_for_its_session_has_the_rights_of_today(scheme: str) -> None:
         boss.publish(topic, topic.encode())
     hall.settle()
     assert ann.got == [b"open/1"]
+    assert rights_of(hall.desks[1].replayed().core.state.sessions["phone"]) == hall.has(1)
+
+
+@pytest.mark.parametrize("clean_start", [False, True])
+def test_who_runs_out_of_its_proof_while_it_waits_gets_nothing(*, clean_start: bool) -> None:
+    """Its session came from another broker meanwhile; it stays as it was, also where it was to end."""
+    hall = Offices(2)
+    away(hall)
+    hall.lasts_s = 5.0
+    ann = hall.come(1, clean_start=clean_start)
+    assert not answers(ann)
+    hall.now += 6
+    hall.settle()
+    assert answers(ann) == [NOT_AUTHORIZED]
+    assert hall.has(1) == (None, ["closed/#", "open/#"], None)
+    again = hall.come(1)
+    assert answers(again) == [0]
     assert rights_of(hall.desks[1].replayed().core.state.sessions["phone"]) == hall.has(1)
 
 

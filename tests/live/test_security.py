@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 import ssl
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import jwt
@@ -40,14 +41,19 @@ class Authority:
         certificate = self._sign(self._name, self._key.public_key(), authority=True, names=[])
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, broker: str, *, days: float = 1) -> None:
-        """Write BROKER.pem and BROKER.key, good for so many days; less than 0 is in the past."""
+    def issue(
+        self, broker: str, *, days: float = 30, names: Sequence[str] = (), file: str | None = None
+    ) -> None:
+        """Write BROKER.pem and BROKER.key, good for so many days; less than 0 is in the past.
+
+        `names` are others than those that a broker is usually found under; `file` is written instead.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, broker)])
-        names = [broker, "localhost"]
+        names, file = names or [broker, "localhost"], file or broker
         certificate = self._sign(subject, key.public_key(), authority=False, names=names, days=days)
-        (self._folder / f"{broker}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        (self._folder / f"{broker}.key").write_bytes(
+        (self._folder / f"{file}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        (self._folder / f"{file}.key").write_bytes(
             key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.PKCS8,
@@ -61,8 +67,8 @@ class Authority:
         key: ec.EllipticCurvePublicKey,
         *,
         authority: bool,
-        names: list[str],
-        days: float = 1,
+        names: Sequence[str],
+        days: float = 30,
     ) -> x509.Certificate:
         now = dt.datetime.now(dt.UTC)
         builder = (
@@ -183,6 +189,7 @@ def test_tokens_say_who_their_bearer_is_and_what_it_may_do(tmp_path: Path) -> No
     """Signed by the key, not expired, and with permissions of their own."""
     secret = SECRET
     (tmp_path / "key").write_text(secret)
+    (tmp_path / "key").chmod(0o600)
     config = single(f'[security]\nanonymous = false\n[security.jwt]\nkey = "{tmp_path / "key"}"\n')
 
     def token(key: str = secret, **claims: object) -> str:

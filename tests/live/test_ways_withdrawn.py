@@ -82,6 +82,7 @@ def read(text: str, folder: Path) -> Config:
     """A configuration, with a key for tokens and a secret."""
     key = folder / "key"
     key.write_text("k" * 40)
+    key.chmod(0o600)
     return read_config(text.replace("KEY", str(key)).replace("SECRET", a_secret()))
 
 

@@ -212,6 +212,28 @@ def test_who_proved_its_name_for_a_time_is_sent_away_then() -> None:
     assert world.client().connect("client", clean_start=False).session_present
 
 
+def test_who_runs_out_of_what_it_proved_its_name_by_before_it_is_let_in_gets_nothing() -> None:
+    """It is refused, and what waits for it goes on waiting."""
+    world = World()
+    world.admission = Admission(username="ann", owner="ann")
+    first, other = world.client(), world.client()
+    first.connect("client", session_expiry_interval=600)
+    first.subscribe("a")
+    first.lose()
+    other.connect("other")
+    other.publish("a", b"waits", 1)
+    world.admission = Admission(username="ann", owner="ann", until_s=world.now)
+    late = world.client()
+    connack = late.connect("client", clean_start=False)
+    assert int(connack.reason_code) == NOT_AUTHORIZED
+    assert late.closed
+    assert not late.payloads()
+    world.admission = Admission(username="ann", owner="ann", until_s=world.now + 30)
+    back = world.client()
+    assert back.connect("client", clean_start=False).session_present
+    assert back.payloads() == [b"waits"]
+
+
 def test_nobody_takes_a_session_of_another_owner() -> None:
     """Also of a broker alone; the name is free again when the session has run out."""
     world = World()

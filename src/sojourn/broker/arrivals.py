@@ -33,7 +33,7 @@ from sojourn.mqtt.content import property_values, unclear_content
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.handshake import is_over
 from sojourn.mqtt.packets import decode
-from sojourn.mqtt.rights import FOREIGN, is_owner
+from sojourn.mqtt.rights import FOREIGN, why_not
 from sojourn.mqtt.session_state import SessionState
 
 NO_EPOCH = -1
@@ -79,8 +79,9 @@ class Arrivals:
         if previous in self.links.left:
             previous = None
         session = self.core.state.sessions.get(client_id)
-        if session is not None and not is_over(session, now) and not is_owner(admission, session):
-            self.core.refuse(number, ConnectCode.NOT_AUTHORIZED, FOREIGN)
+        here = None if session is None or is_over(session, now) else session
+        if (why := why_not(admission, here, now)) is not None:
+            self.core.refuse(number, ConnectCode.NOT_AUTHORIZED, why)
             return
         unclear = unclear_content(packet, in_network=True)
         if unclear is not None:  # refused before anybody gives or ends a session for it
@@ -428,9 +429,9 @@ class Arrivals:
             self._refuse_for_now(waiting, result.unreachable)
             return
         self.given_up += bool(result.given_up)
-        if state is not None and not is_owner(waiting.admission, state):
+        if state is not None and (why := why_not(waiting.admission, state, now)) is not None:
             # It was given to its owner, who was overtaken here: nobody else ends it by a clean start.
-            self.core.refuse(waiting.connection, ConnectCode.NOT_AUTHORIZED, FOREIGN)
+            self.core.refuse(waiting.connection, ConnectCode.NOT_AUTHORIZED, why)
             self._adopt(result.client, result.epoch, result.holder, state, now)
             return
         owned_s = state.owned_s if state is not None and waiting.is_clean else waiting.owned_s

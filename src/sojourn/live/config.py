@@ -184,7 +184,8 @@ class JwtConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     key: str
-    """The file with the shared secret (HS256) or the public key (RS256, ES256, EdDSA)."""
+    """The file with the shared secret (HS256), of 32 bytes or more and for its owner alone, or the public key
+    (RS256, ES256, EdDSA) in PEM."""
     algorithm: Literal["HS256", "RS256", "ES256", "EdDSA"] = "HS256"
     """How tokens are signed."""
     audience: str | None = None

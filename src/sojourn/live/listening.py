@@ -9,6 +9,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from sojourn.live.links.tls import for_one
+
 BACKLOG = 1_024
 
 
@@ -18,17 +20,29 @@ HANDSHAKE_S = 5.0
 PAUSE_S = 0.1
 """How long nobody is accepted after the system refused to: there may be files again then."""
 
+FAILED = "handshake of TLS failed"
+TOO_LONG = "handshake of TLS took too long"
+"""Why a connection was closed before anybody was told of it."""
+
 Take = Callable[[], asyncio.BaseProtocol]
+ShutOut = Callable[[str, str, str], None]
+"""Is told of a handshake that came to nothing: the address, the name of the reason and a sentence."""
+
+
+def _ignore(_host: str, _why: str, _sentence: str) -> None:
+    """Say nothing of it."""
 
 
 class Listener:
     """One address, and who takes the connections that come there."""
 
-    def __init__(self, take: Take, server: asyncio.Server, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, take: Take, server: asyncio.Server, tls: ssl.SSLContext | None, shut_out: ShutOut = _ignore
+    ) -> None:
         """Take connections at the addresses that a server has bound; by TLS if it does not serve them."""
-        self._take = take
+        self._take, self._shut_out = take, shut_out
         self._servers = [server]
-        self._greeting = None if tls is None else Greeting(take, tls, server)
+        self._greeting = None if tls is None else Greeting(take, tls, server, shut_out=shut_out)
 
     async def renew(self, tls: ssl.SSLContext | None) -> None:
         """Take connections with these certificates from now on; the socket is the same all the time."""
@@ -48,7 +62,7 @@ class Listener:
         ]
         self.close()
         self._servers = fresh
-        self._greeting = None if tls is None else Greeting(self._take, tls, *fresh)
+        self._greeting = None if tls is None else Greeting(self._take, tls, *fresh, shut_out=self._shut_out)
 
     def close(self) -> None:
         """Take nobody any more."""
@@ -65,8 +79,10 @@ class Greeting:
     nothing would use up all files that a process may have open.
     """
 
-    def __init__(self, take: Take, tls: ssl.SSLContext, *servers: asyncio.Server) -> None:
-        self._take = take
+    def __init__(
+        self, take: Take, tls: ssl.SSLContext, *servers: asyncio.Server, shut_out: ShutOut = _ignore
+    ) -> None:
+        self._take, self._shut_out = take, shut_out
         self.tls = tls
         """May be replaced; it holds for connections from then on."""
         self._under_way: dict[asyncio.Task[None], socket.socket] = {}
@@ -84,7 +100,7 @@ class Greeting:
         with listening:
             while True:
                 try:
-                    sock, _ = await self._loop.sock_accept(listening)
+                    sock, address = await self._loop.sock_accept(listening)
                 except ConnectionError:  # it has gone already
                     continue
                 except OSError:
@@ -92,17 +108,21 @@ class Greeting:
                     continue
                 if len(self._under_way) >= HANDSHAKES_MAX:
                     self._end_oldest()
-                task = self._loop.create_task(self._greet(sock))
+                task = self._loop.create_task(self._greet(sock, str(address[0])))
                 self._under_way[task] = sock
                 task.add_done_callback(self._is_over)
                 await asyncio.sleep(0)  # others have their turn, however many come
 
-    async def _greet(self, sock: socket.socket) -> None:
+    async def _greet(self, sock: socket.socket, host: str) -> None:
         """Shake hands; whoever takes the connection is told of it then."""
-        with contextlib.suppress(OSError):  # those of TLS are among them
+        try:
             await self._loop.connect_accepted_socket(
-                self._take, sock, ssl=self.tls, ssl_handshake_timeout=HANDSHAKE_S
+                self._take, sock, ssl=for_one(self.tls), ssl_handshake_timeout=HANDSHAKE_S
             )
+        except OSError as error:  # those of TLS are among them
+            why = why_no_handshake(error)
+            if why is not None:
+                self._shut_out(host, *why)
 
     def _end_oldest(self) -> None:
         """Let a handshake fail."""
@@ -120,6 +140,19 @@ def _listening(bound: socket.socket) -> socket.socket:
     found.settimeout(0)
     found.listen(BACKLOG)
     return found
+
+
+def why_no_handshake(error: OSError) -> tuple[str, str] | None:
+    """The name and the sentence of what went wrong with a handshake; None for who went without a word."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return FAILED, f"its certificate was not accepted ({error.verify_message})"
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        return None
+    if isinstance(error, ssl.SSLError):
+        return FAILED, f"TLS could not be agreed on ({(error.reason or 'unknown').replace('_', ' ').lower()})"
+    if isinstance(error, ConnectionAbortedError) and "handshake" in str(error):
+        return TOO_LONG, "its handshake of TLS took too long"
+    return None
 
 
 def keep_alive(sock: socket.socket | None) -> None:

@@ -32,7 +32,7 @@ from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
-from sojourn.mqtt.rights import FOREIGN, Reviewer, is_owner, may_publish_message
+from sojourn.mqtt.rights import Reviewer, may_publish_message, why_not
 from sojourn.mqtt.room import NoRoom, is_beyond_wills, no_room_for_will, replace_queue
 from sojourn.mqtt.session import NEVER, Session
 from sojourn.mqtt.session_state import SessionState, fill_session, message_of, session_state
@@ -200,11 +200,8 @@ class Handshake:
             if not may_publish_message(admission.permissions, will.message):
                 return "You may not publish your will."
         session = self.shared.sessions.get(client_id)
-        if session is not None and not is_over(session, now) and not is_owner(admission, session):
-            return FOREIGN
-        if admission.state is not None and not is_owner(admission, admission.state):
-            return FOREIGN
-        return None
+        here = None if session is None or is_over(session, now) else session
+        return why_not(admission, here, now) or why_not(admission, admission.state, now)
 
     def _find(
         self, client_id: str, packet: ConnectPacket, state: SessionState | None, now: float

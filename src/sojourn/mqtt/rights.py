@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ANONYMOUS = ""
 """The owner of sessions of clients that proved no name."""
 FOREIGN = "This client identifier belongs to somebody else; choose another."
+RUN_OUT = "What you proved your name by has run out meanwhile; connect with a fresh one."
 NOT_ALLOWED = "not allowed"
 """Why a client does not get what it may not see."""
 NOTHING = Permissions(publish=(), subscribe=())
@@ -57,6 +58,10 @@ class Claimant(Protocol):
     def username(self) -> str:
         """The user name that it comes with."""
 
+    @property
+    def until_s(self) -> float | None:
+        """When what it proved its name by runs out; None for never."""
+
 
 def is_owner(claimant: Claimant, session: Owned) -> bool:
     """Whether a session is for who comes to have it."""
@@ -65,6 +70,13 @@ def is_owner(claimant: Claimant, session: Owned) -> bool:
     if session.owner is None:
         return session.username == claimant.username
     return session.owner == claimant.owner
+
+
+def why_not(claimant: Claimant, session: Owned | None, now: float) -> str | None:
+    """Why somebody who proved a name does not get in after all, or gets no session; None if it does."""
+    if claimant.until_s is not None and claimant.until_s <= now:
+        return RUN_OUT
+    return None if session is None or is_owner(claimant, session) else FOREIGN
 
 
 def may_publish(permissions: Permissions | None, topic: str) -> bool:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -42,6 +43,9 @@ class Refusal(NamedTuple):
     text: str
 
 
+NEEDS_CERTIFICATE = Refusal(NOT_AUTHORIZED, "Clients without a certificate are not let in here.")
+
+
 class Question(NamedTuple):
     """A password that has to be compared with its hash, which takes a while."""
 
@@ -64,7 +68,15 @@ class Welcome(NamedTuple):
     """A client is let in."""
 
     admission: Admission
+    """What was found out; when that runs out is said by the clock that tokens and certificates go by."""
     entry: Entry
+
+    def at(self, now: float) -> Admission:
+        """Return it by a broker's clock, which may be ahead: the same time is left."""
+        until_s = self.admission.until_s
+        if until_s is None:
+            return self.admission
+        return replace(self.admission, until_s=now + until_s - time.time())
 
 
 class Doorkeeper:
@@ -97,6 +109,8 @@ class Doorkeeper:
         """Decide, or say which password is to be checked first."""
         name, password = packet.username, packet.password
         user = self._users.get(name) if name is not None else None
+        if self._lacks_certificate(guest):  # it was not asked for one when it shook hands
+            return NEEDS_CERTIFICATE
         if guest.certificate is not None:
             if name not in (None, guest.certificate.name):
                 return wrong()
@@ -117,8 +131,15 @@ class Doorkeeper:
         user = self._users.get(question.user.name)
         if not fits or user is None or user.password != question.user.password:
             return wrong()
+        if self._lacks_certificate(question.guest):
+            return NEEDS_CERTIFICATE
         entry = Entry(question.guest, "password", user.name, user.password or "")
         return Welcome(self._of(user), entry)
+
+    def _lacks_certificate(self, guest: Guest) -> bool:
+        """Whether somebody came without a certificate where everybody needs one by now."""
+        door = self._doors.get(guest.door)
+        return guest.certificate is None and door is not None and door.certificates == "required"
 
     def _by_certificate(self, guest: Guest, certificate: Certificate) -> Welcome | Refusal:
         name = certificate.name
@@ -127,6 +148,8 @@ class Doorkeeper:
             return Refusal(NOT_AUTHORIZED, "Your certificate proves no name here.")
         if user is None and self._users:
             return Refusal(NOT_AUTHORIZED, "The name of your certificate is not among the users.")
+        if certificate.until_s <= time.time():  # since the handshake of TLS
+            return Refusal(NOT_AUTHORIZED, "Your certificate has run out; connect with a fresh one.")
         known = user if user is not None else UserConfig(name=name)
         admission = replace(self._of(known), until_s=certificate.until_s)
         return Welcome(admission, Entry(guest, "certificate", name, self.authority))
@@ -174,7 +197,7 @@ class Doorkeeper:
             holds = certificates != "ignored" and is_known and against == self.authority
         else:
             holds = door is not None and door.anonymous and not (name and self._knows_names)
-        if holds:
+        if holds and not self._lacks_certificate(guest):
             return None
         return Refusal(NOT_AUTHORIZED, "What you came in by is not valid any more; connect again.")
 

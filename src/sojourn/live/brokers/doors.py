@@ -6,11 +6,10 @@ guest = Guest("listen_tls", certificate_of(transport), doorkeeper.authority)
 
 from __future__ import annotations
 
-import ssl
 from typing import Any, NamedTuple
 
 from sojourn.live.config import Config, parse_address
-from sojourn.live.links.tls import common_name
+from sojourn.live.links.tls import common_name, until_s
 
 
 class Door(NamedTuple):
@@ -79,4 +78,4 @@ def certificate_of(said: dict[str, Any] | None) -> Certificate | None:
     """Return what a client proved by the certificate that it showed, as `getpeercert` gives it."""
     if not said:
         return None
-    return Certificate(common_name(said), ssl.cert_time_to_seconds(str(said["notAfter"])))
+    return Certificate(common_name(said), until_s(said))

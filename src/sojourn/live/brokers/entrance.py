@@ -16,11 +16,9 @@ from collections.abc import Callable
 
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
-from sojourn.live.listening import BACKLOG
+from sojourn.live.links.tls import for_one
+from sojourn.live.listening import BACKLOG, why_no_handshake
 
-FAILED = "handshake of TLS failed"
-TOO_LONG = "handshake of TLS took too long"
-"""Why a connection was closed before it was a client's."""
 PAUSE_S = 0.1
 """How long nobody is accepted after the system refused to: there may be files again then."""
 
@@ -75,25 +73,12 @@ class TlsDoor:
         client.is_counted = True
         try:
             await node.loop.connect_accepted_socket(
-                lambda: client, sock, ssl=self.tls, ssl_handshake_timeout=self.handshake_s
+                lambda: client, sock, ssl=for_one(self.tls), ssl_handshake_timeout=self.handshake_s
             )
         except OSError as error:  # those of TLS are among them
-            why = _why(error)
+            why = why_no_handshake(error)
             if why is not None:
                 node.shut_out(peer, *why)
         finally:
             if client.is_counted:
                 node.turned_away(peer)
-
-
-def _why(error: OSError) -> tuple[str, str] | None:
-    """The name and the sentence of what went wrong; None for a client that went without a word."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return FAILED, f"its certificate was not accepted ({error.verify_message})"
-    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
-        return None
-    if isinstance(error, ssl.SSLError):
-        return FAILED, f"TLS could not be agreed on ({(error.reason or 'unknown').replace('_', ' ').lower()})"
-    if isinstance(error, ConnectionAbortedError) and "handshake" in str(error):
-        return TOO_LONG, "its handshake of TLS took too long"
-    return None

@@ -461,7 +461,7 @@ class Node:
             return facts.ClientRefused(number, int(decision.code), decision.text)
         if number in self.connections:
             self.entries[number] = decision.entry
-        return facts.ClientAdmitted.of(number, decision.admission)
+        return facts.ClientAdmitted.of(number, decision.at(self.now()))
 
     # The end -----------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from sojourn.mobility.prediction import Foreseen
 
 RELOADED = ("users", "security", "tls", "prediction")
 """What takes effect at once; beside it the secret, and who comes in where."""
-OF_BROKERS = ("anonymous", "anonymous_tls", "anonymous_ws", "anonymous_wss", "page_password")
+OF_BROKERS = ("anonymous", "anonymous_tls", "anonymous_ws", "anonymous_wss", "page_password", "certificates")
 
 
 class Reload(NamedTuple):
@@ -50,11 +50,10 @@ def prepared(old: Config, new: Config, settings: Settings) -> Reload:
     if may_follow(settings, new):  # who joins or leaves is no reason for a restart
         new = following(new, settings, old)
     config = in_force(old, new)
-    waits = [
-        key
-        for key in Config.__struct_fields__
-        if key not in RELOADED and _in_order(getattr(config, key)) != _in_order(getattr(new, key))
-    ]
+    waits = []
+    for key in Config.__struct_fields__:
+        if key not in RELOADED and _in_order(getattr(config, key)) != _in_order(getattr(new, key)):
+            waits += _of_brokers(config, new) if key == "brokers" else [key]
     if old.security.origins != new.security.origins:
         waits.append("origins")
     return _reload(config, name, name, waits)
@@ -92,7 +91,24 @@ def _in_order(value: Any) -> Any:
 
 def _merged(one: BrokerConfig, new: Config) -> BrokerConfig:
     found = next((other for other in new.brokers if other.name == one.name), one)
-    return replace(one, **{key: getattr(found, key) for key in OF_BROKERS})
+    is_there = one.listen_tls is not None and found.listen_tls is not None
+    # Whether an address asks for certificates waits for a restart with the address itself.
+    keys = [key for key in OF_BROKERS if is_there or key != "certificates"]
+    return replace(one, **{key: getattr(found, key) for key in keys})
+
+
+def _of_brokers(config: Config, new: Config) -> list[str]:
+    """Name what waits of brokers; where others are in the file than before, just that."""
+    before, after = ({one.name: one for one in each.brokers} for each in (config, new))
+    if before.keys() != after.keys():
+        return ["brokers"]
+    pairs = [(one, after[name]) for name, one in before.items()]
+    keys = BrokerConfig.__struct_fields__
+    return [
+        f"{key} of brokers"
+        for key in keys
+        if any(getattr(one, key) != getattr(other, key) for one, other in pairs)
+    ]
 
 
 def apply(node: Node, reload: Reload) -> int:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from sojourn.errors import SojournError
 from sojourn.live.addresses import AddressBook, ComeFrom, Listening, bind, book_of, true_address, why_not
+from sojourn.live.brokers.certificate_watch import CertificateWatch
 from sojourn.live.brokers.collecting import rest_the_collector
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.control import Control
@@ -70,6 +71,7 @@ class Server:
         self.observer: Observer | None = None
         self.mishaps = Mishaps()
         """Errors that nobody expected; filled where the loop is the broker's own."""
+        self.certificate = CertificateWatch(name)
         self.listening: Listening | None = None
         """Where it listens, with true ports."""
         self.page: Address | None = None
@@ -102,6 +104,7 @@ class Server:
         guests = (
             None if self.config.tls is None else for_guests(self.config.tls, self.name, place.certificates)
         )
+        self.certificate.shows(self.config.tls)
         address = await self._listen("listen", place.listen, before.clients or None)
         assert address is not None
         encrypted = await self._listen("listen_tls", place.listen_tls, before.tls, guests)
@@ -188,6 +191,7 @@ class Server:
         self.observer = Observer(
             node, keeps_board=place.page is not None, listen=self.listening.clients, mishaps=self.mishaps
         )
+        self.observer.certificate = self.certificate
         self.observer.start()
         why = None
         if place.page is not None:
@@ -281,6 +285,7 @@ class Server:
             guests = await renew(chamber, found.config, node)
         for key, context in certificates.items():
             self.tls_doors[key].tls = context
+        self.certificate.shows(found.config.tls)
         self.config = found.config
         said, expected, is_learnt = f"{self.name} has read its configuration anew", [], False
         if node is not None:
@@ -298,8 +303,10 @@ class Server:
             said += f"; {', '.join(expected)} may join here"
         if is_learnt:
             said += "; it goes by what was learnt anew of where clients go"
-        waits = f"; {', '.join(found.waits)} changed too and needs a restart" if found.waits else ""
-        return said + waits
+        if found.waits:
+            needs = "needs" if len(found.waits) == 1 else "need"
+            said += f"; {', '.join(found.waits)} changed too and {needs} a restart"
+        return said
 
     def _prepared(self, read: Config) -> Reload:
         """Return what is to hold, or refuse it."""
@@ -333,6 +340,7 @@ class Server:
         if self._control is not None:
             await self._control.stop()
         self._close_doors()
+        self.certificate.stop()
         for page_server in self._page_servers:
             await page_server.stop()
         if self.node is not None:

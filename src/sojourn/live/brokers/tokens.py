@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import jwt
 import mqtt5
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
 
+from sojourn.broker.proof import SECRET_BYTES_MIN
 from sojourn.live.brokers.admission import Refusal, permissions_of, wrong
 from sojourn.live.config import ConfigError, JwtConfig, UserConfig
+from sojourn.live.links.secret import OTHERS
 from sojourn.mqtt.admission import Admission
 
 BAD = mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD
+KEY_BYTES_MAX = 64 << 10
 _ODD = (OverflowError, RecursionError)
 """What a date beyond all dates, and claims that are nested without end, are refused by."""
 
@@ -23,12 +28,7 @@ class Tokens:
 
     def __init__(self, config: JwtConfig) -> None:
         self._config = config
-        try:
-            self._key = Path(config.key).read_text().strip()
-        except OSError as error:
-            raise ConfigError(
-                f"The key {config.key} of [security.jwt] cannot be read: {error.strerror}."
-            ) from None
+        self._key = _read_key(config)
         rules = repr((self._key, config.algorithm, config.audience, config.issuer))
         self.fingerprint = hashlib.sha256(rules.encode()).hexdigest()
         """Another one where tokens are judged by another key or other rules."""
@@ -67,6 +67,42 @@ class Tokens:
             )
         except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError, *_ODD) as error:
             return Refusal(BAD, f"The token is not accepted: {error}.")
+
+
+def _read_key(config: JwtConfig) -> str:
+    """Return a key by which tokens can be told from forgeries, or refuse what cannot do that."""
+    path, algorithm = config.key, config.algorithm
+    the_key = f"The key {path} of [security.jwt]"
+    try:
+        with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            key = file.read(KEY_BYTES_MAX).decode().strip()
+    except OSError as error:
+        raise ConfigError(f"{the_key} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"{the_key} is no text: write a public key in PEM, or a secret as `sojourn secret` does."
+        ) from None
+    if algorithm == "HS256" and mode & OTHERS:
+        raise ConfigError(f"Others than its owner can use the key {path}; `chmod 600 {path}` mends that.")
+    if algorithm == "HS256" and len(key.encode()) < SECRET_BYTES_MIN:
+        raise ConfigError(
+            f"{the_key} has {len(key.encode())} bytes, fewer than {SECRET_BYTES_MIN}, so that tokens could "
+            f"be forged: delete it, and `sojourn secret {path}` writes a better one, to sign them by too."
+        )
+    try:
+        parsed = jwt.get_algorithm_by_name(algorithm).prepare_key(key)
+    except (jwt.PyJWTError, ValueError, TypeError, UnsupportedAlgorithm):
+        wanted = "a secret, and no key in PEM" if algorithm == "HS256" else "a public key in PEM"
+        raise ConfigError(
+            f"{the_key} does not fit {algorithm}, which needs {wanted}: name another `key` or `algorithm`."
+        ) from None
+    if algorithm != "HS256" and not hasattr(parsed, "verify"):
+        raise ConfigError(
+            f"{the_key} is a private key, which only who signs tokens should have: write the public one, as "
+            f"`openssl pkey -in {path} -pubout` prints it."
+        )
+    return key
 
 
 class TokenUser(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,10 +32,10 @@ from sojourn.errors import SojournError
 from sojourn.live.addresses import bind, why_not
 from sojourn.live.config import Address
 from sojourn.live.links.calling import called
+from sojourn.live.links.complaints import Complaints
 from sojourn.live.links.proofs import Proof
-from sojourn.live.links.tls import common_name
+from sojourn.live.links.tls import certified_name
 from sojourn.live.listening import Listener, keep_alive
-from sojourn.live.seldom import Seldom
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.5
 STEADY_S = 1.0
@@ -47,8 +47,6 @@ GREETING_S = 5.0
 """How long a caller may take to say who it is."""
 STRANGERS_MAX = 64
 """Connections that have not proved yet who they are."""
-STRANGERS_LINES_MAX = 20
-"""Log lines about connections that nobody proved anything on, in `seldom.QUIET_S`."""
 WRITE_BUFFER_BYTES = 8 << 20
 LOOK_S = 1.0
 SILENCE_S = 10.0
@@ -58,7 +56,7 @@ UNANSWERED_SAID = 12
 broker that joins calls others which have not heard of it yet."""
 UNANSWERED = (
     "whoever listens there hangs up without a word; that is another port than its `{key}`, such as one for "
-    "clients, or it does not know this broker, of which its log says more."
+    "clients, or it does not know this broker or its certificate, of which its log says more."
 )
 
 _log = logging.getLogger("sojourn.peers")
@@ -125,9 +123,7 @@ class PeerLinks:
         self._listener: Listener | None = None
         self._unanswered: Counter[str] = Counter()
         """By neighbour: calls in a row that ended without a word."""
-        self._seldom = Seldom(self.log)
-        self._of_strangers = Seldom(self.log, lines_max=STRANGERS_LINES_MAX)
-        """Apart, so that no stranger keeps what is said of neighbours out of the log."""
+        self.complaints = Complaints(self.log, broker, self.purpose)
 
     async def start(self, listen: Address | None, before: str | None = None) -> Address | None:
         """Listen for neighbours and begin to call the others; return the address with its true port.
@@ -139,7 +135,7 @@ class PeerLinks:
         if listen is not None:
             try:
                 server, found = await bind(listen, before, self._create_server)
-                self._listener = Listener(self._take, server, self.proof.server_tls)
+                self._listener = Listener(self._take, server, self.proof.server_tls, self._shut_out)
             except OSError as error:
                 raise PeerError(
                     f"{self.broker} cannot listen for other brokers on {listen}: {why_not(error)}."
@@ -210,21 +206,16 @@ class PeerLinks:
         try:
             connection.write(data)
         except (RuntimeError, OSError) as error:
-            self.complain(peer, str(error))
+            self.complaints.of_peer(peer, str(error))
             connection.write = _ignore
             connection.abort()
 
     def close(self, peer: str, why: str) -> None:
         """End the connection to a neighbour; it is made anew."""
-        self.complain(peer, why)
+        self.complaints.of_peer(peer, why)
         connection = self.connections.get(peer)
         if connection is not None:
             connection.finish()
-
-    def complain(self, peer: str, why: str, kind: str = "") -> None:
-        """Log what is wrong with a connection, but not all the time."""
-        text = "%s ends a connection%s to %s: %s"
-        self._seldom.warning((peer, kind or why), text, self.broker, self.purpose, peer, why)
 
     async def _keep_calling(self, peer: str, configured: Address) -> None:
         loop = asyncio.get_running_loop()
@@ -249,7 +240,7 @@ class PeerLinks:
         """Call a neighbour once, and wait for the end; return whether the connection could be made."""
         address = self._find(peer, configured)
         if address is None:
-            self._seldom.info((peer, "unknown"), "%s does not know yet where %s listens", self.broker, peer)
+            self.complaints.unknown(peer)
             return False
         try:
             async with asyncio.timeout(CALL_S):
@@ -257,13 +248,12 @@ class PeerLinks:
                 name = self.process_of(peer) if tls else None
                 connection = await called(address, lambda: self.kind(self, peer), tls, name)
         except (OSError, TimeoutError) as error:
-            why = str(error) or "no answer"
-            self._seldom.info((peer, "unreached"), "%s cannot reach %s: %s", self.broker, peer, why)
+            self.complaints.unreached(peer, error)
             return False
         await connection.ended
         self._unanswered[peer] = 0 if connection.was_answered else self._unanswered[peer] + 1
         if self._unanswered[peer] == UNANSWERED_SAID:  # once can be a neighbour that is just being stopped
-            self.complain(peer, UNANSWERED.format(key=self.key))
+            self.complaints.of_peer(peer, UNANSWERED.format(key=self.key))
         return True
 
     # What connections tell -------------------------------------------------------------------------------
@@ -312,13 +302,18 @@ class PeerLinks:
         self.on_refusal(connection.peer or f"a stranger at {connection.host}", str(error))
 
     def give_up(self, connection: Connection, kind: str, why: str) -> None:
-        """End a connection without further words; of strangers' the log has few of a kind and address."""
+        """End a connection without further words."""
         if connection.peer is not None:
-            self.complain(connection.peer, why, kind)
+            self.complaints.of_peer(connection.peer, why, kind)
         else:
-            text, key = "%s ends a connection%s to a stranger at %s: %s", (connection.host, kind)
-            self._of_strangers.warning(key, text, self.broker, self.purpose, connection.host, why)
+            self.complaints.of_stranger(connection.host, why, kind)
         connection.abort()
+
+    def _shut_out(self, host: str, kind: str, why: str) -> None:
+        """Somebody called whose handshake of TLS came to nothing."""
+        self.refusals += 1
+        self.complaints.of_stranger(host, why, kind)
+        self.on_refusal(f"a stranger at {host}", why)
 
     def lost(self, connection: Connection) -> None:
         """A connection is gone."""
@@ -471,9 +466,7 @@ class Connection(asyncio.Protocol):
     def _certified_name(self) -> str | None:
         """The name on the other side's certificate; None without TLS."""
         assert self._transport is not None
-        if self._transport.get_extra_info("sslcontext") is None:
-            return None
-        return common_name(self._transport.get_extra_info("peercert") or {})
+        return certified_name(self._transport)
 
     def _look_later(self) -> None:
         self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)

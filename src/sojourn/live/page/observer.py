@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from sojourn.broker.facts import StatusMade, SystemDue
 from sojourn.broker.roamers import Handoff
+from sojourn.live.brokers.certificate_watch import CertificateWatch
 from sojourn.live.brokers.node import Node
 from sojourn.live.config import Config
 from sojourn.live.mishaps import Mishaps
@@ -69,6 +70,8 @@ class Observer:
         self.mishaps = mishaps if mishaps is not None else Mishaps()
         self.listen = listen or node.place.listen
         self.board = Board(node.config, node.place.name) if keeps_board else None
+        self.certificate: CertificateWatch | None = None
+        """What is known of the certificate that the broker shows."""
         self.tally = Tally()
         self.by_origin: dict[tuple[str, str, bool], int] = {}
         """Hand-offs by origin, by how they went, and whether nothing was missing."""
