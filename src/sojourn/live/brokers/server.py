@@ -303,10 +303,7 @@ class Server:
             said += f"; {', '.join(expected)} may join here"
         if is_learnt:
             said += "; it goes by what was learnt anew of where clients go"
-        if found.waits:
-            needs = "needs" if len(found.waits) == 1 else "need"
-            said += f"; {', '.join(found.waits)} changed too and {needs} a restart"
-        return said
+        return said + _what_waits(found)
 
     def _prepared(self, read: Config) -> Reload:
         """Return what is to hold, or refuse it."""
@@ -372,6 +369,14 @@ def _came_from(node: Node) -> ComeFrom | None:
     if before.drawn == settings.drawn or not (state.sessions or state.retained.count):
         return None
     return ComeFrom(network=before.drawn, sessions=len(state.sessions), retained=state.retained.count)
+
+
+def _what_waits(found: Reload) -> str:
+    """Return what has changed in a configuration and cannot hold yet, if anything has."""
+    if not found.waits:
+        return ""
+    needs = "needs" if len(found.waits) == 1 else "need"
+    return f"; {', '.join(found.waits)} changed too and {needs} a restart"
 
 
 def _audit_trouble(node: Node) -> str:
