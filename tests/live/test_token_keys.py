@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import jwt
 import mqtt5
@@ -87,6 +87,31 @@ def test_keys_that_fit_are_believed(tmp_path: Path, algorithm: Algorithm) -> Non
     token = jwt.encode({"sub": "ann", "exp": 1 << 33}, signing, algorithm=algorithm)
     assert not isinstance(tokens.ask("ann", token.encode()), Refusal)
     assert isinstance(tokens.ask("ann", NO_CLAIMS), Refusal)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"sub": "ann\ud800"},
+        {"attributes": {"line\udfff": 4}},
+        {"attributes": {"line": "\ud800"}},
+        {"attributes": {"line": 1 << 70}},
+        {"attributes": {"line": float("nan")}},
+        {"publish": ["a/\ud800"]},
+        {"publish_if": "a = '\ud800'"},
+    ],
+    ids=str,
+)
+def test_what_no_attribute_can_be_is_refused_though_it_is_signed(
+    tmp_path: Path, claims: dict[str, Any]
+) -> None:
+    """In a sentence that can be sent, before anybody notes it."""
+    tokens = Tokens(JwtConfig(key=str(written(tmp_path, SECRET.encode()))))
+    token = jwt.encode({"sub": "ann", "exp": 1 << 33, **claims}, SECRET, algorithm="HS256")
+    answer = tokens.ask(None, token.encode())
+    assert isinstance(answer, Refusal)
+    assert answer.code == mqtt5.ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD
+    assert answer.text.encode().startswith(b"The token is not accepted: ")
 
 
 def test_a_reload_with_a_bad_key_leaves_the_old_one_in_force(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from sojourn.broker.proof import SECRET_BYTES_MIN
+from sojourn.errors import SojournError
+from sojourn.interest.events import Event
 from sojourn.live.brokers.admission import Refusal, permissions_of, wrong
 from sojourn.live.config import ConfigError, JwtConfig, UserConfig
 from sojourn.live.links.secret import OTHERS
@@ -48,6 +50,7 @@ class Tokens:
             user = msgspec.convert(claims, TokenUser)
             if not user.sub:
                 return Refusal(BAD, "The token is not accepted: its claim sub is empty, so it names nobody.")
+            _check(user)
             if name is not None and name != user.sub:
                 return wrong()
             return Admission(
@@ -65,8 +68,14 @@ class Tokens:
                 ),
                 until_s=float(claims["exp"]),
             )
-        except (jwt.PyJWTError, msgspec.ValidationError, ConfigError, UnicodeDecodeError, *_ODD) as error:
+        except (jwt.PyJWTError, msgspec.ValidationError, SojournError, UnicodeError, *_ODD) as error:
             return Refusal(BAD, f"The token is not accepted: {error}.")
+
+
+def _check(user: TokenUser) -> None:
+    """Refuse what JSON can say and no name or attribute can be, though it is signed."""
+    user.sub.encode()
+    Event(user.attributes)
 
 
 def _read_key(config: JwtConfig) -> str:
