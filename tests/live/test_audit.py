@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sojourn.live import audit
-from sojourn.live.audit import LINES_S_MAX, AuditLog
+from sojourn.live.audit import ADDRESS_LINES_S_MAX, LINES_S_MAX, AuditLog
 from sojourn.live.brokers import witnesses
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.server import Server
@@ -59,8 +59,8 @@ def test_a_flood_is_counted_and_a_full_file_is_kept_once(
 ) -> None:
     """So many lines a second, then a number; two files at the most."""
     log = AuditLog(tmp_path, "B1")
-    for _ in range(LINES_S_MAX + 30):
-        log.note(1_000.5, {"what": "connect", "client": "x" * 10_000})
+    for number in range(LINES_S_MAX + 30):
+        log.note(1_000.5, {"what": "connect", "client": "x" * 10_000, "address": f"127.0.0.{number}"})
     log.note(1_001.5, {"what": "connect"})
     found = lines(log.path)
     assert len(found) == LINES_S_MAX + 1
@@ -74,6 +74,20 @@ def test_a_flood_is_counted_and_a_full_file_is_kept_once(
     assert log.path.stat().st_size <= 2_000
 
 
+def test_who_is_refused_very_often_hides_nobody_else(tmp_path: Path) -> None:
+    """One address has a share of the lines of a second, and the next line says that it had more."""
+    log = AuditLog(tmp_path, "B1")
+    for number in range(LINES_S_MAX):
+        log.note(1.0, {"what": "connect", "address": "127.0.0.9"})
+        log.note(1.0, {"what": "link", "peer": f"127.0.0.8:{40_000 + number}"})
+    log.note(1.5, {"what": "connect", "address": "127.0.0.1"})
+    found = lines(log.path)
+    assert len(found) == 2 * ADDRESS_LINES_S_MAX + 1
+    assert found[-1]["address"] == "127.0.0.1"
+    assert found[-1]["left_out_before"] == 2 * (LINES_S_MAX - ADDRESS_LINES_S_MAX)
+    assert found[-1]["left_out_most_of"] in ("127.0.0.8", "127.0.0.9")
+
+
 def test_a_log_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     """It is said in the broker's own log instead."""
     (tmp_path / "file").write_text("")
@@ -84,7 +98,7 @@ def test_a_full_disk_leaves_no_piece_of_a_line(tmp_path: Path, monkeypatch: pyte
     """What could not be written is told by the next line that is, and counted; nothing is glued to it."""
     log = AuditLog(tmp_path, "B1")
     for number in range(LINES_S_MAX + 5):
-        log.note(1.0, {"what": f"before {number}"})
+        log.note(1.0, {"what": f"before {number}", "address": f"127.0.0.{number}"})
     with monkeypatch.context() as full:
         write = os.write
         full.setattr(os, "write", lambda file, line: write(file, line[:10]))
@@ -106,7 +120,7 @@ def test_a_full_disk_leaves_no_piece_of_a_line(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_others_could_read_is_narrowed(tmp_path: Path) -> None:
-    """The folder and the file of a log that were there before; not a folder that all users share."""
+    """The file of a log that was there before; not its folder, in which others may have files of theirs."""
     folder = tmp_path / "audit"
     folder.mkdir()
     log = AuditLog(folder, "B1")
@@ -114,10 +128,7 @@ def test_what_others_could_read_is_narrowed(tmp_path: Path) -> None:
     log.path.chmod(0o644)
     folder.chmod(0o755)
     assert log.trouble() is None
-    assert [stat.S_IMODE(one.stat().st_mode) for one in (folder, log.path)] == [0o700, 0o600]
-    folder.chmod(0o1777)
-    log.note(1.0, {"what": "connect"})
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (folder, log.path)] == [0o755, 0o600]
 
 
 def test_a_start_and_a_reload_say_that_the_log_cannot_be_written(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
     log = AuditLog(folder, "B1")
     log.note(now, {"what": "connect", "why": "not_authorized", "client": "phone", …})
 
-The file is for its owner alone. A flood of refusals does not fill the disk: at most `LINES_S_MAX` are written
-in a second, the next line says how many were left out (`left_out_before`), and a file that is full is kept
-once, as `.1`. The next line says too how many could not be written (`lost_before`), as on a full disk. JSON
+The file is for its owner alone. A flood of refusals neither fills the disk nor hides those of others: at most
+`LINES_S_MAX` are written in a second, and `ADDRESS_LINES_S_MAX` of one address. The next line says how many
+were left out (`left_out_before`), and of which address most of them were; a file that is full is kept once,
+as `.1`. The next line says too how many could not be written (`lost_before`), as on a full disk. JSON
 escapes what clients call themselves, so that nobody forges a line.
 """
 
@@ -15,15 +16,19 @@ import errno
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sojourn.live.narrowing import narrow_file, narrow_folder
+from sojourn.live.narrowing import narrow_file
 from sojourn.live.seldom import Seldom
 
 LINES_S_MAX = 50
+ADDRESS_LINES_S_MAX = 10
 FILE_BYTES_MAX = 10 << 20
+LEFT_OUT_MAX = 1_000
+"""Addresses whose lines that were left out are told apart."""
 TEXT_MAX = 256
 """Characters of anything that a client said."""
 
@@ -38,9 +43,12 @@ class AuditLog:
         self.lost = 0
         """Lines that could not be written, in all."""
         self._second = 0
-        self._written = 0
-        self._left_out = self._lost_before = 0
-        """What the next line tells: of lines that were too many, and of those that could not be written."""
+        self._written: Counter[str] = Counter()
+        """In this second, by address."""
+        self._left_out: Counter[str] = Counter()
+        """Lines that were too many, by address: the next line tells of them."""
+        self._lost_before = 0
+        """The same of those that could not be written."""
 
     def trouble(self) -> str | None:
         """Return why nothing can be written, as far as that shows before there is anything to write."""
@@ -52,16 +60,22 @@ class AuditLog:
 
     def note(self, now: float, what: Mapping[str, str]) -> None:
         """Write one refusal, unless there are too many."""
+        address = what.get("address") or what.get("peer", "").rpartition(":")[0]
         if int(now) != self._second:
-            self._second, self._written = int(now), 0
-        if self._written >= LINES_S_MAX:
-            self._left_out += 1
+            self._second = int(now)
+            self._written.clear()
+        if self._written[address] >= ADDRESS_LINES_S_MAX or self._written.total() >= LINES_S_MAX:
+            if address in self._left_out or len(self._left_out) < LEFT_OUT_MAX:
+                self._left_out[address] += 1
+            else:
+                self._left_out[""] += 1
             return
-        self._written += 1
+        self._written[address] += 1
         line: dict[str, object] = {"at": datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")}
         line |= {name: text[:TEXT_MAX] for name, text in what.items()}
         if self._left_out:
-            line["left_out_before"] = self._left_out
+            ((most, _),) = self._left_out.most_common(1)
+            line |= {"left_out_before": self._left_out.total(), "left_out_most_of": most}
         if self._lost_before:
             line["lost_before"] = self._lost_before
         try:
@@ -71,12 +85,12 @@ class AuditLog:
             self._lost_before += 1
             _seldom.warning("audit", "The audit log %s cannot be written: %s", self.path, error)
         else:
-            self._left_out = self._lost_before = 0
+            self._left_out.clear()
+            self._lost_before = 0
 
     def _open(self) -> int:
         """Open the file, which nobody else reads, whoever made it."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        narrow_folder(self.path.parent)
         file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             narrow_file(file)
