@@ -144,7 +144,8 @@ class Doorkeeper:
     def _by_certificate(self, guest: Guest, certificate: Certificate) -> Welcome | Refusal:
         name = certificate.name
         user = self._users.get(name)
-        if not name or self._doors[guest.door].certificates == "ignored" or guest.authority != self.authority:
+        counts = self._doors[guest.door].certificates != "ignored" and self.authority == guest.authority != ""
+        if not name or not counts:
             return Refusal(NOT_AUTHORIZED, "Your certificate proves no name here.")
         if user is None and self._users:
             return Refusal(NOT_AUTHORIZED, "The name of your certificate is not among the users.")

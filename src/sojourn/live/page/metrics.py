@@ -216,11 +216,12 @@ class BrokerMetrics(Collector):
             queue.add_metric([peer], link.queue_bytes)
             frames.add_metric([peer], link.queue_frames)
         yield from (up, down, resets, queue, frames)
-        left_s = None if self._observer.certificate is None else self._observer.certificate.left_s
-        if left_s is not None:
-            yield GaugeMetricFamily(
-                "sojourn_certificate_seconds_left", "Until the broker's own certificate runs out.", left_s
-            )
+        certificate = self._observer.certificate
+        yield GaugeMetricFamily(
+            "sojourn_certificate_seconds_left",
+            "Until the broker's own certificate runs out; nothing where it has none.",
+            None if certificate is None else certificate.left_s,
+        )
         links = self._observer.node.links
         if links is not None:
             yield CounterMetricFamily("sojourn_link_bytes", "Sent over links to peers.", links.written_bytes)
