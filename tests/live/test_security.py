@@ -235,6 +235,8 @@ def test_what_others_can_reach_is_not_open_by_default(tmp_path: Path) -> None:
         read_config('[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:1"\nlisten_tls = "127.0.0.1:2"\n')
     with pytest.raises(TlsError, match="is not there"):
         for_clients(TlsConfig(certificate=str(tmp_path / "no.pem"), key="no.key"), "B1")
+    with pytest.raises(TlsError, match="cannot be read"):  # as in a folder that is closed
+        for_clients(TlsConfig(certificate=str(tmp_path / ("x" * 300)), key="no.key"), "B1")
 
 
 def test_a_handshake_takes_no_longer_than_a_connect_may(tmp_path: Path) -> None:

@@ -103,7 +103,11 @@ def _begun(
 
 def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     for path in (certificate, key):
-        if not path.is_file():
+        try:
+            is_there = path.is_file()
+        except OSError as error:  # in a folder that is closed, say
+            raise TlsError(f"The file {path} of [tls] cannot be read: {error.strerror}.") from None
+        if not is_there:
             raise TlsError(f"The file {path} of [tls] is not there; name a PEM file.")
 
     def no_password() -> str:
