@@ -48,6 +48,8 @@ JUDGED = 4
 """So many alternatives of a policy make its event count once more for all subscriptions that may get it."""
 PICK = 16
 """One of a shared subscription's members is chosen, and sent the event, in a network."""
+CONDITION_CHARS = 512
+"""So many characters of the conditions of members that an event may be compared with count for one."""
 CONNECT_BYTES, POLICY_BYTES, INPUT_BYTES = 16, 16, 1_024
 """So many bytes of a CONNECT, a policy or whatever else count for one."""
 RECIPIENTS, PLACES, TRIALS, LEVELS = 4, 16, 8, 4

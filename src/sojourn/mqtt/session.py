@@ -232,9 +232,9 @@ class Session:
         """Bytes of its will."""
         return self.will.message.size if self.will is not None else 0
 
-    def shares(self) -> list[str]:
+    def shares(self) -> list[Subscription]:
         """Its shared subscriptions."""
-        return [text for text, one in self.subscriptions.items() if one.share]
+        return [one for one in self.subscriptions.values() if one.share]
 
     def take_id(self) -> int:
         """Return a packet identifier that is not in use, the one that was freed the longest ago."""
