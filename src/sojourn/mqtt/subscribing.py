@@ -83,7 +83,7 @@ class Subscriber:
         """Answer a SUBSCRIBE, or let whoever routes do so, and send the retained messages it asks for."""
         if not packet.topic_filters or not packet.packet_id:
             raise protocol_error("A SUBSCRIBE has a packet identifier and at least one topic filter.")
-        self.greeter.sent = 0
+        self.greeter.sent = self.greeter.told = 0
         too_often = self.changes.why_not(connection, len(packet.topic_filters), self.shared.limits, now)
         if too_often is not None:
             self._refuse_all(connection, session, packet, too_often)
@@ -155,7 +155,7 @@ class Subscriber:
         """Answer an UNSUBSCRIBE."""
         if not packet.patterns or not packet.packet_id:
             raise protocol_error("An UNSUBSCRIBE has a packet identifier and at least one topic filter.")
-        self.greeter.sent = 0
+        self.greeter.sent = self.greeter.told = 0
         codes: list[UnsubCode] = []
         for text in packet.patterns:
             if text in session.subscriptions:
@@ -175,7 +175,7 @@ class Subscriber:
     @property
     def cost(self) -> int:
         """What the last packet cost (`costs.py`)."""
-        return costs.of_subscribe(self.shared.retained.count, self.greeter.sent)
+        return costs.of_subscribe(self.shared.retained.count, self.greeter.sent, self.greeter.told)
 
     def enter(self, subscription: Subscription) -> bool:
         """Enter a subscription; say whether there was none of its name."""
