@@ -460,3 +460,46 @@ def test_a_ping_has_nothing_sent_that_waits() -> None:
     told = LiveBroker.revived(hall.settings, "next", hall.now, None, entries).core.state.sessions["reader"]
     assert 0 < len(live.inflight) < 7
     assert (len(told.inflight), len(told.queue)) == (len(live.inflight), len(live.queue))
+
+
+@pytest.mark.parametrize("traces", [False, True])
+def test_what_a_broker_says_of_itself_is_told_in_parts(traces: bool) -> None:
+    """Thousands may want it: others are answered in between, and a round ends before the next one begins."""
+    hall = Alone(traces=traces)
+    everybody = [hall.client(f"c{number}") for number in range(300)]
+    other = hall.client("other")
+    for number in everybody:
+        hall.send(number, SubscribePacket(1, [TopicFilter("$SYS/#")]))
+    hall.settle()
+    for number in everybody:
+        hall.packets(number)
+    hall.tell(facts.SystemDue())
+    counters = hall.broker.core.state.counters
+    before, most, slices = counters.delivered, 0, 0
+    hall.send(other, PING)
+    while hall.broker.has_slices:
+        so_far = counters.delivered
+        hall.broker.handle(facts.ReadyForMore(), hall.now)
+        slices += 1
+        if slices == 5:
+            hall.tell(facts.SystemDue())
+            leaves = everybody.pop()
+            hall.tell(facts.ClientLost(leaves))
+        most = max(most, counters.delivered - so_far)
+    hall.settle()
+    assert most <= 256
+    assert 300 * 13 // 256 < slices < 300
+    assert counters.delivered - before > 299 * 13
+    assert {len(hall.packets(number)) for number in everybody} == {13}
+
+
+def test_a_subscribe_costs_what_it_is_told_of_the_broker() -> None:
+    """Each of its topic filters may ask for all of that."""
+    hall = Alone()
+    one = hall.client("one")
+    core, found = hall.broker.core, []
+    for patterns_ in (["a", "b"], ["$SYS/#", "$SYS/broker/#"]):
+        hall.send(one, SubscribePacket(1, [TopicFilter(each) for each in patterns_]))
+        hall.settle()
+        found.append(core.subscriber.cost)
+    assert found[1] == found[0] + 26 * 4

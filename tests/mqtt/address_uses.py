@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from sojourn.interest import Filter
+from sojourn.mqtt.conditions import EACH
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.room import levels_of
 
@@ -41,9 +43,18 @@ def uses_by_hand(core: Core) -> Uses:
     assert waiting == Counter({address: use.messages for address, use in known})
     assert core.state.queued == sum(waiting.values())
     groups: dict[str, Counter[str]] = {address: Counter() for address, _ in known}
+    conditions: dict[str, set[tuple[str, Filter]]] = {address: set() for address, _ in known}
     for session in core.state.sessions.values():
-        groups[session.address or ""].update(session.shares())
+        groups[session.address or ""].update(one.text for one in session.shares())
+        conditions[session.address or ""].update(
+            (one.text, one.filter) for one in session.shares() if one.filter is not None
+        )
     assert groups == {address: use.groups for address, use in known}
+    sizes = {
+        address: EACH * len(found) + sum(len(str(one)) for one in {wanted for _, wanted in found})
+        for address, found in conditions.items()
+    }
+    assert sizes == {address: use.conditions.size for address, use in known}
     assert levels == Counter({address: use.levels for address, use in known})
     assert core.state.levels == sum(session.levels for session in core.state.sessions.values())
     return found

@@ -8,6 +8,7 @@ import pytest
 from mqtt5 import DisconnectPacket, PubAckPacket, QoS, UnsubscribePacket, Will
 
 from sojourn.interest import Filter, TopicPattern
+from sojourn.mqtt import content, readings
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.message import Properties, new_message
 from sojourn.mqtt.readings import meets
@@ -165,6 +166,23 @@ def test_what_is_not_read_as_an_attribute_evades_no_permission(
     message = new_message("a", payload, qos=0, now=0.0, properties=Properties(user=tuple(properties)))
     assert meets(allowed, message) == is_allowed
     assert meets(Filter.parse("topic = 'a'"), message), "which speaks of nothing in it"
+
+
+def test_a_payload_is_read_once_for_a_permission_and_for_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That may take some milliseconds."""
+    read: list[bytes] = []
+    decode = content.read_json
+
+    def noted(payload: bytes) -> object:
+        read.append(payload)
+        return decode(payload)
+
+    for module in (content, readings):
+        monkeypatch.setattr(module, "read_json", noted, raising=False)
+    message = new_message("a", b'{"speed": 10}', qos=0, now=0.0)
+    assert meets(Filter.parse("speed < 50"), message)
+    assert content.event_of(message).flat == {"speed": 10, "topic": "a"}
+    assert read == [b'{"speed": 10}']
 
 
 def test_what_lies_below_a_hidden_object_must_be_allowed_too() -> None:

@@ -8,6 +8,7 @@ from mqtt5 import PubAckPacket
 from sojourn.interest import TopicPattern
 from sojourn.mqtt import system_topics
 from sojourn.mqtt.admission import Admission
+from sojourn.mqtt.conventions import FILTER
 from sojourn.mqtt.session import Permissions
 from sojourn.mqtt.state import State
 from tests.mqtt.world import Client, World
@@ -16,6 +17,17 @@ from tests.mqtt.world import Client, World
 def told(client: Client) -> dict[str, str]:
     """What a client was sent, by topic."""
     return {message.topic: bytes(message.payload).decode() for message in client.messages()}
+
+
+def tell(world: World) -> int:
+    """Let values be told that are wanted; return in how many parts."""
+    telling = system_topics.Telling(world.core.state, world.core.deliverer)
+    telling.begin(world.now)
+    parts = 0
+    while telling.left:
+        telling.go_on(world.now)
+        parts += 1
+    return parts
 
 
 def test_values_are_those_of_the_moment() -> None:
@@ -32,7 +44,7 @@ def test_values_are_those_of_the_moment() -> None:
     assert values["$SYS/broker/clients/connected"] == "2"
     assert values["$SYS/broker/name"] == "B1"
     two.lose()
-    system_topics.tell(world.core.state, world.core.deliverer, world.now)
+    tell(world)
     world.carry_out()
     again = one.messages()
     assert not any(message.retain for message in again)
@@ -78,7 +90,7 @@ def test_nobody_else_publishes_or_sees_them() -> None:
     client.subscribe("#")
     client.publish("$SYS/broker/name", b"mine", 1)
     assert int(client.next(PubAckPacket).reason_code) == 0x87
-    system_topics.tell(world.core.state, world.core.deliverer, world.now)
+    tell(world)
     world.carry_out()
     assert not client.inbox
     world.admission = Admission(permissions=Permissions(subscribe=(TopicPattern.parse("open/#"),)))
@@ -95,6 +107,31 @@ def test_who_is_away_misses_nothing_that_is_kept() -> None:
     client.connect("client", session_expiry_interval=600)
     client.subscribe("$SYS/#")
     client.lose()
-    system_topics.tell(world.core.state, world.core.deliverer, world.now)
+    tell(world)
     assert world.core.state.queued_bytes == 0
     assert not world.core.state.counters.dropped
+
+
+def test_who_is_told_has_asked_and_passes_its_filter() -> None:
+    """As with any event; who has asked several times is told once, with all the numbers of what it asked."""
+    world = World()
+    both, few, none = world.client(), world.client(), world.client()
+    for name, client in {"both": both, "few": few, "none": none}.items():
+        client.connect(name)
+        client.inbox.clear()
+    both.subscribe("$SYS/#", subscription_id=7)
+    both.messages()
+    both.subscribe("$SYS/broker/+", subscription_id=8)
+    few.subscribe("$SYS/#", user_properties=[(FILTER, "topic = '$SYS/broker/name'")])
+    none.subscribe("$SYS/other/#")
+    for client in (both, few, none):
+        client.messages()
+    assert tell(world) == 1
+    world.carry_out()
+    several = {message.topic: sorted(message.subscription_ids) for message in both.messages()}
+    assert several.keys() == set(system_topics.TOPICS)
+    assert several["$SYS/broker/name"] == [7, 8]
+    assert several["$SYS/broker/clients/total"] == [7]
+    assert told(few).keys() == {"$SYS/broker/name"}
+    assert not none.messages()
+    assert tell(World()) == 0, "nobody asks"

@@ -13,7 +13,7 @@
 | `event_routing.py`, `runs.py` | the way of an event through a broker; events that take it together |
 | `doubting.py` | sessions that may have been given away in moments that a store lost |
 | `endings.py` | what is lost with a session that ends, since its client has another |
-| `sharing.py`, `membership.py` | shared subscriptions: who picks a member, and what members say |
+| `sharing.py`, `crews.py`, `membership.py` | shared subscriptions: who picks a member, and what members say |
 | `channel.py`, `frame_events.py` | a link that loses and repeats nothing |
 | `messages.py`, `wire.py` | what brokers say to each other, and as bytes |
 | `proof.py`, `logins.py`, `addresses.py` | who neighbours and clients are; what an address may take |

@@ -76,7 +76,7 @@ class Clients:
         self.members = Membership(self)
         self.events = EventRouting(self)
         core.effects.weigh = self.events.weigh
-        core.effects.groups = self.shares.groups
+        core.effects.groups, core.effects.conditions = self.shares.groups, self.shares.conditions
         self.report, self.deliver = self.events.report, self.events.deliver
         """Tell the cores what the session core's last call led to; hand an event to clients."""
         if settings.routing.mode == "content":

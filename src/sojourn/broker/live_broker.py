@@ -44,7 +44,6 @@ from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
 from sojourn.broker.wire import Carried
 from sojourn.errors import SojournError
-from sojourn.mqtt import system_topics
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.costs import OUTPUT_A_TURN, UNSLICED_MAX
 from sojourn.mqtt.effects import Knock
@@ -172,8 +171,8 @@ class LiveBroker:
     @property
     def has_slices(self) -> bool:
         """Whether something waits its turn, to be taken in (`ReadyForMore`) while there is time."""
-        slices = self._slices
-        return slices.frames_wait or bool(self.core.state.input.ring or slices.late or slices.clients.waiting)
+        line, ring = self._slices, self.core.state.input.ring
+        return line.frames_wait or bool(ring or line.late or line.clients.waiting or line.telling.left)
 
     @property
     def has_work(self) -> bool:
@@ -293,14 +292,15 @@ class LiveBroker:
         """Take a slice of what waits."""
         if self._slices.frames_wait:
             self._take_waiting_frames(now)
-        connection = self.core.take_turn(now)
-        if connection is not None:
+        if (connection := self.core.take_turn(now)) is not None:
             self._on_sent(facts.ClientSent(connection.number, b""), now)
             self._report(now)
         if self._slices.clients.waiting and (ready := self._slices.clients.next_ready()) is not None:
             self._sequence = self.core.state.sequence
             self._on_admitted(ready, now)
             self._report(now)
+        if self._slices.telling.left:
+            self._slices.telling.go_on(now)
         for number in self._slices.left():
             self._sequence = self.core.state.sequence
             self._lose(facts.ClientLost(number), now)
@@ -409,7 +409,7 @@ class LiveBroker:
             self.network.tell_status(fact.report, now)
 
     def _on_system(self, _fact: facts.SystemDue, now: float) -> None:
-        system_topics.tell(self.core.state, self.core.deliverer, now)
+        self._slices.telling.begin(now)
 
     # The broker itself ---------------------------------------------------------------------------------
 

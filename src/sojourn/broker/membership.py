@@ -23,7 +23,7 @@ from sojourn.mobility.giving import TOO_LATE
 from sojourn.mobility.queues import FULL, PARTY_FULL
 from sojourn.mqtt.content import ContentError, interest_of
 from sojourn.mqtt.delivery import TOO_LARGE
-from sojourn.mqtt.members import address_of, addressee, here_at, member_of
+from sojourn.mqtt.members import address_of, addressee, group_of, here_at
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.rights import NOT_ALLOWED
 from sojourn.mqtt.session import Session, Subscription
@@ -85,10 +85,10 @@ class Membership:
             return []
         joined = {address_of(one) for one in roamer.numbers if one.share and one not in before}
         gone -= joined
-        groups = {member_of(address).group for address in joined}
+        groups = {group_of(address) for address in joined}
         for delivery in session.inflight.values() if groups else ():
             address = delivery.message.address if delivery is not None else ""
-            if delivery is not None and address in gone and member_of(address).group in groups:
+            if delivery is not None and address in gone and group_of(address) in groups:
                 self._report(delivery.message)
         return self._core.custody.withdraw(session.client_id, gone) if gone else []
 

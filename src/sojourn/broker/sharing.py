@@ -31,21 +31,29 @@ broker is back. Of picks beyond `queue_bytes_max_all` the oldest are forgotten, 
 
 from __future__ import annotations
 
-import bisect
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from sojourn.broker.crews import AskedConditions, Crew
 from sojourn.broker.links import Links
 from sojourn.broker.wire import Carried
 from sojourn.interest import Filter
 from sojourn.mqtt import costs
-from sojourn.mqtt.content import event_of
 from sojourn.mqtt.conventions import AGAIN
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.members import Group, Member, member_of, told_by
+from sojourn.mqtt.members import (
+    Group,
+    Member,
+    addressed_by,
+    client_of,
+    group_of,
+    is_member,
+    member_of,
+    told_by,
+)
 from sojourn.mqtt.message import Message
-from sojourn.mqtt.topic_tree import Shape
 from sojourn.routing.router import Router
 
 NOBODY_LEFT = "no member of the group is left"
@@ -59,6 +67,8 @@ KEPT_BYTES_MAX = 16 << 20
 ASKED_MAX = 16
 """How many members may decline an event before it is given up: each costs as much as an event."""
 DECLINED_OFTEN = f"{ASKED_MAX} members of the group declined"
+AGAIN_CHARS = 4_096
+"""So many characters of a group's conditions cost as much as an event that is picked again."""
 TOPICS_MAX = 10_000
 """Topics of which it is remembered which groups want them."""
 
@@ -95,20 +105,20 @@ class Shares:
         self._again_at_once = again_at_once
         self.groups: dict[Group, dict[str, Member]] = {}
         """By group its members by address."""
-        self._order: dict[Group, list[str]] = {}
-        """The addresses of its members in their order, which is the same at every broker."""
+        self._crews: dict[Group, Crew] = {}
+        """The same, for whoever picks one of them."""
+        self.conditions = AskedConditions()
         self.unwilling: set[str] = set()
         """Members that declined what they were sent last."""
         self._brokers: dict[str, set[int]] = {}
         """By address: where the member's client is connected, if it is."""
-        self._shapes: dict[Group, Shape] = {}
         self._by_topic: dict[str, list[Group]] = {}
         self.picks: dict[tuple[str, int], Pick] = {}
         """By source and number, under which the member has it: what is not settled, the oldest first."""
         self._of: dict[str, dict[tuple[str, int], None]] = {}
         """The same by address."""
         self.left: deque[tuple[str, int]] = deque()
-        """Of those, what was sent to members that are no more, and is to be picked again, in parts."""
+        """Of those, what members declined or left that are no more, and is to be picked again, in parts."""
         self.bytes = 0
         self.turns: dict[str, int] = {}
         """By text of a group: how many events of QoS 1 and 2 it had."""
@@ -155,54 +165,98 @@ class Shares:
 
     def _leave(self, ended: Iterable[str], now: float) -> Iterator[Carried]:
         """Pick again what members had not acknowledged that are no more: some at once, the rest later."""
+        yield from self._again([key for address in ended for key in self._of.pop(address, ())], now)
+
+    def _again(self, keys: Iterable[tuple[str, int]], now: float) -> Iterator[Carried]:
+        """Pick members for events anew: for some at once, for the rest later."""
         is_first = not self.left
-        for address in ended:
-            self.left.extend(self._of.pop(address, ()))
+        self.left.extend(keys)
         if is_first:
             yield from self.go_on(now)
 
     def go_on(self, now: float) -> Iterator[Carried]:
         """Pick again a part of what members left that are no more."""
-        keys = tuple(self.left.popleft() for _ in range(min(self._again_at_once, len(self.left))))
+        keys: list[tuple[str, int]] = []
+        room = self._again_at_once
+        while self.left and room > 0:
+            keys.append(self.left.popleft())
+            room -= self._cost_again(keys[-1])
         yield from self._pick_again(keys, now)
+
+    def _cost_again(self, key: tuple[str, int]) -> int:
+        """What it costs to pick again, in events that any member may get."""
+        pick = self.picks.get(key)
+        crew = None if pick is None else self._crews.get(group_of(pick.address))
+        return 1 if crew is None else 1 + crew.size // AGAIN_CHARS
 
     def _turn(self, number: int) -> str | None:
         """Take in whether an interest in a member is there; return the address if that has just ended."""
         wanted = self._links.interests.subs.get(number)
-        told = None if wanted is None else told_by(wanted)
+        told = None if wanted is None else addressed_by(wanted)
         if told is None:
             return None
         address, is_there = told.address, number in self._router.subs
+        # Conditions may be long, and are read once, when a member comes.
+        if not (self._knows(address) or address in self._brokers or is_member(address)):
+            return None
         if told.broker is not None:
             brokers = self._brokers.setdefault(address, set())
             (brokers.add if is_there else brokers.discard)(told.broker)
             if not brokers:
                 del self._brokers[address]
+            if self._knows(address):
+                crew = self._crews[group_of(address)]
+                crew.turned(address, is_here=self._is_here(address, crew.far))
             return None
-        member = member_of(address)
-        members = self.groups.get(member.group, {})
-        if is_there == (address in members):
+        if is_there == self._knows(address):
             return None
         if not is_there:
-            self._remove(member.group, address)
+            self._remove(group_of(address), address)
             return address
+        member = member_of(address)
+        members = self.groups.get(member.group, {})
         if not members:
-            self.groups[member.group], self._order[member.group] = members, []
-            self._shapes[member.group] = Shape(member.group.pattern)
+            self.groups[member.group] = members
+            self._crews[member.group] = Crew(member.group.pattern)
             self._by_topic.clear()
         members[address] = member
-        bisect.insort(self._order[member.group], address)
+        crew = self._crews[member.group]
+        crew.add(
+            address,
+            None if member.condition is None else self.conditions.take(member.group.text, member.condition),
+            is_willing=address not in self.unwilling,
+            is_here=self._is_here(address, crew.far),
+        )
         return None
 
+    def _knows(self, address: str) -> bool:
+        """Whether there is a member with an address, of those that are taken in."""
+        return address in self.groups.get(group_of(address), ())
+
+    def _is_here(self, address: str, far: AbstractSet[int]) -> bool:
+        """Whether a member's client is connected, and not to a broker that is out of reach."""
+        brokers = self._brokers.get(address)
+        return brokers is not None and not brokers <= far
+
     def _remove(self, group: Group, address: str) -> None:
-        members, order = self.groups[group], self._order[group]
+        members = self.groups[group]
         del members[address]
-        del order[bisect.bisect_left(order, address)]
+        condition = self._crews[group].remove(address)
+        if condition is not None:
+            self.conditions.let_go(group.text, condition)
         self.unwilling.discard(address)
         if not members:
-            del self.groups[group], self._order[group], self._shapes[group]
+            del self.groups[group], self._crews[group]
             self.turns.pop(group.text, None)
             self._by_topic.clear()
+
+    def _declined(self, address: str, *, has_declined: bool) -> None:
+        """Note whether a member declined what it was sent last."""
+        if has_declined == (address in self.unwilling):
+            return
+        (self.unwilling.add if has_declined else self.unwilling.discard)(address)
+        crew = self._crews[group_of(address)]
+        crew.declined(address, is_here=self._is_here(address, crew.far), has_declined=has_declined)
 
     def told(self, now: float) -> Iterator[Carried]:
         """All neighbours have told what they want: pick for groups, and instead of members, accordingly."""
@@ -215,7 +269,7 @@ class Shares:
                 oldest = min(member.since for member in self.groups[group].values())
                 if group.text not in served and oldest <= message.sequence:
                     yield from self._picked(message, group, (), now, is_late=True)
-        gone = (one for one in self._of if one not in self.groups.get(member_of(one).group, {}))
+        gone = (one for one in self._of if one not in self.groups.get(group_of(one), {}))
         yield from self._leave(sorted(gone), now)
 
     # Events --------------------------------------------------------------------------------------------
@@ -231,9 +285,10 @@ class Shares:
     def cost_of(self, topic: str) -> int:
         """What choosing members for an event on a topic costs (`mqtt/costs.py`)."""
         looked = 0 if topic in self._by_topic else len(self.groups) // costs.TRIALS
-        wanting = self._wanting(topic)
-        members = sum([len(self._order[group]) for group in wanting])
-        return looked + costs.PICK * len(wanting) + members // costs.RECIPIENTS
+        crews = [self._crews[group] for group in self._wanting(topic)]
+        conditions = sum([crew.conditions for crew in crews])
+        asking = min(self.conditions.size, sum([crew.size for crew in crews])) // costs.CONDITION_CHARS
+        return looked + costs.PICK * len(crews) + conditions // costs.TRIALS + asking
 
     def _wanting(self, topic: str) -> list[Group]:
         found = self._by_topic.get(topic)
@@ -242,7 +297,8 @@ class Shares:
                 self._by_topic.clear()
             # In an order that does not tell who was a member first: a broker that comes back knows none.
             levels = topic.split("/")
-            found = sorted(group for group, shape in self._shapes.items() if shape.meets(topic, levels))
+            crews = self._crews.items()
+            found = sorted(group for group, crew in crews if crew.shape.meets(topic, levels))
             self._by_topic[topic] = found
         return found
 
@@ -274,26 +330,19 @@ class Shares:
 
     def _choose(self, message: Message, group: Group, asked: tuple[str, ...]) -> str | None:
         """Return the address of the member whose turn it is, or None."""
-        members = self.groups.get(group, {})
-        fitting = [
-            address
-            for address in self._order.get(group, ())
-            if address not in asked
-            and ((wanted := members[address].condition) is None or wanted.matches(event_of(message)))
-        ]
-        if not fitting:
+        crew = self._crews.get(group)
+        if crew is None:
             return None
-        if self.unwilling:
-            fitting = [address for address in fitting if address not in self.unwilling] or fitting
         far = self._links.out_of_reach().keys()
-        present = [
-            address for address in fitting if (there := self._brokers.get(address)) and not there <= far
-        ]
-        choice = present or fitting
+        if crew.far != far:
+            crew.find_here(self._is_here, frozenset(far))
+        found = crew.candidates(self.conditions.about(message), asked)
+        if found is None:
+            return None
         if not message.qos:
-            return choice[message.sequence % len(choice)]
+            return found.at(message.sequence % found.count)
         turn = self.turns[group.text] = self.turns.get(group.text, 0) + 1
-        return choice[turn % len(choice)]
+        return found.at(turn % found.count)
 
     def _remember(self, key: tuple[str, int], pick: Pick) -> None:
         self.picks[key] = pick
@@ -308,12 +357,16 @@ class Shares:
         if pick is None:
             return None
         self.bytes -= pick.message.size
-        mine = self._of.get(pick.address)
+        self._not_with(pick.address, key)
+        return pick
+
+    def _not_with(self, address: str, key: tuple[str, int]) -> None:
+        """A member is sent an event no more, or it is known that another one is."""
+        mine = self._of.get(address)
         if mine is not None:
             mine.pop(key, None)
             if not mine:
-                del self._of[pick.address]
-        return pick
+                del self._of[address]
 
     def settled(
         self, source: str, done: Iterable[int], declined: Iterable[int], now: float
@@ -322,20 +375,29 @@ class Shares:
         for number in done:
             pick = self._forget((source, number))
             if pick is not None:
-                self.unwilling.discard(pick.address)
-        yield from self._pick_again(tuple((source, number) for number in declined), now, has_declined=True)
+                self._declined(pick.address, has_declined=False)
+        yield from self._again(
+            [key for number in declined if self._has_declined(key := (source, number))], now
+        )
 
-    def _pick_again(
-        self, keys: tuple[tuple[str, int], ...], now: float, *, has_declined: bool = False
-    ) -> Iterator[Carried]:
+    def _has_declined(self, key: tuple[str, int]) -> bool:
+        """Note that a member declined what it was sent; say whether that was not settled before."""
+        pick = self.picks.get(key)
+        if pick is None or pick.address in pick.asked:
+            return False
+        pick.asked = (*pick.asked, pick.address)
+        self._not_with(pick.address, key)
+        if self._knows(pick.address):
+            self._declined(pick.address, has_declined=True)
+        return True
+
+    def _pick_again(self, keys: Iterable[tuple[str, int]], now: float) -> Iterator[Carried]:
         for key in keys:
             pick = self._forget(key)
             if pick is None or pick.message.expires_s <= now:
                 continue
-            group = member_of(pick.address).group
-            asked = (*pick.asked, pick.address)
-            if has_declined and pick.address in self.groups.get(group, {}):
-                self.unwilling.add(pick.address)
+            group, has_declined = group_of(pick.address), pick.address in pick.asked
+            asked = pick.asked if has_declined else (*pick.asked, pick.address)
             is_given_up = has_declined and len(asked) >= ASKED_MAX
             found = () if is_given_up else tuple(self._picked(pick.message, group, asked, now, is_late=True))
             if not found:
@@ -356,4 +418,4 @@ class Shares:
     def elsewhere(self) -> int:
         """Count the events that members at other brokers were sent, and have not settled."""
         sessions = self._core.state.sessions
-        return sum(member_of(pick.address).client_id not in sessions for pick in self.picks.values())
+        return sum(client_of(pick.address) not in sessions for pick in self.picks.values())

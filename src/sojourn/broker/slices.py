@@ -2,6 +2,7 @@
 
 What came and was not taken in yet waits in two places: bytes of clients in a circle (`mqtt/input.py`), frames
 of neighbours in lines (`pressure.py`). What brings much text waits until that has been read (`preparing.py`).
+What a broker tells of itself it tells some clients at once (`mqtt/system_topics.py`).
 A *slice* is what is taken of one of them at once: some work for one client (`mqtt/costs.py`), some text, some
 frames of neighbours, fewer if their events go to many. A driver has slices taken (`ReadyForMore`) for as long
 as a loop turn may last, and ends the turn. So how long a turn lasts is the driver's to say, but for the
@@ -21,6 +22,7 @@ from sojourn.broker.settings import AtOnce
 from sojourn.mqtt import costs
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.cutting import let_go
+from sojourn.mqtt.system_topics import Telling
 
 FRAMES_A_SLICE = 8
 EVENTS_A_FRAME = 4
@@ -44,6 +46,8 @@ class Slices:
         """Connections that are gone, many at once, and that are to be noted in turn."""
         self.clients = PreparedClients(core, at_once.read)
         """Clients that are let in once what they say has been read."""
+        self.telling = Telling(core.state, core.deliverer)
+        """What clients are told of this broker, some in each slice."""
         self.has_held = False
         """Whether somebody is not read from."""
         self.frames_wait = False
@@ -56,6 +60,7 @@ class Slices:
         self._leaving.clear()
         self.late.clear()
         self.clients.waiting.clear()
+        self.telling.stop()
         self.has_held = self.frames_wait = False
         self._core.state.input.dissolve_line()
 

@@ -75,6 +75,8 @@ SIMPLE_MAX = 512
 _PLAIN = re.compile(r"[A-Za-z0-9_/+#$.:-]+")
 """Topic filters that need no quotes or escapes, and are not long."""
 Parsed = TypeVar("Parsed")
+Fields = Mapping[str, object]
+"""What a JSON object says, as it was read."""
 
 read_json = msgspec.json.Decoder().decode
 _known_names: dict[str, bool] = {}
@@ -192,16 +194,21 @@ def _parsed(text: str, parse: Callable[[str], Parsed]) -> Parsed:
         raise ContentError(str(error)) from None
 
 
-def attributes_of(message: Message) -> tuple[dict[str, Scalar], set[str]]:
-    """Return a message's attributes by path, and the paths that are objects; read once for a while."""
+def attributes_of(message: Message, fields: Fields | None = None) -> tuple[dict[str, Scalar], set[str]]:
+    """Return a message's attributes by path, and the paths that are objects; read once for a while.
+
+    `fields`: what its payload says, where that is known already.
+    """
     found = message.attributes
     if found is None:
         flat: dict[str, Scalar] = {}
         objects: set[str] = set()
         payload_at = message.payload_at
         frame = message.frame
-        if payload_at < len(frame) and frame[payload_at] in JSON_STARTS:
-            _read_fields(message.payload, flat, objects)
+        if fields is None and payload_at < len(frame) and frame[payload_at] in JSON_STARTS:
+            fields = fields_of(message.payload)
+        if fields:
+            _flatten(fields, "", 1, flat, objects, FIELDS_MAX)
         user = message.properties.user
         if objects:
             _displace(flat, objects, {"topic", *(name for name, _ in user)} & objects)
@@ -222,19 +229,19 @@ def event_of(message: Message) -> Event:
     return event
 
 
-def _read_fields(payload: bytes, flat: dict[str, Scalar], objects: set[str]) -> None:
+def fields_of(payload: bytes) -> Fields | None:
+    """Return what a JSON payload says; None if it cannot be read, or would take too long."""
     if is_heavy(payload):
-        return
+        return None
     try:
         fields = read_json(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return
-    if isinstance(fields, dict):
-        _flatten(fields, "", 1, flat, objects, FIELDS_MAX)
+        return None
+    return fields if isinstance(fields, dict) else {}
 
 
 def _flatten(
-    fields: Mapping[str, object],
+    fields: Fields,
     prefix: str,
     depth: int,
     flat: dict[str, Scalar],

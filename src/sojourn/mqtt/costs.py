@@ -30,6 +30,8 @@ RETAINED = 64
 OUTPUT_BYTES, OUTPUT_A_TURN = 1_024, 4 << 20
 """So many bytes of retained messages that are sent count for one; and how many of them, and of what waited,
 are sent to all clients before the turn is over: who is to get more gets it in the next one."""
+SYSTEM = 4
+"""A `$SYS` topic that a SUBSCRIBE is given."""
 OTHER = 8
 """A ping and its like."""
 LOSS, ENDING = 32, 8
@@ -48,6 +50,8 @@ JUDGED = 4
 """So many alternatives of a policy make its event count once more for all subscriptions that may get it."""
 PICK = 16
 """One of a shared subscription's members is chosen, and sent the event, in a network."""
+CONDITION_CHARS = 512
+"""So many characters of the conditions of members that an event may be compared with count for one."""
 CONNECT_BYTES, POLICY_BYTES, INPUT_BYTES = 16, 16, 1_024
 """So many bytes of a CONNECT, a policy or whatever else count for one."""
 RECIPIENTS, PLACES, TRIALS, LEVELS = 4, 16, 8, 4
@@ -70,9 +74,12 @@ def of_decoded(properties: int, size: int) -> int:
     return DECODED + properties // PROPERTIES + size // INPUT_BYTES
 
 
-def of_subscribe(retained: int, sent: int) -> int:
-    """What a SUBSCRIBE costs, or a part, given how many retained messages there are, and the bytes sent."""
-    return min(UNSLICED_MAX, SUBSCRIBE + retained // RETAINED + sent // OUTPUT_BYTES)
+def of_subscribe(retained: int, sent: int, told: int) -> int:
+    """What a SUBSCRIBE costs, or a part, given how many retained messages there are, and what was sent.
+
+    That is the bytes of retained messages, and the number of `$SYS` topics.
+    """
+    return min(UNSLICED_MAX, SUBSCRIBE + retained // RETAINED + sent // OUTPUT_BYTES + SYSTEM * told)
 
 
 def of_policy(size: int, alternatives: int, way: int) -> int:

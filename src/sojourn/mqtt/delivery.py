@@ -176,16 +176,16 @@ class Deliverer:
         """Hand a message to those who need a closer look, given the filters that it passes."""
         for one in route.picky:
             if one.filter is None or one.filter in passed:
-                self._deliver_to(message, one.session, [one], now)
+                self.deliver_to(message, one.session, [one], now)
         for several in route.several:
             fitting = [one for one in several if one.filter is None or one.filter in passed]
             if fitting:
-                self._deliver_to(message, fitting[0].session, fitting, now)
+                self.deliver_to(message, fitting[0].session, fitting, now)
         for share in route.shares:
             fitting = [one for one in share.members.values() if one.filter is None or one.filter in passed]
             self._deliver_shared(message, share, fitting, now)
 
-    def _deliver_to(self, message: Message, session: Session, fitting: list[Subscription], now: float) -> int:
+    def deliver_to(self, message: Message, session: Session, fitting: list[Subscription], now: float) -> int:
         """Hand a message to a session, once for all its subscriptions that it fits.
 
         Return the QoS, or -1 where it does not get the message: none fits after all, or it was dropped.
@@ -214,7 +214,7 @@ class Deliverer:
         stores what is on its way: window and reading alone decide who is sent something at once.
         """
         if message.address:
-            return [self._deliver_to(message, one, self._fitting(message, one), now) for one in sessions]
+            return [self.deliver_to(message, one, self._fitting(message, one), now) for one in sessions]
         tree = self.shared.tree
         route = tree.routes.get(message.topic) or tree.route(message.topic)
         by_session, filters = route.by_session, route.filters
@@ -228,7 +228,7 @@ class Deliverer:
                 only = found[0]
                 qos = min(message.qos, only.qos)
                 if only.no_local or (qos and len(session.inflight) >= connection.window):
-                    levels.append(self._deliver_to(message, session, found, now))
+                    levels.append(self.deliver_to(message, session, found, now))
                     continue
                 retain = message.retain and only.retain_as_published
                 if delivery is None or delivery[1:] != (qos, retain, only.identifiers, False):
@@ -238,7 +238,7 @@ class Deliverer:
                 levels.append(qos if is_sent else -1)
             else:
                 fitting = self._fitting(message, session) if filters else found
-                levels.append(self._deliver_to(message, session, fitting, now) if fitting else -1)
+                levels.append(self.deliver_to(message, session, fitting, now) if fitting else -1)
         return levels
 
     def _fitting(self, message: Message, session: Session, most: int = 1 << 60) -> list[Subscription]:

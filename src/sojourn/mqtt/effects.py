@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mqtt5 import ConnectPacket
 
+from sojourn.mqtt.conditions import Conditions
 from sojourn.mqtt.connection import Connection
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Delivery, Session, Subscription
@@ -83,6 +84,7 @@ class Effects:
         "adopted",
         "changes",
         "collects",
+        "conditions",
         "dismissals",
         "groups",
         "has_large",
@@ -109,6 +111,8 @@ class Effects:
         """What routing an event on a topic costs whoever does it (`costs.py`)."""
         self.groups: Collection[tuple[str, str]] = ()
         """Names and topic filters of the shared subscriptions that whoever routes knows of, at any broker."""
+        self.conditions: Conditions | None = None
+        """What their members want; None where nobody routes."""
         self.touched: list[Connection] = []
         """Connections with output to write; those that are CLOSED are to be closed after that."""
         self.knocks: list[Knock] = []

@@ -88,13 +88,17 @@ class Greeter:
         """Whether long greetings go on later; if not, all is done at once."""
         self.sent = 0
         """Bytes that were sent for the packet that is read."""
+        self.told = 0
+        """`$SYS` topics that were told for it."""
 
     def greet(self, subscription: Subscription, now: float) -> None:
         """Begin to send the retained events that a new subscription asks for."""
         messages = self.shared.retained.matching(subscription.pattern, now)
         if messages:
             self._go_on(subscription, messages, 0, place_of(messages[-1]), now, now, is_new=True)
-        self._hand(subscription, system_topics.messages(self.shared, subscription.pattern, now), now)
+        told = system_topics.messages(self.shared, subscription.pattern, now)
+        self.told += len(told)
+        self._hand(subscription, told, now)
 
     def go_on(self, connection: Connection, session: Session, frame: bytes, now: float) -> None:
         """Go on with a greeting, unless its subscription has ended or was made anew."""
@@ -104,7 +108,7 @@ class Greeter:
             raise malformed("There is no such packet.") from None
         if not self.cuts:
             raise malformed("There is no such packet.")
-        self.sent = 0
+        self.sent = self.told = 0
         found, connection.greeting = connection.greeting, None
         subscription = session.subscriptions.get(rest.text)
         if subscription is None or subscription.since_s > rest.since_s:

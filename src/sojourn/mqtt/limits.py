@@ -65,6 +65,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     event is sent to each group that wants it, at once. More are refused; who joins one that is there may."""
     groups_address_max: int = 500
     """The same of all clients of one address; who is away counts for the address that it came from last."""
+    member_filter_chars_max_all: int = 250_000
+    """Characters of the filters over attributes that members of shared subscriptions have, at any broker of a
+    network: equal ones count once, and 16 in each group. An event that the groups want is compared with all
+    of them, at once. More are refused; without neighbours there is no such limit."""
+    member_filter_chars_address_max: int = 125_000
+    """The same of clients of one address, at one broker; who is away counts for the address that it came from
+    last."""
     filters_max: int = 200
     """Subscriptions of one client that carry a filter."""
     filter_bytes_max: int = 4_096

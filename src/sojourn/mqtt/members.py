@@ -88,6 +88,18 @@ def member_of(address: str) -> Member:
     )
 
 
+@lru_cache(maxsize=_KNOWN_MAX)
+def group_of(address: str) -> Group:
+    """Return the group of a member; its condition, which may be long, is not read for that."""
+    _, name, pattern, _ = address.split("/", 3)
+    return Group(_read(name), _read(pattern))
+
+
+def client_of(address: str) -> str:
+    """Return the client that is a member, likewise."""
+    return _read(address.split("/", 4)[3])
+
+
 class Told(NamedTuple):
     """What brokers tell each other of a member."""
 
@@ -98,6 +110,12 @@ class Told(NamedTuple):
 
 def told_by(wanted: Filter) -> Told | None:
     """Return what an interest says of a member; None for one of the other interests, nearly all."""
+    told = addressed_by(wanted)
+    return told if told is not None and is_member(told.address) else None
+
+
+def addressed_by(wanted: Filter) -> Told | None:
+    """Return the same, where it is known that the address is a member's."""
     if len(wanted.conjunctions) != 1 or len(wanted.conjunctions[0].constraints) != 1:
         return None
     path, values = wanted.conjunctions[0].constraints[0]
@@ -109,15 +127,24 @@ def told_by(wanted: Filter) -> Told | None:
         return None
     address = "/".join(levels[:_MEMBER_LEVELS])
     try:
-        member_of(address)
+        group_of(address)
         return Told(address, int(levels[-1]) if len(levels) == _HERE_LEVELS else None)
-    except (ValueError, SojournError):
+    except ValueError:
         return None  # only a broker gone mad says that
+
+
+def is_member(address: str) -> bool:
+    """Whether an address can be read; only a broker gone mad says another one."""
+    try:
+        member_of(address)
+    except (ValueError, SojournError):
+        return False
+    return True
 
 
 def addressee(session: Session, address: str) -> Subscription | None:
     """Return the subscription of a session that is a member; None if it is one no more."""
-    one = session.subscriptions.get(member_of(address).group.text)
+    one = session.subscriptions.get(group_of(address).text)
     return one if one is not None and address_of(one) == address else None
 
 

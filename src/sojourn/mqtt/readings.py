@@ -13,25 +13,21 @@ text that is too large for an attribute. What a payload of another format says i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from math import prod
-
-import msgspec
 
 from sojourn.interest import Event, Filter
 from sojourn.interest.events import TOPIC, EventError, check_scalar
 from sojourn.interest.values import Scalar
-from sojourn.mqtt.content import event_of, read_json
+from sojourn.mqtt.content import Fields, attributes_of, event_of, fields_of
 from sojourn.mqtt.conventions import value_of
-from sojourn.mqtt.json_weight import is_heavy
 from sojourn.mqtt.message import Message
 
 READINGS_MAX = 16
 """Ways to choose one of the values of each property; with more of them an event meets nothing."""
 _LIKE_AN_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*\{")
 """How payloads begin that somebody may read as an object. Lists have no fields for anybody."""
-Fields = Mapping[str, object]
 
 
 class _UnclearError(Exception):
@@ -40,14 +36,15 @@ class _UnclearError(Exception):
 
 def meets(allowed: Filter, message: Message) -> bool:
     """Whether a message is what a permission allows in every reading of it."""
-    as_routed = event_of(message)
-    if not allowed.matches(as_routed):
-        return False
     paths = {path for each in allowed.conjunctions for path, _ in each.constraints if path != TOPIC}
     if not paths:
-        return True
-    fields = _fields(message)
+        return allowed.matches(event_of(message))
+    fields = {} if _LIKE_AN_OBJECT.match(message.payload) is None else fields_of(message.payload)
     if fields is None:
+        return False
+    attributes_of(message, fields)  # so that it is not read again
+    as_routed = event_of(message)
+    if not allowed.matches(as_routed):
         return False
     said = _said(message, paths)
     if not (said or fields):
@@ -69,20 +66,6 @@ def _said(message: Message, paths: set[str]) -> dict[str, set[str]]:
         elif any(path == name or path.startswith(name + ".") for path in paths):
             found[name] = {text}
     return found
-
-
-def _fields(message: Message) -> Fields | None:
-    """What the payload says; None if others may read what is not read here."""
-    payload = message.payload
-    if _LIKE_AN_OBJECT.match(payload) is None:
-        return {}
-    if is_heavy(payload):
-        return None
-    try:
-        fields = read_json(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return fields if isinstance(fields, dict) else {}
 
 
 def _others(as_routed: Event, said: dict[str, set[str]], fields: Fields, paths: set[str]) -> Iterator[Event]:

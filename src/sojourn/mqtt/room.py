@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from sojourn.mqtt.conditions import Conditions
+
 if TYPE_CHECKING:
     from sojourn.mqtt.connection import Connection
     from sojourn.mqtt.session import Delivery, Session, Subscription
@@ -46,6 +48,7 @@ class AddressUse:
     __slots__ = (
         "bytes",
         "clients",
+        "conditions",
         "groups",
         "levels",
         "messages",
@@ -71,12 +74,16 @@ class AddressUse:
         """Of the wills of all of them."""
         self.groups: Counter[str] = Counter()
         """By shared subscription: how many of all of them have it."""
+        self.conditions = Conditions()
+        """The filters over attributes of those."""
 
-    def count_share(self, text: str, change: int) -> None:
+    def count_share(self, one: Subscription, change: int) -> None:
         """Count that one of them has a shared subscription more, or has it no more."""
-        self.groups[text] += change
-        if not self.groups[text]:
-            del self.groups[text]
+        self.groups[one.text] += change
+        if not self.groups[one.text]:
+            del self.groups[one.text]
+        if one.filter is not None:
+            (self.conditions.add if change > 0 else self.conditions.remove)(one.text, one.filter)
 
 
 class AddressUses:
@@ -116,8 +123,8 @@ class AddressUses:
             use.bytes += session.queued_bytes + session.inflight_bytes
             use.messages += len(session.queue)
             use.will_bytes += session.will_bytes
-            for text in session.shares():
-                use.count_share(text, 1)
+            for one in session.shares():
+                use.count_share(one, 1)
 
     def ended(self, session: Session) -> None:
         """Count a session no longer, before anything of it is forgotten."""
@@ -129,8 +136,8 @@ class AddressUses:
         use.bytes -= session.queued_bytes + session.inflight_bytes
         use.messages -= len(session.queue)
         use.will_bytes -= session.will_bytes
-        for text in session.shares():
-            use.count_share(text, -1)
+        for one in session.shares():
+            use.count_share(one, -1)
         if not use.sessions:
             assert not use.bytes, "what clients take goes with their sessions"
             assert not use.messages, "what clients take goes with their sessions"
@@ -244,6 +251,28 @@ def no_room_for_share(shared: State, one: Subscription) -> NoRoom | None:
     if use is not None and one.text not in use.groups and len(use.groups) >= limits.groups_address_max:
         most = limits.groups_address_max
         return NoRoom(ADDRESS_QUOTA, f"Clients of your address are in {most} groups already.")
+    return None
+
+
+def no_room_for_condition(shared: State, one: Subscription) -> NoRoom | None:
+    """Why a member of a group cannot have the filter that it asks for; None if it can, or has none.
+
+    In a network an event is compared with all of them, at once, before it is known whom it fits: with those
+    that several have once.
+    """
+    wanted, known = one.filter, shared.effects.conditions
+    if wanted is None or known is None:
+        return None
+    limits, use = shared.limits, one.session.address_use
+    further, most = known.further(one.text, wanted), limits.member_filter_chars_max_all
+    if further and known.size + further > most:
+        text = f"Filters of members of shared subscriptions have {most} characters, as many as may be."
+        return NoRoom(QUOTA, text)
+    further = 0 if use is None else use.conditions.further(one.text, wanted)
+    if use is not None and further and use.conditions.size + further > limits.member_filter_chars_address_max:
+        most = limits.member_filter_chars_address_max
+        text = f"Filters of your address's members of shared subscriptions have at most {most} characters."
+        return NoRoom(ADDRESS_QUOTA, text)
     return None
 
 

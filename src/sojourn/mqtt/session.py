@@ -237,9 +237,9 @@ class Session:
         if since_s:
             self.owned_s = min(self.owned_s, since_s)
 
-    def shares(self) -> list[str]:
+    def shares(self) -> list[Subscription]:
         """Its shared subscriptions."""
-        return [text for text, one in self.subscriptions.items() if one.share]
+        return [one for one in self.subscriptions.values() if one.share]
 
     def take_id(self) -> int:
         """Return a packet identifier that is not in use, the one that was freed the longest ago."""

@@ -33,7 +33,12 @@ from sojourn.mqtt.members import SHARE, address_of, here_at
 from sojourn.mqtt.packets import is_pattern, protocol_error
 from sojourn.mqtt.queue_policies import THIN_AT, read_policy
 from sojourn.mqtt.rights import may_subscribe, narrowed
-from sojourn.mqtt.room import levels_of, no_room_for_share, no_room_for_subscription
+from sojourn.mqtt.room import (
+    levels_of,
+    no_room_for_condition,
+    no_room_for_share,
+    no_room_for_subscription,
+)
 from sojourn.mqtt.session import Session, Subscription
 from sojourn.mqtt.state import State
 
@@ -78,7 +83,7 @@ class Subscriber:
         """Answer a SUBSCRIBE, or let whoever routes do so, and send the retained messages it asks for."""
         if not packet.topic_filters or not packet.packet_id:
             raise protocol_error("A SUBSCRIBE has a packet identifier and at least one topic filter.")
-        self.greeter.sent = 0
+        self.greeter.sent = self.greeter.told = 0
         too_often = self.changes.why_not(connection, len(packet.topic_filters), self.shared.limits, now)
         if too_often is not None:
             self._refuse_all(connection, session, packet, too_often)
@@ -150,7 +155,7 @@ class Subscriber:
         """Answer an UNSUBSCRIBE."""
         if not packet.patterns or not packet.packet_id:
             raise protocol_error("An UNSUBSCRIBE has a packet identifier and at least one topic filter.")
-        self.greeter.sent = 0
+        self.greeter.sent = self.greeter.told = 0
         codes: list[UnsubCode] = []
         for text in packet.patterns:
             if text in session.subscriptions:
@@ -170,7 +175,7 @@ class Subscriber:
     @property
     def cost(self) -> int:
         """What the last packet cost (`costs.py`)."""
-        return costs.of_subscribe(self.shared.retained.count, self.greeter.sent)
+        return costs.of_subscribe(self.shared.retained.count, self.greeter.sent, self.greeter.told)
 
     def enter(self, subscription: Subscription) -> bool:
         """Enter a subscription; say whether there was none of its name."""
@@ -223,7 +228,7 @@ class Subscriber:
         shared.levels += levels
         session.levels += levels
         if subscription.share and session.address_use is not None:
-            session.address_use.count_share(subscription.text, change)
+            session.address_use.count_share(subscription, change)
         if session.connection is not None:
             use = session.connection.address_use
             use.subscriptions += change
@@ -337,6 +342,8 @@ class Subscriber:
             lack = no_room_for_subscription(shared, session, use, int(previous is None), levels)
         if lack is None and previous is None and one.share:
             lack = no_room_for_share(shared, one)
+        if lack is None and one.share and (previous is None or previous.filter != one.filter):
+            lack = no_room_for_condition(shared, one)
         if lack is not None:
             raise _RefusedError(SubCode.QUOTA_EXCEEDED, lack.text, lack.why)
         is_further = one.filter is not None and (previous is None or previous.filter is None)

@@ -311,7 +311,7 @@ class TopicTree:
         """Find out what is to be done with messages of a topic, and do not remember it."""
         route = Route(topic)
         by_session = route.by_session
-        for owners in self._matching(topic):
+        for owners in self.owners(topic):
             for session, subscription in owners.items():
                 by_session.setdefault(session, []).append(subscription)
         singles: dict[Filter | None, list[Subscription]] = {}
@@ -337,7 +337,8 @@ class TopicTree:
         route.cost = 1 + len(everyone) // costs.RECIPIENTS + len(route.filters) // costs.TRIALS
         return route
 
-    def _matching(self, topic: str) -> list[dict[Session, Subscription]]:
+    def owners(self, topic: str) -> list[dict[Session, Subscription]]:
+        """Return the subscriptions that a topic meets, but shared ones, by topic filter and session."""
         found = []
         exact = self._exact.get(topic)
         if exact:
