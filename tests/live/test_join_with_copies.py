@@ -93,6 +93,20 @@ def test_a_broker_joins_those_with_copies_and_leaves_after_a_disk_was_lost(tmp_p
     assert [one.name for one in load_config(path).brokers] == ["B1", "B2", "B3"]
 
 
+def test_a_broker_that_lost_its_disk_lets_in_whom_its_file_invites(tmp_path: Path) -> None:
+    """It lost it between the command and the start of the one that joins."""
+    path = tmp_path / "line.toml"
+    line(path)
+    with serving(path, ["B1", "B2", "B3"]) as fleet:
+        until(lambda: are_voters(path, ["B1", "B2", "B3"]))
+        assert "B4 may join here" in sojourn("join", str(path), "B4", "--link", "B3")
+        lose(path, fleet, "B3")
+        fleet.restart("B3")
+        until(lambda: are_voters(path, ["B1", "B2", "B3"]))
+        with serving(path, ["B4"]):
+            until(lambda: are_voters(path, ["B1", "B2", "B3", "B4"]))
+
+
 def test_a_broker_that_is_gone_for_good_leaves_from_where_it_is_played(tmp_path: Path) -> None:
     """Its process is dead and its disk deleted; the session that was there goes on elsewhere, whole."""
     path = tmp_path / "line.toml"

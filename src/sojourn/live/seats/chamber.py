@@ -66,6 +66,8 @@ class Chamber:
         assert place.store is not None, "a configuration with copies names stores"
         assert place.seats is not None, "and where the others connect"
         self.config, self.name, self._loop, self._book = config, name, loop, book
+        self._read = config
+        """As its file was read last; the other one has those too that joined since it was written."""
         self._wanted = parse_address(place.seats, "seats")
         self.copies = config.mobility.copies
         self.folders = Folders(name, place.store, power_safe=place.power_safe)
@@ -167,6 +169,7 @@ class Chamber:
 
     def expect(self, config: Config) -> None:
         """Let processes join by this one that a configuration has, and the others have not yet."""
+        self._read = config
         joining = who_joins(config, self.name, self.council.register.roll.seat)
         self.council.invite(joining)
         self.mesh.rearrange([*self.mesh.peers, *joining])
@@ -395,6 +398,8 @@ class Chamber:
         voters = ", ".join(roll.members)
         _log.log(level, "%s votes with %s about copies, by roll %d", self.name, voters, roll.term)
         self._regroup(roll)
+        # One that lost its disk began with all that its file has, as if those had joined that are to join.
+        self.expect(self._read)
         for name in roll.left:
             if name not in self.guests and name != self.name:
                 self.folders.lend(name)
