@@ -201,3 +201,17 @@ def test_a_part_is_shorter_where_there_is_much_to_compare_with(monkeypatch: pyte
     assert len(shares.left) == 5 - 2
     hall.wait(2.0)
     assert not shares.left
+
+
+def test_what_is_remembered_of_topics_has_a_limit() -> None:
+    """However long topics are that nobody wants: whoever may publish once there is a group sends many."""
+    hall = Hall(line(2))
+    writer = hall.visit(0, "writer")
+    hall.settle()
+    member(hall, 1, "m")
+    shares = hall.desks[0].network.clients.shares
+    for number in range(100):
+        writer.publish(f"{number}/" + "x" * 30_000, b"")
+        hall.settle()
+        assert sum(map(len, shares._by_topic)) <= sharing.TOPIC_WEIGHT_MAX
+    assert len(shares._by_topic) > 10

@@ -66,6 +66,10 @@ def test_a_flood_is_counted_and_a_full_file_is_kept_once(
     assert len(found) == LINES_S_MAX + 1
     assert found[-1]["left_out_before"] == 30
     assert max(len(line.get("client", "")) for line in found) == audit.TEXT_MAX
+    log.note(1_002.5, {"what": "connect", "client": "\U0001f600" * 10_000})
+    written = log.path.read_text().splitlines()[-1]
+    assert "\\ud83d" in written
+    assert len(written) < 2 * audit.TEXT_MAX, "what JSON writes longer has no more room for that"
     monkeypatch.setattr(audit, "FILE_BYTES_MAX", 2_000)
     for second in range(200):
         log.note(2_000.0 + second, {"what": "connect", "client": "phone"})

@@ -96,6 +96,17 @@ def test_when_a_session_has_ended_its_name_is_free() -> None:
     assert answer(world.visit(2, "car", username="eve")) == 0
 
 
+def test_a_name_is_its_new_owners_from_when_it_was_free() -> None:
+    """Also where the session of the one before is over and nobody has looked since."""
+    world = hall(2)
+    ann = world.visit(0, "phone", lasts_s=5, username="ann")
+    world.settle()
+    ann.leave()
+    world.now += 60.0
+    assert answer(world.visit(0, "phone", lasts_s=600, username="eve")) == 0
+    assert world.desks[0].core.state.sessions["phone"].owned_s >= world.now - 1.0
+
+
 def test_the_owner_is_in_the_store_too() -> None:
     """After a broker was killed and came back from its journal, and from a snapshot."""
     for keeps in (False, True):

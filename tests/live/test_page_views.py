@@ -370,6 +370,15 @@ def test_topics_beyond_the_limit_are_counted_together(monkeypatch: pytest.Monkey
     assert set(counts.rows) == {"t1", "t3"}, "there is room"
 
 
+def test_events_on_very_long_topics_are_counted_together() -> None:
+    """Nobody who publishes on such topics takes memory by that."""
+    counts = TopicCounts()
+    counts.begin("x" * topic_counts.COUNTED_CHARS_MAX, 1.0)
+    counts.begin("x" * (topic_counts.COUNTED_CHARS_MAX + 1), 2.0)
+    assert [len(topic) for topic in counts.rows] == [topic_counts.COUNTED_CHARS_MAX]
+    assert counts.beyond == 1
+
+
 def test_a_broker_answers_so_many_questions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that it is silent, and whoever asked says so."""
     monkeypatch.setattr(asking, "ANSWERING_MAX", 0)

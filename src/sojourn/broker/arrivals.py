@@ -96,7 +96,7 @@ class Arrivals:
             previous,
             marks,
             is_clean=packet.clean_start,
-            owned_s=None if session is None else session.owned_s,
+            owned_s=None if here is None else here.owned_s,
         )
         self.finder.out_of_reach = self.missing(now)
         ends_now = session is not None and (packet.clean_start or not session.expiry)

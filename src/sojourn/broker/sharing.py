@@ -71,6 +71,9 @@ AGAIN_CHARS = 4_096
 """So many characters of a group's conditions cost as much as an event that is picked again."""
 TOPICS_MAX = 10_000
 """Topics of which it is remembered which groups want them."""
+TOPIC_WEIGHT_MAX = 2 << 20
+"""What these may have together: a topic its characters, and `GROUP_WEIGHT` for each group that wants it."""
+GROUP_WEIGHT = 8
 
 
 class Pick:
@@ -113,6 +116,7 @@ class Shares:
         self._brokers: dict[str, set[int]] = {}
         """By address: where the member's client is connected, if it is."""
         self._by_topic: dict[str, list[Group]] = {}
+        self._topic_weight = 0
         self.picks: dict[tuple[str, int], Pick] = {}
         """By source and number, under which the member has it: what is not settled, the oldest first."""
         self._of: dict[str, dict[tuple[str, int], None]] = {}
@@ -218,7 +222,7 @@ class Shares:
         if not members:
             self.groups[member.group] = members
             self._crews[member.group] = Crew(member.group.pattern)
-            self._by_topic.clear()
+            self._forget_topics()
         members[address] = member
         crew = self._crews[member.group]
         crew.add(
@@ -248,7 +252,7 @@ class Shares:
         if not members:
             del self.groups[group], self._crews[group]
             self.turns.pop(group.text, None)
-            self._by_topic.clear()
+            self._forget_topics()
 
     def _declined(self, address: str, *, has_declined: bool) -> None:
         """Note whether a member declined what it was sent last."""
@@ -293,14 +297,20 @@ class Shares:
     def _wanting(self, topic: str) -> list[Group]:
         found = self._by_topic.get(topic)
         if found is None:
-            if len(self._by_topic) >= TOPICS_MAX:
-                self._by_topic.clear()
             # In an order that does not tell who was a member first: a broker that comes back knows none.
             levels = topic.split("/")
             crews = self._crews.items()
             found = sorted(group for group, crew in crews if crew.shape.meets(topic, levels))
+            weight = len(topic) + GROUP_WEIGHT * len(found)
+            if len(self._by_topic) >= TOPICS_MAX or self._topic_weight + weight > TOPIC_WEIGHT_MAX:
+                self._forget_topics()
             self._by_topic[topic] = found
+            self._topic_weight += weight
         return found
+
+    def _forget_topics(self) -> None:
+        self._by_topic.clear()
+        self._topic_weight = 0
 
     def _keep(self, one: Kept) -> None:
         if self.kept_bytes + one.message.size > KEPT_BYTES_MAX:

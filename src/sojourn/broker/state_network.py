@@ -269,7 +269,8 @@ NETWORK = (
             left=Rows(lambda source, number: (source, number), deque),
             unwilling=SET,
         ),
-        wired="_core _links _router _drops _again_at_once groups _crews conditions _brokers _by_topic _of",
+        wired="_core _links _router _drops _again_at_once groups _crews conditions _brokers _by_topic _of "
+        "_topic_weight",
         finish=Shares.rebuild,
     ),
     Part(

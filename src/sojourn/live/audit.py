@@ -30,7 +30,7 @@ FILE_BYTES_MAX = 10 << 20
 LEFT_OUT_MAX = 1_000
 """Addresses whose lines that were left out are told apart."""
 TEXT_MAX = 256
-"""Characters of anything that a client said."""
+"""Characters of anything that a client said, as they are written: JSON writes some as twelve."""
 
 _seldom = Seldom(logging.getLogger("sojourn.audit"))
 
@@ -72,7 +72,7 @@ class AuditLog:
             return
         self._written[address] += 1
         line: dict[str, object] = {"at": datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")}
-        line |= {name: text[:TEXT_MAX] for name, text in what.items()}
+        line |= {name: _cut(text) for name, text in what.items()}
         if self._left_out:
             ((most, _),) = self._left_out.most_common(1)
             line |= {"left_out_before": self._left_out.total(), "left_out_most_of": most}
@@ -115,3 +115,11 @@ class AuditLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(file)
+
+
+def _cut(text: str) -> str:
+    """Return as much of a text as has room in a line."""
+    text = text[:TEXT_MAX]
+    while len(json.dumps(text)) > TEXT_MAX + len('""'):
+        text = text[: len(text) * 3 // 4]
+    return text

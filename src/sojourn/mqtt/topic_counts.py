@@ -10,6 +10,8 @@ from __future__ import annotations
 import heapq
 
 TOPICS_MAX = 2_000
+COUNTED_CHARS_MAX = 1_024
+"""Events on a longer topic are counted together with those that there is no room for."""
 
 
 class TopicCounts:
@@ -28,7 +30,7 @@ class TopicCounts:
     def begin(self, topic: str, now: float) -> None:
         """Count the first event of a topic."""
         self.since_s = self.since_s or now
-        if len(self.rows) < TOPICS_MAX:
+        if len(self.rows) < TOPICS_MAX and len(topic) <= COUNTED_CHARS_MAX:
             self.rows[topic] = [1, now]
         else:
             self.beyond += 1

@@ -41,7 +41,7 @@ from sojourn.live.seats.mesh import book_name, make_mesh
 from sojourn.live.seats.pump import Pump
 from sojourn.live.seats.revivals import revived
 from sojourn.live.seats.roll_files import on_roll, who_joins
-from sojourn.live.seats.watching import Watch
+from sojourn.live.seats.watching import Watch, who_plays
 from sojourn.live.seldom import Seldom
 from sojourn.live.store.errors import JournalError
 from sojourn.live.store.folder import FolderError
@@ -381,7 +381,7 @@ class Chamber:
         before, self._hosts[seat.name] = self._hosts.get(seat.name, seat.name), seat.host
         if before == seat.host:
             return
-        _log.warning("%s", _said(seat))
+        _log.warning("%s", who_plays(seat))
         for node in self.nodes:
             if node.links is not None and seat.name in node.links.peers:
                 node.links.close(seat.name, f"{seat.host} plays {seat.name} now.")
@@ -497,9 +497,3 @@ class Chamber:
         do.Serve: _serve,
         do.Stop: _stop,
     }
-
-
-def _said(seat: Seat) -> str:
-    where = "at home" if seat.host == seat.name else f"by {seat.host}"
-    followers = ", ".join(seat.followers) or "nobody"
-    return f"{seat.name} is played {where} from term {seat.term} on; copies are with {followers}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from sojourn.broker.seats.council import Council
+from sojourn.broker.seats.messages import Seat
 from sojourn.broker.seats.waiting import Electorate
 from sojourn.live.brokers.outbox import Outbox
 
@@ -77,3 +78,10 @@ class Watch:
 
 def _counts(found: Electorate) -> tuple[int, int]:
     return len(found.here), found.total
+
+
+def who_plays(seat: Seat) -> str:
+    """Say who plays a broker, and who has copies of it."""
+    where = "at home" if seat.host == seat.name else f"by {seat.host}"
+    followers = ", ".join(seat.followers) or "nobody"
+    return f"{seat.name} is played {where} from term {seat.term} on; copies are with {followers}."

@@ -21,6 +21,7 @@ _LEFT_OUT = {
     "_towards",
     "by_topic",
     "_by_topic",
+    "_topic_weight",
     "routes",
     "_complained",
     "births",
