@@ -156,3 +156,43 @@ def test_addresses_are_remembered_within_limits() -> None:
         addresses.opened(f"a{number}", limits, float(number))
         addresses.lost(f"a{number}", float(number))
     assert len(addresses._known) <= REMEMBERED_MAX + 1
+
+
+class Counting(Logins[int]):
+    """One that counts how often it looks at somebody who waits."""
+
+    looks = 0
+
+    def _until(self, address: str, user: str) -> float:
+        self.looks += 1
+        return super()._until(address, user)
+
+
+def test_who_asks_does_not_have_all_looked_at_who_wait() -> None:
+    """However many addresses try passwords of one user, whether they have to pause or not."""
+    logins = Counting(10, 5.0)
+    for number in range(2_000):
+        logins.ask(login(f"attacker {number}", "victim", number), 0.0)
+        assert logins.next_moment(0.0) == 0.0
+    assert logins.looks <= 3 * 2_000
+    for _ in range(2_000 * 4):  # each is wrong until it has to pause
+        found = logins.next(0.0)
+        if found is not None:
+            logins.answered(found, 0.0, fits=False)
+            logins.ask(found, 0.0)
+    assert logins.next(0.0) is None
+    first = logins.next_moment(0.0)
+    assert first is not None
+    assert first > 0.0
+    logins.looks = 0
+    for number in range(100):
+        logins.ask(login("attacker 7", f"user{number}", 10_000 + number), 0.0)
+        assert logins.next_moment(0.0) == 0.0
+        assert logins.next(0.0) is not None
+    assert logins.looks <= 100 * 5
+    logins.looks = 0
+    for _ in range(100):
+        assert logins.next(0.0) is None
+        assert logins.next_moment(0.0) == first
+    assert not logins.looks
+    assert logins.next(first) is not None

@@ -15,6 +15,7 @@ nothing here holds a password.
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict, deque
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
@@ -69,6 +70,10 @@ class Logins(Generic[Work]):
         """By address, the one whose turn is next first: by user, as well."""
         self._users: dict[str, dict[str, None]] = {}
         """By user, the one whose turn is next first: the addresses that name it, in the same order."""
+        self._paused: dict[tuple[str, str], deque[Login[Work]]] = {}
+        """By address and user: those that are in neither circle, as they have to pause."""
+        self._pauses: list[tuple[float, str, str]] = []
+        """When pauses end, a heap; some of them have ended otherwise."""
         self._turns = 0
         self._waiting: dict[str, int] = {}
         self._known: OrderedDict[bytes, None] = OrderedDict()
@@ -88,57 +93,78 @@ class Logins(Generic[Work]):
         if count >= self.waiting_max:
             return Verdict.TOO_MANY
         self._waiting[login.address] = count + 1
-        self._lines.setdefault(login.address, {}).setdefault(login.user, deque()).append(login)
-        self._users.setdefault(login.user, {})[login.address] = None
+        line = self._paused.get((login.address, login.user))
+        line = line or self._lines.get(login.address, {}).get(login.user)
+        if line is None:
+            self._put(login.address, login.user, deque([login]), now)
+        else:
+            line.append(login)
         self._forget(now)
         return Verdict.WAITS
 
     def next(self, now: float) -> Login[Work] | None:
         """Return the password that is to be compared now; its address and user go to the circles' ends."""
-        is_users = self._turns % USERS_TURN == USERS_TURN - 1
-        found = self._of_user(now) if is_users else self._of_address(now)
-        if found is None:
+        self._wake(now)
+        if not self._lines:
             return None
+        if self._turns % USERS_TURN == USERS_TURN - 1:
+            user, addresses = next(iter(self._users.items()))
+            address = next(iter(addresses))
+        else:
+            address, users = next(iter(self._lines.items()))
+            user = next(iter(users))
         self._turns += 1
-        return self._take(*found)
+        return self._take(address, user)
 
-    def _of_address(self, now: float) -> tuple[str, str] | None:
-        """Whose turn it is where addresses have theirs."""
-        for address, users in self._lines.items():
-            for user in users:
-                if self._until(address, user) <= now:
-                    return address, user
-        return None
+    def _put(self, address: str, user: str, line: deque[Login[Work]], now: float) -> None:
+        """Take passwords into the circles, at their ends, or let them pause."""
+        until_s = self._until(address, user)
+        if until_s > now:
+            self._paused[address, user] = line
+            heapq.heappush(self._pauses, (until_s, address, user))
+        else:
+            self._lines.setdefault(address, {})[user] = line
+            self._users.setdefault(user, {})[address] = None
 
-    def _of_user(self, now: float) -> tuple[str, str] | None:
-        """Whose turn it is where users have theirs."""
-        for user, addresses in self._users.items():
-            for address in addresses:
-                if self._until(address, user) <= now:
-                    return address, user
-        return None
+    def _wake(self, now: float) -> None:
+        """Take those into the circles whose pauses are over."""
+        while self._pauses and self._pauses[0][0] <= now:
+            _, address, user = heapq.heappop(self._pauses)
+            line = self._paused.pop((address, user), None)
+            if line is not None:
+                self._put(address, user, line, now)
 
     def _take(self, address: str, user: str) -> Login[Work]:
-        users, addresses = self._lines.pop(address), self._users.pop(user)
-        line = users.pop(user)
-        del addresses[address]
+        """Take the first password of a line; what is behind it, and its circles, go to the ends."""
+        line = self._take_out(address, user)
         login = line.popleft()
         if line:
-            users[user], addresses[address] = line, None
-        if users:
-            self._lines[address] = users
-        if addresses:
-            self._users[user] = addresses
+            self._lines.setdefault(address, {})[user] = line
+            self._users.setdefault(user, {})[address] = None
         self._waiting[address] -= 1
         if not self._waiting[address]:
             del self._waiting[address]
         return login
+
+    def _take_out(self, address: str, user: str) -> deque[Login[Work]]:
+        """Take a line out of both circles; others of its address and of its user go to their ends."""
+        users, addresses = self._lines.pop(address), self._users.pop(user)
+        line = users.pop(user)
+        del addresses[address]
+        if users:
+            self._lines[address] = users
+        if addresses:
+            self._users[user] = addresses
+        return line
 
     def answered(self, login: Login[Work], now: float, *, fits: bool) -> None:
         """Note what came of a comparison."""
         key = login.address, login.user
         if fits:
             self._failures.pop(key, None)
+            line = self._paused.pop(key, None)
+            if line is not None:
+                self._put(*key, line, now)
             self._known[login.digest] = None
             if len(self._known) > KNOWN_MAX:
                 self._known.popitem(last=False)
@@ -149,13 +175,19 @@ class Logins(Generic[Work]):
         if failures.count >= FREE:
             pause_s = min(self.pause_max_s, PAUSE_S * 2 ** min(30, failures.count - FREE))
             failures.until_s = now + pause_s
+            if login.user in self._lines.get(login.address, ()):
+                self._put(*key, self._take_out(*key), now)
         if len(self._failures) > FAILURES_MAX:
             self._failures.popitem(last=False)
 
     def next_moment(self, now: float) -> float | None:
         """Return when the next may be compared; None if nobody waits."""
-        moments = [self._until(address, user) for address, users in self._lines.items() for user in users]
-        return max(now, min(moments)) if moments else None
+        self._wake(now)
+        if self._lines:
+            return now
+        while self._pauses and self._pauses[0][1:] not in self._paused:
+            heapq.heappop(self._pauses)
+        return self._pauses[0][0] if self._pauses else None
 
     def _until(self, address: str, user: str) -> float:
         failures = self._failures.get((address, user))
