@@ -187,7 +187,7 @@ class Reconciling:
         size = 0
         for message in self._core.state.retained.values(now):
             batch.append(Carried(message))
-            size += message.size
+            size += len(message.frame)
             if size >= RETAIN_BATCH_BYTES:
                 self._links.send(bit, Retain(tuple(batch)), now)
                 batch, size = [], 0

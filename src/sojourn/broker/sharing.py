@@ -143,6 +143,8 @@ class Shares:
         for number in self._router.subs:
             self._turn(number)
         self._sort_picks()
+        self.bytes = sum(pick.message.size for pick in self.picks.values())
+        self.kept_bytes = sum(one.message.size for one in self.kept)
 
     def _sort_picks(self) -> None:
         left = {*self.left}

@@ -86,6 +86,7 @@ EMPTY = Message("", b"0", 1, 1, 0, 0.0)
 
 
 def _read_event(carried: Carried) -> None:
+    carried.message.weigh()  # which may be the next to be finished
     carried.__init__(carried.message, carried.cause)  # type: ignore[misc]  # what it takes from its message
 
 

@@ -71,9 +71,10 @@ def _know_attributes(session: Session) -> None:
     session.attributes = subscriber_event(session.stated)
 
 
-def _check_packet(message: Message) -> None:
+def _weigh(message: Message) -> None:
     if not 0 < message.id_at <= message.payload_at <= len(message.frame):
         raise StateError("a message's packet is shorter than it should be.")
+    message.weigh()
 
 
 SESSIONS = (
@@ -93,8 +94,8 @@ SESSIONS = (
             properties=MessageProperties(),
             policy=REF,
         ),
-        rebuilt="attributes event _plain _forms",
-        finish=_check_packet,
+        rebuilt="attributes event size _plain _forms",
+        finish=_weigh,
     ),
     Record("delivery", Delivery, fields("qos retain kept", message=REF, identifiers=TUPLE)),
     Record("will", Will, fields("delay_s", message=REF)),
@@ -180,8 +181,19 @@ def _count_filters(state: State) -> None:
                 subscription.filter = state.filters.add(subscription.filter)
     state.levels = sum(session.levels for session in state.sessions.values())
     state.queued = sum(len(session.queue) for session in state.sessions.values())
+    _count_bytes(state)
     state.count_wills()
     state.address_uses.count(state.sessions.values())
+
+
+def _count_bytes(state: State) -> None:
+    """Count what waits: an earlier build that wrote the state counted less."""
+    for session in state.sessions.values():
+        session.queued_bytes = sum(one.message.size for one in session.queue)
+        sent = session.inflight.values()
+        session.inflight_bytes = sum(one.message.size for one in sent if one is not None)
+    state.queued_bytes = sum(session.queued_bytes for session in state.sessions.values())
+    state.inflight_bytes = sum(session.inflight_bytes for session in state.sessions.values())
 
 
 def _save_tree(tree: TopicTree, writer: Writer) -> dict[str, Any]:

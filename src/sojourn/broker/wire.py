@@ -74,7 +74,7 @@ class Carried(Publish):
         self.topic = message.address or message.topic
         self.source, self.sequence = message.source, message.sequence
         self.cause = cause
-        self.size = len(message.frame)
+        self.size = message.size
         self.matched = ()
         self.version = -1
 

@@ -110,7 +110,7 @@ class Tracer:
                 message.topic,
                 json.dumps(attributes),
                 None if message.policy is None else str(message.policy),
-                message.size,
+                len(message.frame),
             )
 
     def delivered(self, client: str, message: Message, now: float) -> None:

@@ -54,6 +54,10 @@ class Store:
         """How many distinct events are stored."""
         return len(self._references)
 
+    def count(self) -> None:
+        """Count the bytes anew, after a state was read: an earlier build may have counted less."""
+        self.bytes = sum([one.size or self._event_bytes for one in self._references])
+
     def __contains__(self, publication: Publish) -> bool:
         """Whether an event is stored."""
         return publication in self._references

@@ -266,8 +266,12 @@ class Subscribers:
             self._queues.take_in_late(holding, publication)
 
     def rebuild(self) -> None:
-        """Count anew on whose account events are stored, after a state was read."""
-        self.accounts.rebuild([*self.main.values(), *(one for older in self.older.values() for one in older)])
+        """Count anew what is stored, and on whose account, after a state was read."""
+        holdings = [*self.main.values(), *(one for older in self.older.values() for one in older)]
+        for holding in holdings:
+            holding.bytes = sum([one.size or self.scheme.event_bytes for one in holding.queue])
+        self.store.count()
+        self.accounts.rebuild(holdings)
 
     # Forgetting --------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class Acknowledger:
         if delivery is not None and delivery.qos == 1:
             del inflight[number]
             message = delivery.message
-            size = len(message.frame)
+            size = message.size
             session.inflight_bytes -= size
             self.shared.inflight_bytes -= size
             connection.address_use.bytes -= size
@@ -86,7 +86,7 @@ class Acknowledger:
             if delivery is None or delivery.qos != 1:
                 break
             del inflight[number]
-            size += len(delivery.message.frame)
+            size += delivery.message.size
             if collects:
                 settled.append((session, delivery, ""))
             at += PUBACK_BYTES

@@ -79,7 +79,7 @@ class Deliverer:
         else:
             frame, _, _, large = message.form(0, now, retain=retain, identifiers=group.identifiers)
         touched = self.shared.effects.touched
-        self.shared.effects.has_large |= message.size >= LARGE
+        self.shared.effects.has_large |= len(message.frame) >= LARGE
         for session in group.sessions:
             connection = session.connection
             if connection is not None and connection.direct:
@@ -313,7 +313,7 @@ class Deliverer:
             if budget <= 0 and session.connection is not None:
                 break
             self.hand(session, delivery, now, is_stored=False)
-            budget -= delivery.message.size
+            budget -= len(delivery.message.frame)
             done += 1
         rest = deliveries[done:]
         size = sum([delivery.message.size for delivery in rest])
@@ -413,7 +413,7 @@ class Deliverer:
             else:
                 session.next_id = number + 1 if number < 65_535 else 1
             inflight[number] = delivery
-            size = len(message.frame)
+            size = message.size
             session.inflight_bytes += size
             self.shared.inflight_bytes += size
             connection.address_use.bytes += size

@@ -143,7 +143,7 @@ class Greeter:
         if self.cuts and connection is not None:
             is_put_off = is_new and (len(messages) > MANY or self._left <= 0 or connection.blocked)
             end = at if is_put_off else self._end(messages, at, is_read=subscription.filter is not None)
-            sent = sum([one.size for one in messages[at:end]])
+            sent = sum([len(one.frame) for one in messages[at:end]])
             self.sent += sent
             connection.put_out += sent
             self.shared.put_out += sent
@@ -165,8 +165,9 @@ class Greeter:
         left, bytes_left = WORK, self._left
         while at < len(messages) and left > 0 and bytes_left > 0:
             message = messages[at]
-            bytes_left -= message.size
-            left -= max(READ_MIN, message.size) if is_read else PLAIN
+            size = len(message.frame)
+            bytes_left -= size
+            left -= max(READ_MIN, size) if is_read else PLAIN
             if message.policy is not None:
                 left -= ALTERNATIVE * len(message.policy.condition.conjunctions)
             at += 1

@@ -16,7 +16,7 @@ import mqtt5
 from sojourn.interest import Event, Policy
 from sojourn.interest.values import Scalar
 from sojourn.mqtt import mqtt3
-from sojourn.mqtt.conventions import SEQUENCE, SOURCE
+from sojourn.mqtt.conventions import POLICY, SEQUENCE, SOURCE
 from sojourn.mqtt.payload import LARGE, Data
 
 QOS = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
@@ -37,6 +37,12 @@ class Properties(NamedTuple):
 
 
 PLAIN = Properties()
+TOPIC_MAX = 256
+"""Characters of a topic that count no more than its bytes in the packet, if they are all ASCII."""
+TEXT, BYTES, PAIR = 49, 33, 72
+"""What a text, other bytes and a user property take besides what they say, about."""
+POLICY_CHAR, POLICY_ALTERNATIVE, POLICY_STEP = 16, 250, 60
+"""What a policy takes, about: by its text, its alternatives, and the attributes that each speaks of."""
 
 
 class Form(NamedTuple):
@@ -72,6 +78,7 @@ class Message:
         "qos",
         "retain",
         "sequence",
+        "size",
         "source",
         "topic",
     )
@@ -120,6 +127,33 @@ class Message:
         """The same as an event."""
         self._plain: Form | None = None
         self._forms: dict[tuple[object, ...], Form] | None = None
+        self.size = len(frame)
+        """Bytes it takes where it is kept, about; not those that are sent."""
+        if properties is not PLAIN or policy is not None or len(topic) > TOPIC_MAX or not topic.isascii():
+            self.weigh()
+
+    def weigh(self) -> None:
+        """Count what it takes: its packet, and what was read of that and takes more than it did there.
+
+        This follows from what it says alone, so that all brokers count the same, and again after a restart.
+        """
+        size = len(self.frame)
+        if len(self.topic) > TOPIC_MAX or not self.topic.isascii():
+            size += _text_bytes(self.topic)
+        _, content_type, response_topic, correlation, user = self.properties
+        if content_type is not None:
+            size += _text_bytes(content_type)
+        if response_topic is not None:
+            size += _text_bytes(response_topic)
+        if correlation is not None:
+            size += BYTES + len(correlation)
+        for name, text in user:
+            size += PAIR + _text_bytes(name) + _text_bytes(text)
+        if self.policy is not None:
+            size += POLICY_CHAR * sum([len(text) for name, text in user if name == POLICY])
+            for one in self.policy.condition.conjunctions:
+                size += POLICY_ALTERNATIVE + POLICY_STEP * len(one.constraints)
+        self.size = size
 
     def addressed(self, address: str, source: str, sequence: int, said: tuple[str, str] | None) -> Message:
         """Return the same message for one member of a shared subscription alone, under a number of its own.
@@ -154,11 +188,6 @@ class Message:
     def payload(self) -> bytes:
         """The payload's bytes."""
         return self.frame[self.payload_at :]
-
-    @property
-    def size(self) -> int:
-        """Bytes it takes in a queue."""
-        return len(self.frame)
 
     def form(
         self,
@@ -268,6 +297,14 @@ class Message:
         if not qos:
             return Form(frame, b"", len(frame) + len(large), large)
         return Form(frame[:id_at], frame[id_at + 2 :], len(frame) + len(large), large)
+
+
+def _text_bytes(text: str) -> int:
+    """What a text takes in memory, about: its widest character makes all others as wide."""
+    width = 1
+    if not text.isascii() and len(text.encode("latin-1", "ignore")) < len(text):
+        width = 4 if len(text.encode("utf-16-le", "surrogatepass")) > 2 * len(text) else 2
+    return TEXT + width * len(text)
 
 
 def write_publish(

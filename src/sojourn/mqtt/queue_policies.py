@@ -123,7 +123,7 @@ def _queued(message: Message, policy: QueuePolicy) -> Queued:
         path: value for path in (policy.key, policy.value) if path and (value := event.get(path)) is not None
     }
     slim = Event.of_checked(known, frozenset(), "", 0)
-    return Queued(slim, _published_s(message), message.size)
+    return Queued(slim, _published_s(message), len(message.frame))
 
 
 def _published_s(message: Message) -> float:

@@ -117,8 +117,9 @@ class Retained:
         """Whether there was no room for a message that other brokers may have kept."""
 
     def rebuild(self) -> None:
-        """Make the tree again of the messages that are kept, and count whose they are."""
+        """Make the tree again of the messages that are kept, and count them, and whose they are."""
         self._root = _Node()
+        self.bytes = sum(message.size for message in self._kept.values())
         self.shares.count(self._kept.values())
         for message in self._kept.values():
             self._place(message)
