@@ -23,7 +23,7 @@ import numpy as np
 
 from sojourn.cli import bench_live
 from sojourn.cli.bench_crowd_client import Part
-from sojourn.cli.bench_live import Progress, Running
+from sojourn.cli.bench_live import BenchError, Progress, Running
 from sojourn.cli.bench_network import sojourn_network
 
 BROKERS = ("B1", "B2")
@@ -120,6 +120,8 @@ class _Longest(NamedTuple):
 def _longest(broker: Running, *, resets: bool = False) -> _Longest:
     """What a broker's longest turns were since it began or was reset."""
     assert broker.notes is not None, "it is watched"
+    if not bench_live.wait_for(broker.process, broker.notes.exists):  # the first note takes a moment
+        raise BenchError("A broker that is watched notes nothing:")
     found = json.loads(broker.notes.read_text())
     if resets:
         broker.notes.with_suffix(".reset").touch()

@@ -8,8 +8,10 @@ groups that have such a member.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from sojourn.interest import Filter
+if TYPE_CHECKING:
+    from sojourn.interest import Filter
 
 EACH = 16
 """Characters that a filter counts for in each group, besides its own."""
