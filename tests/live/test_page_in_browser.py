@@ -104,6 +104,27 @@ def test_a_person_sees_clients_move(tab: Any, world: Moving) -> None:
 VIEWS = ("#/", "#/clients", "#/clients/phone-003", "#/filters", "#/topics", "#/links", "#/tester?topic=news")
 
 
+WIDEST = (
+    "not heard of yet", "10,000", "10,000", "123,456", "123,456", "1,023 MiB", "123,456", "123,456", "123,456",
+    "40.0 s", "1,023 MiB, full; copies at B10, B11", "B10 down 120 s B11 B12 down 120 s",
+)  # fmt: skip
+"""What the cells of a busy network in trouble say, after the broker's name and address."""
+WITH_THE_WIDEST = (
+    "(() => {{ const cells = [...document.querySelectorAll('#brokers tbody tr:first-child td')];"
+    "{}.forEach((text, k) => {{ cells[k + 1].textContent = text; }}); return {}; }})()"
+)
+"""Look at the page with those cells, before news from the brokers write them anew."""
+
+
+@pytest.mark.parametrize("width", [390, 840, 900, 1024, 1250, 1360])
+def test_the_table_of_brokers_fits_whatever_its_cells_say(tab: Any, world: Moving, width: int) -> None:
+    """Long states, large numbers and many links take more lines, not more than the window."""
+    tab.resize(width, 844)
+    go(tab, "#/")
+    tab.wait_for(FILLED)
+    assert tab.value(WITH_THE_WIDEST.format(list(WIDEST), TOO_WIDE)) == []
+
+
 @pytest.mark.parametrize("width", [390, 900, 1024])
 def test_every_view_fits_its_window(tab: Any, world: Moving, width: int) -> None:
     """On a narrow window nothing sticks out in any view, and rows of tables are cards with names."""
