@@ -105,8 +105,8 @@ VIEWS = ("#/", "#/clients", "#/clients/phone-003", "#/filters", "#/topics", "#/l
 
 
 WIDEST = (
-    "not heard of yet", "10,000", "10,000", "123,456", "123,456", "1,023 MiB", "123,456", "123,456", "123,456",
-    "40.0 s", "1,023 MiB, full; copies at B10, B11", "B10 down 120 s B11 B12 down 120 s",
+    "not heard of yet", "10,000", "10,000", "123,456", "123,456", "1,023 MiB", "123,456", "123,456",
+    "123,456", "40.0 s", "1,023 MiB, full; copies at B10, B11", "B10 down 120 s B11 B12 down 120 s",
 )  # fmt: skip
 """What the cells of a busy network in trouble say, after the broker's name and address."""
 WITH_THE_WIDEST = (

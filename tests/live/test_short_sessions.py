@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from mqtt5 import ConnAckReasonCode
 
+from sojourn.broker import facts
 from sojourn.mqtt import conventions
 from tests.live.hall import Hall, Visitor, line
 
@@ -117,6 +118,29 @@ def test_a_session_that_was_out_of_reach_is_found_when_it_is_back() -> None:
     hall.settle()
     assert second.inbox.pop().session_present
     assert second.got == [b"this"]
+
+
+def test_a_clock_that_is_set_ahead_elsewhere_sends_nobody_away() -> None:
+    """How a client's last session ended is heard after it connected, and under a later date than its own."""
+    hall = Hall(line(2))
+    ahead = hall.desks[1]
+    ahead.ahead_s = 30.0
+    for broker in (0, 1, 0, 1):
+        visitor = hall.visit(broker, "roamer", lasts_s=20)
+        hall.settle()
+        visitor.lose()
+        hall.settle()
+    hall.unlink("B2")
+    hall.visit(1, "roamer", lasts_s=20).lose()
+    ahead.ahead_s += 3600.0
+    back = hall.visit(0, "roamer", lasts_s=20)
+    ahead.tell(facts.TimePassed())
+    assert not ahead.core.state.sessions, "its time has run out there"
+    hall.relink()
+    hall.settle()
+    assert not back.inbox.pop().session_present
+    assert not back.is_over, "welcomed, and not sent away in the same breath"
+    assert "roamer" in hall.desks[0].core.state.sessions
 
 
 def test_a_session_that_was_given_up_gives_way_to_the_one_begun_meanwhile() -> None:

@@ -223,7 +223,8 @@ class Arrivals:
     def next_epoch(self, client: int, now: float) -> int:
         """Return the epoch of a new connection of a client, later than all that is known of it."""
         known = self.clients.roamers.get(client)
-        return self.finder.next_epoch(client, now, known.epoch if known is not None else 0)
+        latest = self.clients.broker.subscribers.latest(client)
+        return self.finder.next_epoch(client, now, max(latest, known.epoch if known is not None else 0))
 
     def _enter(
         self, client: int, waiting: Waiting, previous: int | None, state: SessionState | None, now: float
@@ -435,7 +436,12 @@ class Arrivals:
             self._adopt(result.client, result.epoch, result.holder, state, now)
             return
         owned_s = state.owned_s if state is not None and waiting.is_clean else waiting.owned_s
-        waiting = waiting._replace(epoch=result.epoch, owned_s=owned_s)
+        epoch = result.epoch
+        if state is None and epoch <= (latest := self.clients.broker.subscribers.latest(result.client)):
+            # Meanwhile this broker heard how the last stay ended, and that was the later one: a client
+            # whose broker's clock is behind would be sent away again as one who comes late.
+            epoch = self.finder.outdo(result.client, latest, now)
+        waiting = waiting._replace(epoch=epoch, owned_s=owned_s)
         previous = result.holder if state is not None and not waiting.is_clean else None
         if state is not None and waiting.is_clean:
             self.endings.clear(result.client, result.holder, state, now, is_lost=False)

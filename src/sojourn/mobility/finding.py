@@ -137,6 +137,15 @@ class Finder:
         trail = self._trails.get(client)
         return trail.latest if trail is not None else (0, self.number)
 
+    def outdo(self, client: int, ended: int, now: float) -> int:
+        """Return a later epoch for a session that just began anew here than one that is known to be over."""
+        epoch, trail = self.next_epoch(client, now, ended), self._trail(client, now)
+        trail.learn((epoch, self.number))
+        if trail.given_up == trail.settled:
+            trail.given_up = epoch
+        trail.settle(epoch)
+        return epoch
+
     def abandon(self, client: int) -> None:
         """Look for a client no longer: it was sent away. What was asked is answered all the same."""
         self._searches.pop(client, None)

@@ -108,8 +108,12 @@ class Memory:
 
     def is_over(self, client: int, epoch: int) -> bool:
         """Whether a connection of that epoch is late: a later one of the client, or its end, is known."""
+        return epoch <= self.latest(client)
+
+    def latest(self, client: int) -> int:
+        """The latest epoch of a client that is known to be over, or is known from where its stay went."""
         past = self.pasts.get(client)
-        return past is not None and epoch <= max(past.closed, *[one.epoch for one in past.given], -1)
+        return -1 if past is None else max(past.closed, *[one.epoch for one in past.given], -1)
 
     def last_before(self, client: int, epoch: int) -> Given | None:
         """The latest stay of a client that began before an epoch and is over."""

@@ -245,6 +245,11 @@ class Subscribers:
         stay = self._shelf.stay_of(client, epoch)
         return stay.stored() if stay is not None else []
 
+    def latest(self, client: int) -> int:
+        """Return the latest epoch that is known of a client here; one that is served has a later one."""
+        holding = self.main.get(client)
+        return max(self._memory.latest(client), -1 if holding is None else holding.epoch)
+
     def counts(self) -> dict[str, int]:
         """How many holdings there are in each state."""
         found = dict.fromkeys((state.name.lower() for state in State if state is not State.ABSENT), 0)
