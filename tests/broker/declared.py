@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from typing import Any
 
+import msgspec
+
 from sojourn.broker.state_codec import table_for
 from sojourn.broker.state_fields import Field, Ref, RefKeys, RefLists, Refs, RefsByRef, RefValues
 from sojourn.broker.state_kinds import Text
@@ -16,6 +18,8 @@ CONTAINERS = (dict, list, tuple, deque, set, frozenset, Counter, OrderedDict)
 
 def attributes(thing: object) -> set[str]:
     """The names of all attributes that an object can have, or has."""
+    if isinstance(thing, msgspec.Struct):
+        return {*thing.__struct_fields__}
     names = {*getattr(thing, "__dict__", ()), *getattr(thing, "_fields", ())}
     for kind in type(thing).__mro__:
         names.update(getattr(kind, "__slots__", ()))

@@ -7,8 +7,8 @@ import random
 import mqtt5
 import pytest
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.messages import Retain
-from sojourn.broker.wire import Carried
 from tests.broker.crew import Silent
 from tests.live.hall import Hall, Visitor, line
 

@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 from mqtt5 import PublishPacket, QoS
+from msgspec.structs import replace
 
 from sojourn.broker import facts, live_broker
+from sojourn.broker.carried import Carried, RunFrame, WireError
 from sojourn.broker.channel import Channel
 from sojourn.broker.frame_events import events_in, numbers_in
 from sojourn.broker.messages import Run
 from sojourn.broker.runs import BYTES_MAX, EVENTS_MAX, runs_of
-from sojourn.broker.wire import Carried, RunFrame, WireError
 from sojourn.mqtt.content import parse_policy
 from sojourn.mqtt.message import Message, new_message
 from tests.broker.crew import Silent
@@ -82,7 +83,7 @@ def test_a_run_comes_as_it_went() -> None:
     hall = Hall(line(2))
     wire = hall.desks[0].network.links.wire
     messages = [said(number, b"y" * (100 * number), qos=2) for number in range(1, 6)]
-    messages[2].properties = messages[2].properties._replace(user=(("road", "A2"),))
+    messages[2].properties = replace(messages[2].properties, user=(("road", "A2"),))
     messages[2] = messages[2].addressed("", "p@B1", 3, ("road", "A2"))
     run = Run(tuple(Carried(message) for message in messages))
     back = wire.decode(wire.encode(run, 1.0), 1.0)

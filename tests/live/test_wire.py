@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sojourn.broker.wire import MESSAGES, Carried, Wire, WireError
+from sojourn.broker.carried import Carried, WireError
+from sojourn.broker.wire import MESSAGES, Wire
 from sojourn.interest import Advertisement, Filter
 from sojourn.mqtt.content import parse_policy
 from sojourn.mqtt.message import Properties, new_message

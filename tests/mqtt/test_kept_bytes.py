@@ -8,7 +8,7 @@ import tracemalloc
 import mqtt5
 import pytest
 
-from sojourn.broker.wire import Carried, carried, event_frame
+from sojourn.broker.carried import Carried, carried, event_frame
 from sojourn.mqtt.content import parse_policy
 from sojourn.mqtt.conventions import POLICY
 from sojourn.mqtt.limits import Limits

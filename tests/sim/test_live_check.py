@@ -10,8 +10,9 @@ from tests.seeds import seeds
 
 from sojourn.broker import facts
 from sojourn.broker.arrivals import Arrivals
+from sojourn.broker.carried import Carried, WireError
 from sojourn.broker.live_broker import LiveBroker
-from sojourn.broker.wire import Carried, Wire, WireError
+from sojourn.broker.wire import Wire
 from sojourn.errors import SojournError
 from sojourn.mobility.copy_requests import CopyRequests
 from sojourn.sim.live_check.check import check, run

@@ -15,7 +15,7 @@
 | `endings.py` | what is lost with a session that ends, since its client has another |
 | `sharing.py`, `crews.py`, `membership.py` | shared subscriptions: who picks a member, and what members say |
 | `channel.py`, `frame_events.py` | a link that loses and repeats nothing |
-| `messages.py`, `wire.py` | what brokers say to each other, and as bytes |
+| `messages.py`, `wire.py`, `carried.py` | what brokers say to each other, and as bytes; events among it |
 | `proof.py`, `logins.py`, `addresses.py` | who neighbours and clients are; what an address may take |
 | `questions.py`, `answering.py` | what a page asks brokers, and their answers |
 | `pressure.py`, `slices.py` | what waits when a link is full; whose turn it is |

@@ -275,7 +275,7 @@ def _who(question: ask.AskWho, core: Core, _network: Network | None, now: float)
     policy = parse_policy(question.policy) if question.policy else None
     message = new_message(question.topic, question.payload.encode(), qos=question.qos, now=now, policy=policy)
     route = core.state.tree.find(question.topic)
-    passed = core.state.filters.passed(message, route.filters) if route.filters else set()
+    passed = set(core.state.filters.passed(message, route.filters, route.tests)) if route.filters else set()
     yield
     counts: Counter[str] = Counter()
     found: list[ask.Receiver] = []

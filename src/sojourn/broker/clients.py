@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.effects import COPY_FULL, Note
 from sojourn.broker.event_routing import EventRouting
 from sojourn.broker.links import Links
@@ -26,7 +27,6 @@ from sojourn.broker.roamers import Handoff, Roamer, Timers
 from sojourn.broker.scheme import foresight_of, mobility_core
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import Shares
-from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.queues import FULL, GIVEN_UP, PARTY_FULL
 from sojourn.mobility.stays import State as Stay

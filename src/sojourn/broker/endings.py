@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import msgspec
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.clients import Clients
 from sojourn.broker.effects import Note
-from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import Cleared, Discard, Ending
 from sojourn.mobility.queues import GIVEN_UP

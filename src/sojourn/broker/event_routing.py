@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.effects import REPEATED
 from sojourn.broker.messages import Retain, Spread
 from sojourn.broker.roamers import Roamer
 from sojourn.broker.runs import runs_of
-from sojourn.broker.wire import Carried
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Delivery, Session
 from sojourn.routing.messages import Kind

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.channel import OVERFULL, Channel
 from sojourn.broker.messages import Part, Reach, Run
 from sojourn.broker.names import LiveInterests, Names
 from sojourn.broker.passing_on import destination_of
 from sojourn.broker.settings import Settings
 from sojourn.broker.tree import overlay_of
-from sojourn.broker.wire import Carried, Wire
+from sojourn.broker.wire import Wire
 from sojourn.mqtt.message import Message
 from sojourn.routing.neighbours import Neighbours
 from sojourn.routing.overlay import NOWHERE

@@ -28,6 +28,7 @@ from mqtt5 import ConnAckReasonCode as ConnectCode
 from msgspec.structs import replace
 
 from sojourn.broker import facts, regrouping, session_facts
+from sojourn.broker.carried import Carried
 from sojourn.broker.channel import Position
 from sojourn.broker.confirming import Answer
 from sojourn.broker.effects import Turn
@@ -42,7 +43,6 @@ from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_S
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
-from sojourn.broker.wire import Carried
 from sojourn.errors import SojournError
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.costs import OUTPUT_A_TURN, UNSLICED_MAX

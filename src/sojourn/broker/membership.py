@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.messages import Settled
 from sojourn.broker.roamers import Roamer
-from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mobility.giving import TOO_LATE
 from sojourn.mobility.queues import FULL, PARTY_FULL

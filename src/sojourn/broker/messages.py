@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from sojourn.broker.wire import Carried
+    from sojourn.broker.carried import Carried
 
 RETAIN, STATUS, SYNC_END, WAVE, ECHO, SLOW, PART, REACH, RETAIN_ASK, ORDER, SETTLED = range(34, 45)
 SPREAD, RUN, ROLL, OFFER = 47, 48, 49, 50

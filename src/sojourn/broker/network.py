@@ -18,6 +18,7 @@ from typing import Any
 
 from sojourn.broker import offering, regrouping, ruling
 from sojourn.broker.arrivals import Arrivals
+from sojourn.broker.carried import Carried, WireError
 from sojourn.broker.channel import Position
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming
@@ -50,7 +51,6 @@ from sojourn.broker.messages import (
 from sojourn.broker.pressure import Frame, Pressure
 from sojourn.broker.reconciling import Reconciling
 from sojourn.broker.settings import Settings
-from sojourn.broker.wire import Carried, WireError
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import CLEARED, FIND, FORGOT, FOUND
 from sojourn.mqtt.core import Core

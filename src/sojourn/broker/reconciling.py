@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.clients import Clients
 from sojourn.broker.effects import Note
 from sojourn.broker.links import Links
 from sojourn.broker.messages import RETAIN, ROLL, SETTLED, SYNC_END, Reach, Retain, Roll, SyncEnd
 from sojourn.broker.ruling import tell_bans
-from sojourn.broker.wire import Carried, kind_of
+from sojourn.broker.wire import kind_of
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import Forgot
 from sojourn.mqtt.core import Core

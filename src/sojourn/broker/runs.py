@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sojourn.broker.wire import PLAIN_HEADS
+from sojourn.broker.carried import PLAIN_HEADS
 from sojourn.mqtt.message import Message
 
 EVENTS_MAX = 16

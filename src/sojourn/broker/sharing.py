@@ -36,9 +36,9 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.crews import AskedConditions, Crew
 from sojourn.broker.links import Links
-from sojourn.broker.wire import Carried
 from sojourn.interest import Filter
 from sojourn.mqtt import costs
 from sojourn.mqtt.conventions import AGAIN

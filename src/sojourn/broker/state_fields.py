@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import astuple
 
 from sojourn.interest import TopicPattern
 from sojourn.interest.topics import Prefix
@@ -388,7 +389,10 @@ class MessageProperties:
 
     def pack(self, value: Properties, _writer: Writer, /) -> Any:
         """Return it as a list."""
-        return None if value is PLAIN else [*value[:4], [list(pair) for pair in value.user]]
+        if value is PLAIN:
+            return None
+        *others, user = astuple(value)
+        return [*others, [list(pair) for pair in user]]
 
     def unpack(self, plain: Any, _reader: Reader, /) -> Any:
         """Return the properties."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from sojourn.broker import state_sessions
 from sojourn.broker.arrivals import Arrivals
+from sojourn.broker.carried import Carried
 from sojourn.broker.channel import Channel, Position, _Waiting
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming, Passing
@@ -53,7 +54,6 @@ from sojourn.broker.state_fields import (
     fields,
 )
 from sojourn.broker.state_kinds import Part, Record, Table, Value
-from sojourn.broker.wire import Carried
 from sojourn.interest import Advertisement
 from sojourn.mobility.accounts import Account, Accounts
 from sojourn.mobility.broker import Broker, Stay
@@ -86,7 +86,6 @@ EMPTY = Message("", b"0", 1, 1, 0, 0.0)
 
 
 def _read_event(carried: Carried) -> None:
-    carried.message.weigh()  # which may be the next to be finished
     carried.__init__(carried.message, carried.cause)  # type: ignore[misc]  # what it takes from its message
 
 

@@ -71,10 +71,10 @@ def _know_attributes(session: Session) -> None:
     session.attributes = subscriber_event(session.stated)
 
 
-def _weigh(message: Message) -> None:
+def _look_at_packet(message: Message) -> None:
     if not 0 < message.id_at <= message.payload_at <= len(message.frame):
         raise StateError("a message's packet is shorter than it should be.")
-    message.weigh()
+    message.weighed = 0
 
 
 SESSIONS = (
@@ -94,8 +94,8 @@ SESSIONS = (
             properties=MessageProperties(),
             policy=REF,
         ),
-        rebuilt="attributes event size _plain _forms",
-        finish=_weigh,
+        rebuilt="attributes event weighed _plain _forms",
+        finish=_look_at_packet,
     ),
     Record("delivery", Delivery, fields("qos retain kept", message=REF, identifiers=TUPLE)),
     Record("will", Will, fields("delay_s", message=REF)),
@@ -262,7 +262,7 @@ CORE = (
     Part(FilterBook, wired="_numbers _filters _uses _tests _index _last indexed wants_index"),
     Part(Deliverer, wired="shared _judges thinning"),
     Part(Subscriber, wired="shared deliverer greeter changes"),
-    Part(Publisher, wired="shared deliverer"),
+    Part(Publisher, wired="shared deliverer _publisher _origin _source"),
     Part(Acknowledger, wired="shared effects deliverer"),
     Part(Gate, wired="_shared slices unsliced"),
     Part(Handshake, wired="shared deliverer subscriber reviewer wills"),

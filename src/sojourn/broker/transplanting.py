@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from sojourn.broker.carried import Carried
 from sojourn.broker.effects import NOT_MISSED
 from sojourn.broker.network import Network
 from sojourn.broker.requeueing import requeue
@@ -19,7 +20,6 @@ from sojourn.broker.roll import merged, roll_of
 from sojourn.broker.scheme import scheme_of
 from sojourn.broker.settings import Settings
 from sojourn.broker.sharing import NETWORK_LEFT
-from sojourn.broker.wire import Carried
 from sojourn.mobility import facts
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.core import Core

@@ -51,7 +51,7 @@ class Acknowledger:
         if delivery is not None and delivery.qos == 1:
             del inflight[number]
             message = delivery.message
-            size = message.size
+            size = message.weighed or message.size
             session.inflight_bytes -= size
             self.shared.inflight_bytes -= size
             connection.address_use.bytes -= size
@@ -86,7 +86,8 @@ class Acknowledger:
             if delivery is None or delivery.qos != 1:
                 break
             del inflight[number]
-            size += delivery.message.size
+            message = delivery.message
+            size += message.weighed or message.size  # the first is no call
             if collects:
                 settled.append((session, delivery, ""))
             at += PUBACK_BYTES

@@ -55,14 +55,12 @@ class Deliverer:
             if route.picky or route.several or route.shares:
                 self._deliver_chosen(message, route, frozenset(), now)
             return
-        passed = self.shared.filters.passed(message, route.filters)
-        if passed:
-            for condition, groups in route.conditional:
-                if condition in passed:
-                    for group in groups:
-                        self._deliver_group(message, group, now)
+        passed = self.shared.filters.passed(message, route.filters, route.tests)
+        for condition in passed:
+            for group in route.conditional.get(condition, ()):
+                self._deliver_group(message, group, now)
         if route.picky or route.several or route.shares:
-            self._deliver_chosen(message, route, passed, now)
+            self._deliver_chosen(message, route, frozenset(passed), now)
 
     def _deliver_group(self, message: Message, group: Group, now: float) -> None:
         if message.policy is not None:
@@ -77,9 +75,12 @@ class Deliverer:
         if message.frame[0] == 0x30 and not retain and message.expiry is None and not group.identifiers:
             frame, large = message.frame, None  # as it came
         else:
-            frame, _, _, large = message.form(0, now, retain=retain, identifiers=group.identifiers)
-        touched = self.shared.effects.touched
-        self.shared.effects.has_large |= len(message.frame) >= LARGE
+            form = message.form(0, now, retain=retain, identifiers=group.identifiers)
+            frame, large = form.head, form.payload
+        effects = self.shared.effects
+        touched = effects.touched
+        if len(message.frame) >= LARGE:
+            effects.has_large = True
         for session in group.sessions:
             connection = session.connection
             if connection is not None and connection.direct:
@@ -99,7 +100,8 @@ class Deliverer:
     def _deliver_surely(self, message: Message, group: Group, now: float) -> None:
         retain = message.retain and group.retain_as_published
         qos = min(message.qos, group.qos)
-        head, tail, _, large = message.form(qos, now, retain=retain, identifiers=group.identifiers)
+        form = message.form(qos, now, retain=retain, identifiers=group.identifiers)
+        head, tail, large = form.head, form.tail, form.payload
         delivery = Delivery(message, qos, retain, group.identifiers)
         shared = self.shared
         touched = shared.effects.touched
@@ -152,12 +154,8 @@ class Deliverer:
     # The careful way ---------------------------------------------------------------------------------
 
     def _deliver_guarded(self, message: Message, group: Group, now: float) -> None:
-        delivery = Delivery(
-            message,
-            min(message.qos, group.qos),
-            message.retain and group.retain_as_published,
-            group.identifiers,
-        )
+        retain = message.retain and group.retain_as_published
+        delivery = Delivery(message, min(message.qos, group.qos), retain, group.identifiers)
         for session in group.sessions:
             if self.permits(message, session):
                 self.hand(session, delivery, now)
@@ -221,6 +219,7 @@ class Deliverer:
         is_plain = message.policy is None and not filters and self.shared.effects.collects
         levels: list[int] = []
         delivery: Delivery | None = None
+        form: tuple[int, bool, tuple[int, ...]] | None = None
         for session in sessions:
             found = by_session.get(session, ())
             connection = session.connection
@@ -231,8 +230,9 @@ class Deliverer:
                     levels.append(self.deliver_to(message, session, found, now))
                     continue
                 retain = message.retain and only.retain_as_published
-                if delivery is None or delivery[1:] != (qos, retain, only.identifiers, False):
-                    delivery = Delivery(message, qos, retain, only.identifiers)
+                wanted = (qos, retain, only.identifiers)
+                if delivery is None or wanted != form:
+                    delivery, form = Delivery(message, *wanted), wanted
                 is_sent = self._send(session, connection, delivery, now) > 0
                 self.shared.counters.delivered += is_sent
                 levels.append(qos if is_sent else -1)

@@ -20,6 +20,8 @@ from sojourn.mqtt.message import Message
 if TYPE_CHECKING:
     from sojourn.interest.index import FilterIndex
 
+Tests = list[tuple[Filter, Test]]
+
 
 class FilterBook:
     """The distinct filters of all subscriptions, numbered and counted."""
@@ -85,15 +87,21 @@ class FilterBook:
         """Whether a message passes one filter."""
         return self.test(wanted)(*attributes_of(message))
 
-    def passed(self, message: Message, wanted: Collection[Filter]) -> set[Filter]:
-        """Return those of some filters that a message passes."""
+    def passed(self, message: Message, wanted: Collection[Filter], tests: Tests) -> list[Filter]:
+        """Return which of some filters a message passes, in an order that a restart does not change.
+
+        Where there are many it is all that it passes, wanted or not. `tests` are theirs, or empty and
+        filled: whoever asks again has them at hand.
+        """
         if len(wanted) <= ONE_BY_ONE_MAX or not self.indexed:
+            if not tests:
+                tests += [(condition, self.test(condition)) for condition in wanted]
             flat, objects = attributes_of(message)
-            return {condition for condition in wanted if self.test(condition)(flat, objects)}
+            return [condition for condition, test in tests if test(flat, objects)]
         if self._index is None:
             self._index = self._make_index()
         filters = self._filters
-        return {filters[number] for number in self._index.match(event_of(message))}
+        return [filters[number] for number in sorted(self._index.match(event_of(message)))]
 
     def _make_index(self) -> FilterIndex:
         index = new_index()

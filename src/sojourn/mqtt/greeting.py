@@ -17,7 +17,7 @@ ends with the connection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import repeat
+from itertools import repeat, starmap
 from typing import NamedTuple
 
 import msgspec
@@ -198,7 +198,7 @@ class Greeter:
         qos = [min(most, one.qos) for one in seen]
         yes, identifiers = repeat(True), repeat(subscription.identifiers)  # noqa: FBT003  (that is quick)
         fields = zip(seen, qos, yes, identifiers, yes, strict=False)
-        self.deliverer.hand_all(session, [*map(Delivery._make, fields)], now)
+        self.deliverer.hand_all(session, [*starmap(Delivery, fields)], now)
 
 
 def put_before(connection: Connection, data: bytes, *, goes_on: bool) -> bytes:

@@ -32,7 +32,7 @@ from sojourn.mqtt.conventions import (
 )
 from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
-from sojourn.mqtt.message import PLAIN, Message, Properties, write_publish
+from sojourn.mqtt.message import PLAIN, Message, Properties, expires_at, write_publish
 from sojourn.mqtt.packets import PACKET_ID, PacketError, is_reserved, malformed, protocol_error
 from sojourn.mqtt.readings import meets
 from sojourn.mqtt.rights import may_publish
@@ -64,6 +64,8 @@ class Publisher:
     def __init__(self, shared: State, deliverer: Deliverer) -> None:
         self.shared = shared
         self.deliverer = deliverer
+        self._publisher = self._origin = self._source = ""
+        """Whose event was numbered last, under which origin, and as which source: the next is often its."""
 
     def publish_plain(
         self, connection: Connection, session: Session, data: bytes, at: int, body: int, stop: int, now: float
@@ -317,8 +319,15 @@ class Publisher:
         A source is a publisher at one broker: its events take one way to each subscriber, so that their
         numbers arrive in order. A publisher that moves is several: events of two brokers may overtake.
         """
-        message.source = f"{message.publisher}@{self.shared.origin}"
-        message.sequence = self.next_sequence(now)
+        shared, publisher = self.shared, message.publisher
+        if publisher is not self._publisher or shared.origin is not self._origin:
+            self._publisher, self._origin = publisher, shared.origin
+            self._source = f"{publisher}@{shared.origin}"
+        message.source = self._source
+        if now == shared.numbered_s:  # as below; without a call, as every event passes here
+            shared.sequence = message.sequence = shared.sequence + 1
+        else:
+            message.sequence = self.next_sequence(now)
 
     def next_sequence(self, now: float) -> int:
         """Return the number of a further event: a date in microseconds, later than all before it."""
@@ -343,9 +352,10 @@ class Publisher:
         else:
             counted[0] += 1
             counted[1] = now
-        if shared.effects.collects:
-            shared.effects.published.append(message)
-            return route.cost + shared.effects.weigh(message.topic)
+        effects = shared.effects
+        if effects.collects:
+            effects.published.append(message)
+            return route.cost + effects.weigh(message.topic)
         self.deliverer.deliver(message, route, now)
         return route.cost
 
@@ -367,9 +377,10 @@ class Publisher:
             retain=message.retain,
             properties=message.properties,
             expiry=message.expiry,
+            expires_s=expires_at(now, message.expiry),
             policy=message.policy,
+            party=party,
         )
-        message.party = party
         if message.retain:
             self._number(message, now)
             if self.shared.retained.has_share_for(message, self.shared.limits):
@@ -472,5 +483,6 @@ def _message(
         retain=packet.retain,
         properties=properties,
         expiry=expiry,
+        expires_s=expires_at(now, expiry),
         policy=policy,
     )

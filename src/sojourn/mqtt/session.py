@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from sojourn.edge.queues import QueuePolicy
 from sojourn.interest import Event, Filter, TopicPattern
 from sojourn.interest.values import Scalar
@@ -19,7 +21,7 @@ NEVER = 0xFFFF_FFFF
 """The session expiry interval that means: keep it for good."""
 
 
-class Delivery(NamedTuple):
+class Delivery(msgspec.Struct, frozen=True):
     """A message on its way to a client; shared by all who get it in the same form."""
 
     message: Message

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import astuple
 
 from sojourn.edge.queues import QueuePolicy
 from sojourn.interest.values import Scalar
@@ -110,7 +111,7 @@ class SessionState(msgspec.Struct, frozen=True, array_like=True):
 
 def message_state(message: Message, now: float) -> MessageState:
     """Return a message as plain data."""
-    properties = message.properties
+    said = astuple(message.properties)
     return MessageState(
         message.topic,
         message.payload,
@@ -120,7 +121,7 @@ def message_state(message: Message, now: float) -> MessageState:
         message.source,
         message.sequence,
         None if message.expiry is None else max(0.0, message.expires_s - now),
-        (*properties[:4], list(properties.user)) if any(properties) else None,
+        (*said[:4], list(said[4])) if any(said) else None,
         message.address,
     )
 

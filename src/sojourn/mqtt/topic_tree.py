@@ -18,6 +18,7 @@ from sojourn.interest import Filter
 from sojourn.mqtt import costs
 
 if TYPE_CHECKING:
+    from sojourn.mqtt.filter_book import Tests
     from sojourn.mqtt.session import Session, Subscription
 
 ROUTES_MAX = 50_000
@@ -51,6 +52,7 @@ class Route:
         "picky",
         "several",
         "shares",
+        "tests",
         "topic",
     )
 
@@ -58,7 +60,7 @@ class Route:
         self.topic = topic
         self.groups: list[Group] = []
         """Sessions with one plain subscription, by the form they want: the fast way."""
-        self.conditional: list[tuple[Filter, list[Group]]] = []
+        self.conditional: dict[Filter, list[Group]] = {}
         """The same for single subscriptions with a filter, by filter."""
         self.picky: list[Subscription] = []
         """Single subscriptions that want nothing of their own, with a filter or without."""
@@ -67,6 +69,8 @@ class Route:
         self.shares: list[Share] = []
         self.filters: list[Filter] = []
         """Every filter of all these."""
+        self.tests: Tests = []
+        """The same with their tests, once an event was tried (`filter_book.py`)."""
         self.by_session: dict[Session, list[Subscription]] = {}
         """All of them but the shared ones by session."""
         self.cost = 1
@@ -326,7 +330,7 @@ class TopicTree:
             if condition is None:
                 route.groups = _grouped(subscriptions)
             else:
-                route.conditional.append((condition, _grouped(subscriptions)))
+                route.conditional[condition] = _grouped(subscriptions)
         if self._shares:
             levels = topic.split("/")
             route.shares = [share for share in self._shares.values() if share.shape.meets(topic, levels)]
