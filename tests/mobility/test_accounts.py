@@ -135,8 +135,8 @@ def test_accounts_are_what_counting_gives(steps: list[tuple[str, set[int], int]]
             last += 1
             event = Publish(Event({}, source="a", sequence=last), size=size)
             if what == "put":
-                kept = queues.within_shares(chosen, event)
-                if kept and queues.put(kept, event):
+                kept = queues.within_shares(chosen, event, size or scheme.event_bytes)
+                if kept and queues.put(kept, event, size or scheme.event_bytes):
                     tops = [one.account.bytes for one in kept if one.account is not None]
                     assert all(top <= 900 for top in tops)
                 check(queues.accounts, holdings)
@@ -151,7 +151,7 @@ def test_accounts_are_what_counting_gives(steps: list[tuple[str, set[int], int]]
             elif what == "leave":
                 queues.accounts.leave(holding)
             elif what == "make room":
-                queues.make_room(holding, Publish(Event({}, source="a", sequence=0), size=1))
+                queues.make_room(holding, 1)
             else:
                 getattr(queues, what)(holding)
         check(queues.accounts, holdings)

@@ -199,7 +199,7 @@ def test_the_running_counts_are_what_counting_gives(steps: list[tuple[str, str, 
             last[source] += 1
             publication = Publish(Event({}, source=source, sequence=last[source]), size=number)
             if what == "put":
-                queues.put([holding], publication)
+                queues.put([holding], publication, number or 100)
             else:
                 queues.take_in(holding, [publication])
         elif what == "consume":

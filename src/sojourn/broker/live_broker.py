@@ -172,7 +172,7 @@ class LiveBroker:
     def has_slices(self) -> bool:
         """Whether something waits its turn, to be taken in (`ReadyForMore`) while there is time."""
         line, ring = self._slices, self.core.state.input.ring
-        return line.frames_wait or bool(ring or line.late or line.clients.waiting or line.telling.left)
+        return line.frames_wait or bool(ring.count or line.late or line.clients.waiting or line.telling.left)
 
     @property
     def has_work(self) -> bool:

@@ -59,8 +59,8 @@ class Deliveries:
 
     def _part(self, clients: tuple[int, ...], message: Publish) -> None:
         keeps, fed = self._keeps, self._fed
-        bytes_max = self._bytes_max - (message.size or self._event_bytes)
-        events_max = self._events_max
+        size = 0  # an event is only weighed where it has to be stored, and once
+        bytes_max, events_max = self._bytes_max, self._events_max
         here: list[int] = []
         kept: list[Holding] = []
         for key in clients:
@@ -74,8 +74,9 @@ class Deliveries:
                 if not keeps:
                     here.append(holding.client)
                     continue
-            is_full = holding.bytes > bytes_max or len(holding.queue) >= events_max
-            if is_full and not self._queues.make_room(holding, message):
+            size = size or message.size or self._event_bytes
+            is_full = holding.bytes + size > bytes_max or len(holding.queue) >= events_max
+            if is_full and not self._queues.make_room(holding, size):
                 self._queues.refuse(holding, (message,), FULL)
                 continue
             if holding.ready:
@@ -84,8 +85,8 @@ class Deliveries:
         if here:
             self._ready.append(Deliver(tuple(here), message))
         if kept:
-            kept = self._queues.within_shares(kept, message)
-        if kept and self._queues.put(kept, message):
+            kept = self._queues.within_shares(kept, message, size)
+        if kept and self._queues.put(kept, message, size):
             self.stored = len(kept)
         elif kept:
             self._refuse(kept, message)

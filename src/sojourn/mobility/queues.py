@@ -70,19 +70,19 @@ class Store:
         """The event that has been stored for longest."""
         return next(iter(self._references), None)
 
-    def admit(self, publication: Publish, copies: int, *, promised: bool = False) -> bool:
-        """Refer to an event from so many queues; False, and nothing done, where there is no room.
+    def admit(self, publication: Publish, copies: int, size: int, *, promised: bool = False) -> bool:
+        """Refer to an event of that size from so many queues; False, and nothing done, if there is no room.
 
         For what was promised there always is.
         """
         references = self._references.get(publication)
         if references is None:
-            size = self.bytes + (publication.size or self._event_bytes)
-            is_full = size > self.bytes_max or len(self._references) >= self.events_max
+            stored = self.bytes + size
+            is_full = stored > self.bytes_max or len(self._references) >= self.events_max
             if is_full and not promised:
                 return False
-            self.bytes = size
-            self.bytes_peak = max(self.bytes_peak, size)
+            self.bytes = stored
+            self.bytes_peak = max(self.bytes_peak, stored)
             references = 0
         self._references[publication] = references + copies
         return True
@@ -119,13 +119,12 @@ class Queues:
             scheme.queue_bytes_party_max, scheme.event_bytes, scheme.queue_events_party_max
         )
 
-    def put(self, holdings: list[Holding], publication: Publish) -> bool:
+    def put(self, holdings: list[Holding], publication: Publish, size: int) -> bool:
         """Store an event for these, each of which has room; False, and nothing done, if there is none."""
         store = self.store
-        has_room = store.owners is None and store.admit(publication, len(holdings))
-        if not has_room and not self._admit(publication, holdings):
+        has_room = store.owners is None and store.admit(publication, len(holdings), size)
+        if not has_room and not self._admit(publication, holdings, size):
             return False
-        size = publication.size or self._scheme.event_bytes
         account: Account | None = None
         copies = 0
         for holding in holdings:
@@ -145,12 +144,11 @@ class Queues:
             account.bytes += size
         return True
 
-    def within_shares(self, holdings: list[Holding], publication: Publish) -> list[Holding]:
+    def within_shares(self, holdings: list[Holding], publication: Publish, size: int) -> list[Holding]:
         """Those of these whose parties have room for an event; for the others it is refused.
 
         Who is ready gets it all the same, as with the budget of the whole broker (`deliveries.py`).
         """
-        size = publication.size or self._scheme.event_bytes
         accounts, stored = self.accounts, self.store.bytes + size
         if stored <= accounts.little or (
             stored <= accounts.bytes_max and self.store.events < accounts.events_max
@@ -165,8 +163,8 @@ class Queues:
                 self.refuse(holding, (publication,), PARTY_FULL)
         return kept
 
-    def make_room(self, holding: Holding, publication: Publish) -> bool:
-        """Let consumed events go that stand behind others in a full queue; say whether one more fits now.
+    def make_room(self, holding: Holding, size: int) -> bool:
+        """Let consumed events go that stand behind others in a full queue; say whether so many bytes fit now.
 
         A queue is only looked through when enough was consumed since the last time to make that worth it.
         """
@@ -174,7 +172,6 @@ class Queues:
             return False
         self._replace(holding, in_order(holding.queue, holding.marks))
         scheme = self._scheme
-        size = publication.size or scheme.event_bytes
         return (
             holding.bytes + size <= scheme.queue_bytes_each_max
             and len(holding.queue) < scheme.queue_events_max
@@ -183,16 +180,18 @@ class Queues:
     def take_in(self, holding: Holding, publications: Sequence[Publish]) -> None:
         """Keep what another broker forwards until all of it is there."""
         for publication in publications:
-            self._admit(publication, [holding], promised=True)
+            size = publication.size or self._scheme.event_bytes
+            self._admit(publication, [holding], size, promised=True)
             holding.forwarded.append(publication)
-            self._charge(holding, publication)
+            self._charge(holding, publication, size)
 
     def take_in_late(self, holding: Holding, publication: Publish) -> None:
         """Store what another broker forwards after it was waited for."""
-        self._admit(publication, [holding], promised=True)
+        size = publication.size or self._scheme.event_bytes
+        self._admit(publication, [holding], size, promised=True)
         holding.queue.append(publication)
-        holding.bytes += publication.size or self._scheme.event_bytes
-        self._charge(holding, publication)
+        holding.bytes += size
+        self._charge(holding, publication, size)
 
     def consume(self, holding: Holding, source: str, sequence: int) -> None:
         """The client has consumed a source's events up to this one."""
@@ -301,10 +300,10 @@ class Queues:
         by_copy = holding.state is State.ACTIVE
         self._effects.drops.extend(Dropped(holding.client, one, reason, by_copy) for one in publications)
 
-    def _charge(self, holding: Holding, publication: Publish) -> None:
+    def _charge(self, holding: Holding, publication: Publish, size: int) -> None:
         """Count an event that is stored for a holding on its party's account."""
         if holding.account is not None:
-            holding.account.add(publication, publication.size or self._scheme.event_bytes)
+            holding.account.add(publication, size)
 
     def _release(self, holding: Holding, publications: Iterable[Publish]) -> None:
         """Have events of a holding referred to once less, and counted so on its party's account."""
@@ -314,15 +313,17 @@ class Queues:
             for publication in publications:
                 account.remove(publication, publication.size or self._scheme.event_bytes)
 
-    def _admit(self, publication: Publish, holdings: list[Holding], *, promised: bool = False) -> bool:
+    def _admit(
+        self, publication: Publish, holdings: list[Holding], size: int, *, promised: bool = False
+    ) -> bool:
         """Have room for an event that is to be stored for these; the caller puts it into their queues."""
         store = self.store
-        while not store.admit(publication, len(holdings)):
+        while not store.admit(publication, len(holdings), size):
             oldest = store.oldest()
             if not self._scheme.evicts or oldest is None:
                 if not promised:
                     return False
-                store.admit(publication, len(holdings), promised=True)
+                store.admit(publication, len(holdings), size, promised=True)
                 break
             self._evict(oldest)
         if store.owners is not None:

@@ -413,7 +413,7 @@ class Deliverer:
             else:
                 session.next_id = number + 1 if number < 65_535 else 1
             inflight[number] = delivery
-            size = message.size
+            size = message.weighed or message.size
             session.inflight_bytes += size
             self.shared.inflight_bytes += size
             connection.address_use.bytes += size

@@ -13,17 +13,18 @@ from collections.abc import Iterator
 class Turns:
     """Who waits, by address."""
 
-    __slots__ = ("_addresses", "_count", "_lines")
+    __slots__ = ("_addresses", "_lines", "count")
 
     def __init__(self) -> None:
         self._addresses: deque[str] = deque()
         """Those of whom somebody waits, each once, the next first."""
         self._lines: dict[str, deque[int]] = {}
-        self._count = 0
+        self.count = 0
+        """How many wait."""
 
     def __len__(self) -> int:
         """Return how many wait."""
-        return self._count
+        return self.count
 
     def __iter__(self) -> Iterator[int]:
         """Yield who waits, address by address."""
@@ -37,14 +38,14 @@ class Turns:
             line = self._lines[address] = deque()
             self._addresses.append(address)
         line.append(number)
-        self._count += 1
+        self.count += 1
 
     def popleft(self) -> int:
         """Return whose turn it is; then it is that of the other addresses."""
         address = self._addresses.popleft()
         line = self._lines[address]
         number = line.popleft()
-        self._count -= 1
+        self.count -= 1
         if line:
             self._addresses.append(address)
         else:
@@ -55,4 +56,4 @@ class Turns:
         """Let nobody wait."""
         self._addresses.clear()
         self._lines.clear()
-        self._count = 0
+        self.count = 0
