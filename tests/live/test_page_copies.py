@@ -83,6 +83,8 @@ async def _shows(folder: Path) -> None:
     kill(servers[2], wipes=True)
     await until(lambda: all(_sum_of(server, "sojourn_copies_unplayed") == 1 for server in servers[:2]))
     await until(lambda: any(one["broker"] == "B3" and one["waits"] for one in _board(first)["at_risk"]))
+    states = {one["name"]: one["state"] for one in _board(first)["brokers"]}
+    assert states["B3"] == "silent", "as soon as it is known to be away, and not seconds later"
     await until(lambda: any(one["broker"] == "B3" and not one["waits"] for one in _board(first)["at_risk"]))
     assert _sum_of(servers[1], "sojourn_copies_guests") == 1
     await until(lambda: all(_sum_of(server, "sojourn_copies_unplayed") == 0 for server in servers[:2]))

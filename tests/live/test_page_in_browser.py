@@ -20,7 +20,7 @@ FILLED = (
 )
 """Every table of the view has something in it."""
 TOO_WIDE = (
-    "[...document.querySelectorAll('main > section:not([hidden]) .scroll, .tile, .tile i')]"
+    "[...document.querySelectorAll('main > section:not([hidden]) .scroll, .tile, .tile b, .tile i')]"
     ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
 )
 """What has more in it than it shows."""
@@ -111,14 +111,16 @@ WIDEST = (
 """What the cells of a busy network in trouble say, after the broker's name and address."""
 WITH_THE_WIDEST = (
     "(() => {{ const cells = [...document.querySelectorAll('#brokers tbody tr:first-child td')];"
-    "{}.forEach((text, k) => {{ cells[k + 1].textContent = text; }}); return {}; }})()"
+    "{}.forEach((text, k) => {{ cells[k + 1].textContent = text; }});"
+    "document.getElementById('risk-tile').hidden = false;"
+    "document.querySelectorAll('.tile b').forEach(b => {{ b.textContent = '< 123,456 ms'; }}); return {}; }})()"
 )
-"""Look at the page with those cells, before news from the brokers write them anew."""
+"""Look at the page with those cells and as many tiles as there may be, before news write them anew."""
 
 
-@pytest.mark.parametrize("width", [390, 840, 900, 1024, 1250, 1360])
-def test_the_table_of_brokers_fits_whatever_its_cells_say(tab: Any, world: Moving, width: int) -> None:
-    """Long states, large numbers and many links take more lines, not more than the window."""
+@pytest.mark.parametrize("width", [390, 840, 900, 1024, 1250, 1280, 1360])
+def test_the_first_view_fits_whatever_is_said(tab: Any, world: Moving, width: int) -> None:
+    """Long states, large numbers and many links take more lines, not more than the window or a tile."""
     tab.resize(width, 844)
     go(tab, "#/")
     tab.wait_for(FILLED)
@@ -309,3 +311,14 @@ def test_a_reader_with_the_password_sees_the_page(tab: Any, world: Moving) -> No
     tab.wait_for(LIVE)
     tab.wait_for("document.querySelectorAll('#clients-table tbody tr').length > 0")
     assert "answers" not in tab.value("document.getElementById('clients-note').textContent")
+
+
+def test_a_page_whose_broker_is_gone_says_so(tab: Any, world: Moving) -> None:
+    """The broker that serves the page is not shown as up when it answers no more."""
+    tab.call("Page.navigate", url=world.page + "/")
+    tab.wait_for(LIVE)
+    tab.wait_for("document.querySelectorAll('#nodes .node.up').length >= 1")
+    world.stop_broker(0)
+    tab.wait_for("document.getElementById('pulse').textContent === 'the broker does not answer'")
+    own = "[...document.querySelectorAll('#brokers tbody tr')].find(r => r.textContent.startsWith('B1'))"
+    assert "silent" in tab.value(f"{own}.textContent")

@@ -84,8 +84,18 @@ class Board:
 
     def fresh(self, now: float) -> dict[str, Report]:
         """The reports that are not too old to count, with every client at one broker."""
-        fresh = {name: heard.report for name, heard in self._heard.items() if now - heard.at_s < FRESH_S}
+        unplayed = self._unplayed()
+        fresh = {
+            name: heard.report
+            for name, heard in self._heard.items()
+            if now - heard.at_s < FRESH_S and name not in unplayed
+        }
         return self._whereabouts.settled(fresh, now)
+
+    def _unplayed(self) -> list[str]:
+        """Brokers that nobody plays, as far as this one knows: they are silent before `FRESH_S` has passed."""
+        own = self.kept(self.name)
+        return [] if own is None else [name for name in own.unplayed if name != self.name]
 
     def tick(self, now: float) -> None:
         """Note how the network is doing, for the charts."""
@@ -138,14 +148,14 @@ class Board:
 
     def _at_risk(self, now: float) -> list[dict[str, Any]]:
         """Brokers whose copies are not as they should be, with how many sessions that concerns."""
-        own = self.kept(self.name)
+        own, unplayed = self.kept(self.name), self._unplayed()
         found = (
             risk_of(
                 name,
                 heard.report.sessions,
                 heard.report.kept,
                 is_silent=now - heard.at_s >= FRESH_S,
-                is_played=None if own is None else name not in own.unplayed,
+                is_played=None if own is None else name not in unplayed,
             )
             for name, heard in sorted(self._heard.items())
         )
@@ -169,7 +179,7 @@ class Board:
         return {
             "name": name,
             "listen": heard.report.listen or listen if heard is not None else listen,
-            "state": "unknown" if silent_s is None else "up" if silent_s < FRESH_S else "silent",
+            "state": "unknown" if silent_s is None else "silent" if fresh is None else "up",
             "silent_s": silent_s,
             "report": None if heard is None else replace(fresh or heard.report, moves=[], present=present),
         }

@@ -78,6 +78,13 @@ function show(state) {
   document.documentElement.dataset.live = "yes";
 }
 function pulse(text, kind) { write("pulse", text); byId("pulse").className = "pill " + kind; }
+// What was said last, with the broker that said it silent since then; of the others nothing newer is known.
+function withoutNews(state) {
+  const silent = { state: "silent", silent_s: (Date.now() - lastAt) / 1000 };
+  return { ...state, brokers: state.brokers.map(function (broker) {
+    return broker.name === state.broker ? { ...broker, ...silent } : broker;
+  }) };
+}
 function listen() {
   stream = new EventSource(at("stream"));
   const mine = stream;
@@ -89,6 +96,7 @@ function listen() {
   };
   stream.onerror = function () {
     pulse("the broker does not answer", "bad");
+    if (last) { show(withoutNews(last)); }
     if (mine.readyState === EventSource.CLOSED) { setTimeout(function () { if (stream === mine) { listen(); } }, 2000); }
   };
 }
