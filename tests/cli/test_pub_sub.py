@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 from tests.live.raw_client import BrokerProcess, Raw, running_broker, single_config
@@ -86,6 +87,32 @@ def test_a_reader_is_told_what_did_not_fit_while_it_was_away(tmp_path: Path) -> 
         done = run("sub", url, "--topic", "t", "--id", "reader-8", "--count", "3")
         assert done.stdout == "t 1\nt 2\nt 3\n"
         assert "sojourn: 2 events were dropped, for more than the broker's limits" in done.stderr
+
+
+def test_a_reader_without_a_name_is_told_that_it_missed_something() -> None:
+    """When its broker goes it hears why, and when it is back that nothing was kept, with the way out."""
+    with running_broker() as first:
+        url = f"mqtt://127.0.0.1:{first.port}"
+        with running([*SOJOURN, "sub", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as subscriber:
+            assert subscriber.stderr is not None
+            _read_until(subscriber.stderr, "subscribed")
+            first.stop()
+            lost = _read_until(subscriber.stderr, "is lost")
+            assert lost.endswith("; it is tried again\n")
+            assert "(" in lost, "it says why"
+            with running_broker("--port", str(first.port)):
+                _read_until(subscriber.stderr, "connected to")
+                assert "with --id NAME" in _read_until(subscriber.stderr, "was not kept")
+
+
+def _read_until(lines: IO[str], wanted: str) -> str:
+    """Read on to the line that says something."""
+    heard = []
+    for line in lines:
+        heard.append(line)
+        if wanted in line:
+            return line
+    raise AssertionError(heard)
 
 
 def test_retained_events_and_the_end_by_ctrl_c(broker: BrokerProcess) -> None:

@@ -24,6 +24,8 @@ from sojourn.cli.shell_client import (
 from sojourn.live.client.client import Client
 from sojourn.live.client.inbox import Received
 
+NOT_KEPT = "what was published meanwhile was not kept, and does not come: with --id NAME it is"
+
 
 def sub(  # noqa: PLR0913 - each is an option of the command
     url: UrlArgument,
@@ -83,10 +85,13 @@ async def _subscribe(
             typer.echo(f"sojourn: connected to {name}{client.address}", err=True)
             if is_kept and not client.resumed:
                 typer.echo(f"sojourn: {client.client_id} is new there: nothing was kept for it", err=True)
+            elif not is_kept and len(client.connections) > 1:
+                typer.echo(f"sojourn: {NOT_KEPT}", err=True)
             if client.dropped:
                 typer.echo(f"sojourn: {_missed(client.dropped)}", err=True)
         else:
-            typer.echo(f"sojourn: the connection to {client.address} is lost; it is tried again", err=True)
+            lost = f"the connection to {client.address} is lost ({client.connections[-1].ended})"
+            typer.echo(f"sojourn: {lost}" + ("" if client.gave_up else "; it is tried again"), err=True)
 
     client.on_change = tell
     async with connected(client):

@@ -36,6 +36,11 @@ class Standing(Reading):
         """Whether there is a connection at present."""
         return self._link is not None
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether it tries no more to have a connection, until somebody says `connect` or `move_to`."""
+        return self._failure is not None
+
     async def _online(self, patience_s: float) -> None:
         """Wait for a connection, or say why there is none."""
         self._check_begun()
