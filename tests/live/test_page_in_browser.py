@@ -113,7 +113,8 @@ WITH_THE_WIDEST = (
     "(() => {{ const cells = [...document.querySelectorAll('#brokers tbody tr:first-child td')];"
     "{}.forEach((text, k) => {{ cells[k + 1].textContent = text; }});"
     "document.getElementById('risk-tile').hidden = false;"
-    "document.querySelectorAll('.tile b').forEach(b => {{ b.textContent = '< 123,456 ms'; }}); return {}; }})()"
+    "document.querySelectorAll('.tile b').forEach(b => {{ b.textContent = '< 123,456 ms'; }});"
+    "return {}; }})()"
 )
 """Look at the page with those cells and as many tiles as there may be, before news write them anew."""
 

@@ -93,7 +93,7 @@ class Board:
         return self._whereabouts.settled(fresh, now)
 
     def _unplayed(self) -> list[str]:
-        """Brokers that nobody plays, as far as this one knows: they are silent before `FRESH_S` has passed."""
+        """Brokers that nobody plays, as far as this one knows: these are silent at once."""
         own = self.kept(self.name)
         return [] if own is None else [name for name in own.unplayed if name != self.name]
 
