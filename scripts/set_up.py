@@ -39,6 +39,7 @@ LOADED = (
     "sojourn.live.client.client",
 )
 """What loads all that brokers and clients load."""
+WARMING = "sojourn.live.brokers.warming"
 ASKED_OF_PIP = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -189,7 +190,14 @@ def keep_compiled(python: Path) -> None:
     more than twice as long as the start itself. What cannot be kept is compiled then.
     """
     say("compiling what brokers and clients load")
-    run([str(python), "-c", f"import {', '.join(LOADED)}"], {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    run([str(python), "-c", f"import {', '.join(LOADED)}"], environment)
+
+
+def keep_kernels(python: Path) -> None:
+    """Compile the kernels of the filter index, which the first broker with many filters would wait for."""
+    say("compiling the filter index, which takes some ten seconds, once")
+    run([str(python), "-c", f"from {WARMING} import load_index_kernels as load; load()"])
 
 
 def run(command: list[str], environment: dict[str, str] | None = None) -> bool:
@@ -283,6 +291,7 @@ def set_up(root: Path, need: str) -> None:
         install(python, need)
         keep_compiled(python)
         if need != "broker":
+            keep_kernels(python)
             see_to_java(environment)
         if need == "all":
             # Tests and benchmarks beside Mosquitto are skipped where there is none; nothing else needs it.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -71,6 +74,22 @@ def test_kernels_come_with_many_filters(tmp_path: Path, routes: bool) -> None:
             await client.close()
 
     asyncio.run(live())
+
+
+def test_a_broker_has_another_process_compile_the_kernels(tmp_path: Path) -> None:
+    """To compile them takes a quarter of a minute of Python, in which a thread would hold up the loop."""
+    ask = (
+        "import asyncio, numba, sojourn.live.brokers.warming as it\n"
+        "asyncio.run(it.compile_aside()); assert it.load_index_kernels()\n"
+        "from sojourn.interest.index import compiling\n"
+        "print(sum(sum(one.stats.cache_misses.values()) for one in compiling._kernels))\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "0\n", "kernels that were not found, and compiled here"
 
 
 def test_several_processes_fill_one_cache() -> None:

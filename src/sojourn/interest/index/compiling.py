@@ -7,6 +7,7 @@ indices, which `layout.py` and the callers guarantee.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -53,6 +54,13 @@ def share_freshness() -> None:
     stamps = tuple(sorted({getattr(file, _STAMP) for file in stamped}))
     for file in stamped:
         setattr(file, _STAMP, stamps)
+
+
+def freshness() -> str:
+    """What compiled kernels are of: another text means that those that were kept will not do any more."""
+    files = [getattr(getattr(kernel, "_cache", None), "_cache_file", None) for kernel in _kernels]
+    stamps = sorted({repr(getattr(file, _STAMP, None)) for file in files})
+    return f"Numba {numba.__version__} on Python {sys.version}: {stamps}"
 
 
 def cache_folder() -> str | None:
