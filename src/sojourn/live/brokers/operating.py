@@ -102,6 +102,7 @@ def roll(node: Node, asked: Mapping[str, Any]) -> Answer:
             node.flush()
     settings = node.broker.settings
     found = {"joined": [row[0] for row in settings.joined], "left": list(settings.left)}
+    found["out_of_reach"] = _out_of_reach(node)
     return Answer(f"{settings.name} is in a network of {settings.drawn}", found)
 
 

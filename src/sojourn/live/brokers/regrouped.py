@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sojourn.broker import facts
-from sojourn.broker.roll import is_same_founding, merged, roll_of
+from sojourn.broker.roll import by_whom, is_same_founding, merged, roll_of
 from sojourn.errors import SojournError
 from sojourn.live.config import BrokerConfig, Config
 
@@ -47,8 +47,8 @@ class Regrouping:
             return []
         wanted, known = config.settings(node.place.name), len(network.settings.joined)
         for place in range(known, len(wanted.joined)):
-            name, *others = wanted.joined[place]
-            if min(others, key=wanted.brokers.index) == node.place.name and name not in wanted.left:
+            name = wanted.joined[place][0]
+            if by_whom(wanted, name) == node.place.name and name not in wanted.left:
                 # Some before it may never have come, and were taken back: nobody waits for them.
                 gone = {row[0] for row in wanted.joined[known:place]}.intersection(wanted.left)
                 left = tuple(sorted(gone.union(network.settings.left)))
