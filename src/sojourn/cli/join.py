@@ -74,6 +74,12 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
             f"{file} has {name} already, linked to {', '.join(row[1:])} and not to {', '.join(link)}; if it "
             f"was never started, `sojourn leave {file} {name} --dead` takes it back."
         )
+    _expect(file, config, name)
+    typer.echo(f"Start the broker: sojourn serve {file} --broker {name}")
+
+
+def _expect(file: Path, config: Config, name: str) -> None:
+    """Let the broker by whose link one joins read of it."""
     to = by_whom(config.settings(name), name)
     assert to is not None, "it is among those that joined"
     try:
@@ -85,7 +91,6 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
             f"{to} does not run on this machine: copy {file} to where it does and `sojourn reload` it; "
             f"if it is not running, start it there with this file."
         )
-    typer.echo(f"Start the broker: sojourn serve {file} --broker {name}")
 
 
 def _next_metrics(config: Config) -> str | None:
