@@ -10,8 +10,18 @@ import typer
 
 from sojourn.broker.roll import by_whom
 from sojourn.cli.roll_call import File, JoinError, runs_here, say, who_came
+from sojourn.live.apart import why_not_apart
 from sojourn.live.brokers.control import ControlError, ask
-from sojourn.live.config import Address, BrokerConfig, Config, ConfigError, load_config, parse_address
+from sojourn.live.config import (
+    LISTENED,
+    BrokerConfig,
+    Config,
+    ConfigError,
+    at_folder,
+    load_config,
+    parse_address,
+    read_config,
+)
 from sojourn.live.rewriting import with_broker, write
 
 
@@ -118,14 +128,18 @@ def _joined(file: Path, config: Config, written: dict[str, str], links: list[str
     if len({*links}) < len(links):
         raise JoinError("--link names a broker twice.")
     _check_came(file, config, links)
-    for key in ("listen", "peers", "seats", "page", "metrics"):
+    for key in LISTENED:
         if key in written:
-            _check_free(parse_address(written[key], f"--{key}"), config, f"--{key}")
+            parse_address(written[key], f"--{key}")
     try:
         broker = msgspec.convert(written, BrokerConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(f"The new broker cannot be written: {error}.") from None
-    return with_broker(file.read_text(encoding="utf-8"), broker, links, written)
+    text = with_broker(file.read_text(encoding="utf-8"), broker, links, written)
+    why = why_not_apart(at_folder(read_config(text, str(file)), file.parent))
+    if why:
+        raise JoinError(f"{name} cannot join: {why}")
+    return text
 
 
 def _check_came(file: Path, config: Config, links: list[str]) -> None:
@@ -140,11 +154,3 @@ def _check_came(file: Path, config: Config, links: list[str]) -> None:
                 f"`sojourn serve {file} --broker {one}`, or take it back with `sojourn leave {file} {one} "
                 "--dead`."
             )
-
-
-def _check_free(place: Address, config: Config, option: str) -> None:
-    """Refuse an address that another broker of the file listens at."""
-    for broker in config.brokers:
-        for taken in (broker.listen, broker.peers, broker.seats, broker.page, broker.metrics):
-            if taken is not None and place.port and parse_address(taken, "an address") == place:
-                raise JoinError(f"{option} {place} is an address of {broker.name}: choose another port.")

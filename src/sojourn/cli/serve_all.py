@@ -1,8 +1,8 @@
 """`sojourn serve FILE --all`: every broker as a process, one view of them, and an orderly end.
 
 The brokers are ready when the links between them stand, for events cross no sooner; links that take too long
-and brokers that do not start are named, and the others go on without them, and trying. On a terminal the view is a table that is drawn
-anew every half second; in a pipe or a service's log only what changes is said.
+and brokers that do not start are named, and the others go on without them, and trying. On a terminal the view
+is a table that is drawn anew every half second; in a pipe or a service's log only what changes is said.
 
 A broker that ends is started again at once and comes back from its store; the pause before that grows while
 it dies young. It is given up only if it fails by itself, `FAILURES_MAX` times in a row, before it has served
