@@ -12,6 +12,7 @@ from sojourn.broker.roll import by_whom
 from sojourn.cli.roll_call import File, JoinError, runs_here, say, who_came
 from sojourn.live.apart import why_not_apart
 from sojourn.live.brokers.control import ControlError, ask
+from sojourn.live.brokers.source import reload_of
 from sojourn.live.config import (
     LISTENED,
     BrokerConfig,
@@ -93,7 +94,7 @@ def _expect(file: Path, config: Config, name: str) -> None:
     to = by_whom(config.settings(name), name)
     assert to is not None, "it is among those that joined"
     try:
-        say(ask(str(config.network.control), to, {"command": "reload"}).said)
+        say(ask(str(config.network.control), to, reload_of(file)).said)
     except ControlError as error:
         if not error.is_absent:
             raise

@@ -15,6 +15,7 @@ import typer
 from sojourn.broker.roll import behind, by_whom
 from sojourn.cli.roll_call import File, JoinError, never_came, say, who_came
 from sojourn.live.brokers.control import Answer, ControlError, ask
+from sojourn.live.brokers.source import reload_of
 from sojourn.live.config import Config, load_config
 from sojourn.live.rewriting import without_broker, write
 
@@ -116,7 +117,7 @@ def _take_back(file: Path, config: Config, name: str) -> None:
     before = file.read_text(encoding="utf-8")
     write(file, without_broker(before, name))
     try:
-        say(ask(folder, to, {"command": "reload"}).said)
+        say(ask(folder, to, reload_of(file)).said)
     except ControlError as error:  # it never came itself, or has left: nobody lets this one in
         if not error.is_absent:
             raise
