@@ -26,13 +26,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from sojourn.errors import SojournError
+from sojourn.live.apart import why_not_apart
 from sojourn.live.brokers.admission import hash_password
+from sojourn.live.config import at_folder, read_config
 from sojourn.live.links.secret import write_secret
 from sojourn.live.templates import copies_for
 
 YEARS = 2
 SERVICES = ("sojourn-clients",)
 """What clients may call any broker: the Service of the Kubernetes manifest."""
+UNQUOTED = {'"', "\\"}
+"""What cannot stand in the texts of a configuration as it is."""
 HEAD = """\
 # Made by deploy/prepare.py; every broker reads this file. `sojourn init` writes one that explains more keys.
 links = [{links}]
@@ -73,12 +78,19 @@ page_password = "{password}"
 """
 
 
+def folder_of(text: str) -> Path:
+    """Return the folder that is named; an empty name would be the folder that one is in."""
+    if not text:
+        raise argparse.ArgumentTypeError("the folder has no name; `.` is the one that you are in")
+    return Path(text)
+
+
 def main() -> None:
     """Write the folder, and tell the password once."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="where to write")
+    parser.add_argument("folder", type=folder_of, help="where to write")
     parser.add_argument(
         "--brokers", nargs="+", default=["b1", "b2", "b3"], metavar="NAME[=HOST]",
         help="the brokers, linked in a line in this order, and where others reach them",
@@ -93,6 +105,10 @@ def main() -> None:
     if len(hosts) < len(pairs):
         twice = next(name for name in hosts if [one for one, _ in pairs].count(name) > 1)
         parser.error(f"the broker {twice!r} is named twice; name each once, with its host after an =")
+    try:
+        check(asked.folder, hosts, asked.stores, asked.control)
+    except (SojournError, ValueError) as error:
+        parser.error(str(error))
     os.umask(0o077)
     (asked.folder / "certificates").mkdir(parents=True, exist_ok=True)
     write_secret(asked.folder / "network.secret")
@@ -105,6 +121,31 @@ def main() -> None:
     file.write_text(configuration(hosts, hash_password(password), asked.stores, asked.control))
     print(f"prepare: wrote {file}")
     print(f"prepare: clients log in as operator with the password {password}, which opens the page too")
+
+
+def check(folder: Path, hosts: dict[str, str], stores: str, control: str) -> None:
+    """Refuse names, hosts and folders that brokers, certificates or this program cannot use."""
+    for name, host in hosts.items():
+        if UNQUOTED & {*name, *host}:
+            raise ValueError(f"the broker {name!r} on {host!r} has a quote or a \\ in its name or host")
+        try:
+            _named(name)
+            _host(host)
+        except ValueError as error:
+            raise ValueError(f"no certificate can name the broker {name!r} on {host!r}: {error}") from None
+        if ":" in host and isinstance(_host(host), x509.DNSName):
+            raise ValueError(
+                f"the host of {name!r} is {host!r}, and should be a name or an address without a port"
+            )
+    text = configuration(hosts, "", stores, control)
+    why = why_not_apart(at_folder(read_config(text, str(folder / "network.toml")), folder))
+    if why:
+        raise ValueError(why)
+    for one in (folder, *folder.absolute().parents):
+        if one.exists():
+            if not one.is_dir() or not os.access(one, os.W_OK):
+                raise ValueError(f"the folder {folder} cannot be written: {one} is no folder, or not yours")
+            return
 
 
 def configuration(hosts: dict[str, str], password: str, stores: str, control: str) -> str:
@@ -150,7 +191,7 @@ def _authority(folder: Path, file: Path) -> tuple[ec.EllipticCurvePrivateKey, x5
         assert isinstance(key, ec.EllipticCurvePrivateKey), "this program made the key"
         return key, x509.load_pem_x509_certificate((folder / "authority.pem").read_bytes())
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of this network")])
+    name = _named("authority of this network")
     certificate = (
         _begun("authority of this network", name, key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -164,13 +205,17 @@ def _begun(subject: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x
     now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
+        .subject_name(_named(subject))
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + dt.timedelta(days=365 * YEARS))
     )
+
+
+def _named(subject: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
 
 
 def _host(host: str) -> x509.GeneralName:

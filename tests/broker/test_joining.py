@@ -13,7 +13,7 @@ from sojourn.broker import facts
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.offering import left_behind
 from sojourn.broker.regrouping import check_is_gone
-from sojourn.broker.roll import JOINED_MAX, Roll, RollError, merged, roll_of, with_roll
+from sojourn.broker.roll import JOINED_MAX, Roll, RollError, behind, by_whom, merged, roll_of, with_roll
 from sojourn.broker.state_codec import dump_state, load_state
 from sojourn.broker.tree import overlay_of
 from sojourn.live.config import BrokerConfig, Config, check_config
@@ -168,10 +168,23 @@ def test_a_roll_that_no_network_has_is_refused() -> None:
             with_roll(settings, Roll(joined))
     with pytest.raises(RollError):
         with_roll(settings, Roll((), ("B9",)))
-    with pytest.raises(OverlayError):
+    with pytest.raises(OverlayError, match="B3 cannot be reached without B2, which left"):
         overlay_of(with_roll(settings, Roll((), ("B2",))))
     with pytest.raises(RollError, match="has left"):
         check_config(replace(line(3), network=replace(line(3).network, left={"B3": ["B2"]})))
+
+
+def test_who_joins_by_whom_is_known_and_the_last_of_a_chain_comes_first() -> None:
+    """By the link to the one that was there first; who has left is behind nobody."""
+    config = line(3)
+    for name, *links in (("D", "B3"), ("C", "D"), ("B", "C"), ("A", "C", "B2")):
+        config = grown(config, name, *links)
+    settings = config.settings("B1")
+    assert [by_whom(settings, name) for name in ("B1", "D", "C", "B", "A")] == [None, "B3", "D", "C", "B2"]
+    assert behind(settings, "B3") == ["B", "C", "D"]
+    assert behind(settings, "B2") == ["A"]
+    assert behind(settings, "B1") == behind(settings, "B") == []
+    assert behind(shrunk(config, "B").settings("B1"), "D") == ["C"]
 
 
 # Joining ---------------------------------------------------------------------------------------------------

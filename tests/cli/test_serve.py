@@ -64,6 +64,7 @@ def test_all_brokers_run_come_back_and_stop_together(tmp_path: Path) -> None:
         said = read_until(fleet.stderr, "Ctrl-C stops them all")
         port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]  # it is there, or the test fails
         logs = (tmp_path / "logs").glob("*.log")
+        assert said.splitlines()[-1].endswith(" ready; Ctrl-C stops them all")
         assert any(is_link_up(line) for log in logs for line in log.read_text().splitlines())
         children = list(map(int, Path(f"/proc/{fleet.pid}/task/{fleet.pid}/children").read_text().split()))
         assert len(children) == 2
@@ -96,6 +97,7 @@ def test_one_damaged_store_stops_one_broker(tmp_path: Path) -> None:
         assert fleet.stderr is not None
         said = read_until(fleet.stderr, "Ctrl-C stops them all")
         assert f"sojourn store repair {store}" in said
+        assert said.splitlines()[-1].endswith(" ready, without B1; Ctrl-C stops them all")
         port = int(re.search(r"broker B2 listens on mqtt://127.0.0.1:(\d+)", said)[1])  # type: ignore[index]  # it is there, or the test fails
         with Raw(port) as client:
             assert client.connect("guest").reason_code == 0

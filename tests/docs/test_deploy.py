@@ -61,6 +61,34 @@ def prepared(folder: Path, *more: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["net", "--brokers", "votes=1.2.3.4", "b", "c"], "no broker is called 'votes'"),
+        (["net", "--brokers", "a/b=1.2.3.4"], "'a/b' is the name of files too"),
+        (["net", "--brokers", '"a'], "has a quote"),
+        (["net", "--brokers", "a" * 65], "no certificate can name the broker"),
+        (["net", "--brokers", "a=b\u00fcro"], "no certificate can name the broker"),
+        (["net", "--brokers", "a=1.2.3.4:1883"], "without a port"),
+        (["net", "--brokers", "a=one", "b=one"], "listen of a and listen of b are both"),
+        (["here/net"], "cannot be written"),
+        ([""], "the folder has no name"),
+    ],
+)
+def test_what_cannot_be_prepared_is_refused_before_anything_is_written(
+    tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    """In a sentence, by the rules of brokers, certificates and folders."""
+    (tmp_path / "here").write_text("a file")
+    done = subprocess.run(
+        [sys.executable, str(DEPLOY.absolute() / "prepare.py"), *words], cwd=tmp_path,
+        capture_output=True, text=True, timeout=WAIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout
+    assert sentence in done.stderr.splitlines()[-1]
+    assert [one.name for one in tmp_path.iterdir()] == ["here"]
+
+
 class Network:
     """The three brokers of the Compose file, each on an address of its own instead of in a container."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
@@ -19,7 +20,8 @@ from sojourn.cli.main import app
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import ask
 from sojourn.live.brokers.fleet import Fleet
-from sojourn.live.config import load_config
+from sojourn.live.config import BrokerConfig, load_config
+from sojourn.live.rewriting import with_broker
 
 PATIENCE_S = 240.0
 
@@ -266,6 +268,97 @@ def test_brokers_that_never_came_are_taken_back_and_nobody_waits_for_them(tmp_pa
     assert [one.name for one in load_config(path).brokers] == ["B1", "B2", "B3", "B5", "B7"]
 
 
+def chained(path: Path, first: str, *others: str) -> None:
+    """Write brokers into a file that join one by the other, as on a machine where none of them runs."""
+    for name, other in zip(others, (first, *others), strict=False):
+        written = {"name": name, "listen": "127.0.0.1:0", "peers": "127.0.0.1:0", "store": f"stores/{name}"}
+        broker = msgspec.convert(written, BrokerConfig)
+        path.write_text(with_broker(path.read_text(), broker, [other], written))
+
+
+def names(path: Path) -> list[str]:
+    """The brokers that a file has."""
+    return [one.name for one in load_config(path).brokers]
+
+
+def test_a_broker_by_which_others_would_join_does_not_leave_before_they_are_taken_back(
+    tmp_path: Path,
+) -> None:
+    """It is refused before the network is told, and the way out that is named leads there."""
+    path = tmp_path / "line.toml"
+    network(path)
+    with serving(path, ["B1", "B2", "B3"]):
+        sojourn("join", str(path), "B4", "--link", "B3")
+        with serving(path, ["B4"]) as fourth:
+            until(lambda: roll(path, "B1") == (["B4"], []))
+            sojourn("join", str(path), "B5", "--link", "B4")
+            for words in (("B4",), ("B4", "--dead")):
+                with pytest.raises(SojournError, match=r"by it would join B5 of .*leave .* B5 --dead`"):
+                    sojourn("leave", str(path), *words)
+            assert roll(path, "B3") == (["B4"], []), "nobody was told of a farewell"
+            assert "B5 never came" in sojourn("leave", str(path), "B5", "--dead")
+            sojourn("leave", str(path), "B4")
+            until(lambda: fourth.processes["B4"].poll() is not None)
+    assert names(path) == ["B1", "B2", "B3"]
+
+
+def test_brokers_of_a_chain_that_never_came_are_taken_back_from_its_end(tmp_path: Path) -> None:
+    """Also where the first of them has left meanwhile, or is gone with its disk: nobody is left for ever."""
+    path = tmp_path / "line.toml"
+    network(path)
+    with serving(path, ["B1", "B2", "B3"]):
+        chained(path, "B3", "B4", "B5")
+        for words in (("B4", "--dead"), ("B4",)):
+            with pytest.raises(SojournError, match="by it would join B5"):
+                sojourn("leave", str(path), *words)
+        for name in ("B5", "B4"):
+            assert f"{name} never came" in sojourn("leave", str(path), name, "--dead")
+        sojourn("join", str(path), "B6", "--link", "B3")
+        with serving(path, ["B6"]) as sixth:
+            until(lambda: all(roll(path, one)[0] == ["B4", "B5", "B6"] for one in ("B1", "B2", "B3")))
+            chained(path, "B6", "B7", "B8")
+            ask(str(load_config(path).network.control), "B6", {"command": "leave"})
+            ask(str(load_config(path).network.control), "B6", {"command": "farewell"})
+            ask(str(load_config(path).network.control), "B6", {"command": "stop"})
+            until(lambda: sixth.processes["B6"].poll() is not None)
+        until(lambda: all("B6" in roll(path, one)[1] for one in ("B1", "B2", "B3")))
+        with pytest.raises(SojournError, match=r"B6 has left .* join B7, B8 of .*B8 --dead`, then B7"):
+            sojourn("leave", str(path), "B6")
+        for words in (("B8", "--dead"), ("B7", "--dead"), ("B6",)):
+            sojourn("leave", str(path), *words)
+        sojourn("join", str(path), "B9", "--link", "B3")
+        with serving(path, ["B9"]) as ninth:
+            until(lambda: all("B9" in roll(path, one)[0] for one in ("B1", "B2", "B3")))
+            chained(path, "B9", "B10")
+            ninth.processes["B9"].kill()
+            ninth.processes["B9"].wait()
+            until(lambda: "B9" in told_out_of_reach(path, "B1"))
+            for name in ("B10", "B9"):
+                sojourn("leave", str(path), name, "--dead")
+        until(lambda: "B9" in roll(path, "B1")[1])
+    assert names(path) == ["B1", "B2", "B3"]
+
+
+def told_out_of_reach(path: Path, broker: str) -> list[str]:
+    """Whom a broker does not reach, as it says."""
+    found = ask(str(load_config(path).network.control), broker, {"command": "roll"}).found
+    return list(found["out_of_reach"])
+
+
+def test_nobody_joins_by_a_broker_that_was_not_even_started(tmp_path: Path) -> None:
+    """Brokers join one after the other; where none runs, nothing can be said of that."""
+    path = tmp_path / "line.toml"
+    network(path)
+    with serving(path, ["B1", "B2", "B3"]):
+        sojourn("join", str(path), "B4", "--link", "B3")
+        before = path.read_text()
+        with pytest.raises(SojournError, match="B4 has not joined yet"):
+            sojourn("join", str(path), "B5", "--link", "B4")
+        assert path.read_text() == before
+    sojourn("join", str(path), "B5", "--link", "B4")
+    assert names(path) == ["B1", "B2", "B3", "B4", "B5"]
+
+
 def test_what_cannot_be_done_says_why(tmp_path: Path) -> None:
     """Copies, names that were there, brokers in the middle and strangers are refused in one sentence each."""
     path = tmp_path / "line.toml"
@@ -276,8 +369,9 @@ def test_what_cannot_be_done_says_why(tmp_path: Path) -> None:
         (("join", str(path), "B2", "--link", "B1"), "was there from the start"),
         (("join", str(path), "B4", "--link", "B9"), "has no broker 'B9'"),
         (("join", str(path), "B4", "--link", "B1", "--listen", "here"), "must be HOST:PORT"),
+        (("join", str(path), "B4", "--link", "B1", "--store", "stores/B1"), "B1 and B4 have one store"),
         (("join", str(path), "a/b", "--link", "B1"), "is the name of files too"),
-        (("join", str(path), "B4", "--link", "B1", "--page", "127.0.0.1:18299"), "is an address of B1"),
+        (("join", str(path), "B4", "--link", "B1", "--page", "127.0.0.1:18299"), "and page of B4 are both"),
         (("leave", str(path), "B9"), "has no broker 'B9'"),
         (("leave", str(path), "B3"), "does not run on this machine"),
         (("leave", str(path), "B3", "--dead"), "No other broker than B3 runs"),

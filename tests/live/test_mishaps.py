@@ -69,7 +69,7 @@ def test_an_error_in_a_served_broker_is_counted_in_its_metrics(
         return b"sojourn_unexpected_errors_total{" not in metrics[-1]
 
     async def run() -> None:
-        await asyncio.wait_for(_serve(building(), "B1", lambda _where: None, on_report, None), 60)
+        await asyncio.wait_for(_serve(Server(building(), "B1"), lambda _where: None, on_report), 60)
 
     asyncio.run(run())
     assert b'sojourn_unexpected_errors_total{kind="TypeError"} 1.0' in metrics[-1]

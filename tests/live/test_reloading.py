@@ -159,6 +159,23 @@ def test_a_wrong_configuration_changes_nothing(tmp_path: Path) -> None:
         client.drop()
 
 
+def test_another_file_is_not_said_to_have_been_read(tmp_path: Path) -> None:
+    """It leads to the same brokers, and they read their own; a copy of it, or a link to it, will do."""
+    path, other, way = (tmp_path / f"{name}.toml" for name in ("one", "other", "way"))
+    write(path, ann())
+    way.symlink_to(path)
+    with running_broker(str(path)):
+        write(other, ann(publish='["open/#"]'))
+        done = CliRunner().invoke(app, ["reload", str(other)])
+        assert isinstance(done.exception, ControlError)
+        assert f"B1 was started with {path} and reads that anew, and {other} says" in str(done.exception)
+        for same in (path, way, other):
+            other.write_bytes(path.read_bytes())
+            assert "read its configuration anew" in sojourn("reload", str(same))
+        write(path, ann(publish='["open/#"]'))
+        assert "read its configuration anew" in sojourn("reload", str(path))
+
+
 def test_kicks_and_bans_from_the_command_line(tmp_path: Path) -> None:
     """They end connections at once; a ban is there after a restart and can be ended."""
     path = tmp_path / "one.toml"

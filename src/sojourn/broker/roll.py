@@ -76,6 +76,21 @@ def with_roll(settings: Settings, roll: Roll) -> Settings:
     )
 
 
+def by_whom(settings: Settings, name: str) -> str | None:
+    """Return the broker by whose link one joins; None for one that was there from the start."""
+    links = next((others for one, *others in settings.joined if one == name), None)
+    return None if links is None else min(links, key=settings.brokers.index)
+
+
+def behind(settings: Settings, name: str) -> list[str]:
+    """Return those that join by one, or by one of these, and have not left: the last first."""
+    found = [name]
+    for one, *others in settings.joined:
+        if min(others, key=settings.brokers.index) in found and one not in settings.left:
+            found.append(one)
+    return found[:0:-1]
+
+
 def is_same_founding(one: Settings, other: Settings) -> bool:
     """Whether two brokers' networks were founded alike, whoever joined and left since."""
     return (one.founders, one.founding_links) == (other.founders, other.founding_links)

@@ -78,7 +78,7 @@ COMMANDS = {
         "Add a broker to a network that runs; the others, and their clients, go on.",
     ),
     "leave": Command(
-        "sojourn.cli.join:leave",
+        "sojourn.cli.leave:leave",
         "Take a broker out of a network that runs: its sessions go to its neighbour, then it stops.",
     ),
     "kick": Command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ import typer
 from sojourn.cli.logs import one_line
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import Answer, ControlError, ask
+from sojourn.live.brokers.source import reload_of
 from sojourn.live.config import Config, load_config
 from sojourn.mqtt.bans import SCOPES, network_of
 
@@ -41,7 +43,7 @@ def reload(file: File, broker: Broker = None, *, as_json: AsJson = False) -> Non
 
     The same as SIGHUP, and says what was done. Example: sojourn reload building.toml
     """
-    _ask_all(load_config(file), broker, {"command": "reload"}, as_json=as_json)
+    _ask_all(load_config(file), broker, reload_of(file), as_json=as_json)
 
 
 def kick(whom: Whom, file: File, broker: Broker = None, *, as_json: AsJson = False) -> None:
@@ -104,7 +106,7 @@ def _names(config: Config, broker: str | None) -> list[str]:
     return [config.broker(broker).name] if broker is not None else [one.name for one in config.brokers]
 
 
-def _ask_all(config: Config, broker: str | None, what: dict[str, object], *, as_json: bool) -> None:
+def _ask_all(config: Config, broker: str | None, what: Mapping[str, object], *, as_json: bool) -> None:
     """Ask every broker that runs here; it is an error if none does, or if one refuses."""
     failures: list[ControlError] = []
     answers: list[Answer] = []

@@ -95,7 +95,7 @@ def serve(  # noqa: PLR0913 - each is an option of the command
             say(text)
 
     reread = None if config is None else (lambda: placed(load_config(config), addresses))
-    run_broker(settings, name, announce, StatusLines() if status else None, reread)
+    run_broker(settings, name, announce, StatusLines() if status else None, reread, config)
 
 
 def sentences(found: Listening) -> list[str]:

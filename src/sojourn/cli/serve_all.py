@@ -1,8 +1,8 @@
 """`sojourn serve FILE --all`: every broker as a process, one view of them, and an orderly end.
 
 The brokers are ready when the links between them stand, for events cross no sooner; links that take too long
-are named, and the brokers go on without them, and trying. On a terminal the view is a table that is drawn
-anew every half second; in a pipe or a service's log only what changes is said.
+and brokers that do not start are named, and the others go on without them, and trying. On a terminal the view
+is a table that is drawn anew every half second; in a pipe or a service's log only what changes is said.
 
 A broker that ends is started again at once and comes back from its store; the pause before that grows while
 it dies young. It is given up only if it fails by itself, `FAILURES_MAX` times in a row, before it has served
@@ -179,6 +179,10 @@ class Keeper:
             if not (one.failures or one.given_up or self._fleet.listening(name) is not None)
         ]
 
+    def absent(self) -> list[str]:
+        """The brokers that do not serve now: they failed, or were given up."""
+        return [name for name in self.watched if self._fleet.listening(name) is None]
+
     def check_some_start(self) -> None:
         """Raise what the first broker said if none has started: that is no single broker's trouble."""
         if not all(one.failures or one.given_up for one in self.watched.values()):
@@ -215,7 +219,7 @@ def serve_all(path: Path, config: Config, logs: Path, *, log: LogFormat, verbose
             wait_for_links(keeper, stopped, say)
         if not stopped.is_set():
             keeper.announce_all()
-            say("ready; Ctrl-C stops them all")
+            say(ready(keeper.absent()))
         if console.is_terminal:
             with Live(console=console, refresh_per_second=4, transient=True) as live:
                 _watch(keeper, stopped, lambda: live.update(view(config, keeper.watched)))
@@ -298,6 +302,12 @@ def wait_for_links(
         if stopped.wait(HASTE_S) or keeper.all_given_up:
             return
         keeper.look(time.monotonic())
+
+
+def ready(absent: list[str]) -> str:
+    """Say that all is done that there is to wait for, as scripts look for it, and without whom."""
+    without = f", without {', '.join(absent)}" if absent else ""
+    return f"ready{without}; Ctrl-C stops them all"
 
 
 def sentences(where: Listening) -> list[str]:

@@ -23,11 +23,14 @@ from msgspec.structs import replace
 from sojourn.broker.roll import check_roll, enrolled
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
 from sojourn.errors import SojournError
+from sojourn.live.apart import why_not_apart
 from sojourn.live.choices import with_choices
 from sojourn.live.copying import why_no_copies
 from sojourn.mqtt.limits import Limits
 
 PORT_MAX = 65_535
+LISTENED = ("listen", "listen_tls", "listen_ws", "listen_wss", "peers", "seats", "page", "metrics")
+"""The keys of a broker that are addresses which it listens on."""
 CONTROL = "control"
 """The folder in which a broker of a file is spoken to, if the file names none."""
 LEARNT = ".learnt.json"
@@ -104,6 +107,12 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The folder that survives a restart; none keeps everything in memory."""
     power_safe: bool = False
     """Whether what is promised also survives the loss of power: every commit then waits for the disk."""
+
+    @property
+    def places(self) -> dict[str, Address]:
+        """All addresses that it listens on, by key."""
+        found = {key: getattr(self, key) for key in LISTENED}
+        return {key: parse_address(text, f"{key} of {self.name}") for key, text in found.items() if text}
 
     @property
     def for_clients(self) -> tuple[str, ...]:
@@ -324,7 +333,11 @@ def load_config(path: Path) -> Config:
     config = read_config(text, str(path))
     if config.prediction.file is None:
         config = replace(config, prediction=replace(config.prediction, file=f"{path.stem}{LEARNT}"))
-    return at_folder(config, path.parent)
+    config = at_folder(config, path.parent)
+    why = why_not_apart(config)
+    if why:
+        raise ConfigError(f"In {path}: {why}")
+    return config
 
 
 def at_folder(config: Config, folder: Path) -> Config:
@@ -375,12 +388,7 @@ def at_folder(config: Config, folder: Path) -> Config:
 
 def _has_free_port(config: Config) -> bool:
     """Whether some broker listens on any port that is free."""
-    places = (
-        place
-        for broker in config.brokers
-        for place in (*broker.for_clients, broker.peers, broker.seats, broker.page, broker.metrics)
-    )
-    return any(parse_address(place, "an address").port == 0 for place in places if place is not None)
+    return any(not place.port for broker in config.brokers for place in broker.places.values())
 
 
 def check_config(config: Config) -> None:
@@ -396,7 +404,6 @@ def check_config(config: Config) -> None:
                 f"The broker name {name!r} is the name of files too: it has no / and no dot first."
             )
     for broker in config.brokers:
-        parse_address(broker.listen, f"listen of {broker.name}")
         _check_addresses(config, broker)
     _check_links(config.links, names)
     check_roll(names, config.network.joined, config.network.left, config.settings)
@@ -413,16 +420,8 @@ def check_config(config: Config) -> None:
 
 
 def _check_addresses(config: Config, broker: BrokerConfig) -> None:
-    places = (
-        ("peers", broker.peers),
-        ("seats", broker.seats),
-        ("page", broker.page),
-        ("metrics", broker.metrics),
-        ("listen_tls", broker.listen_tls),
-        ("listen_ws", broker.listen_ws),
-        ("listen_wss", broker.listen_wss),
-    )
-    for key, text in places:
+    for key in LISTENED:
+        text = getattr(broker, key)
         if text is not None:
             parse_address(text, f"{key} of {broker.name}")
     for key in ("listen_tls", "listen_wss"):

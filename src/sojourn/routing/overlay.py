@@ -36,6 +36,11 @@ NOWHERE = -1
 class OverlayError(SojournError):
     """The broker network is not one connected graph."""
 
+    def __init__(self, text: str, cut_off: Sequence[int] = ()) -> None:
+        super().__init__(text)
+        self.cut_off = tuple(cut_off)
+        """The brokers that cannot be reached, if that is why: who knows their names can say these."""
+
 
 class Overlay:
     """A rooted spanning tree with the way from each broker to each other one."""
@@ -47,9 +52,8 @@ class Overlay:
         self.root = _centre(graph)
         self._take(*_breadth_first(graph, self.root))
         if min(self._depth) < 0:
-            raise OverlayError(
-                f"links must join all brokers; broker {self._depth.index(-1)} cannot be reached."
-            )
+            lost = [broker for broker, depth in enumerate(self._depth) if depth < 0]
+            raise OverlayError(f"links must join all brokers; broker {lost[0]} cannot be reached.", lost)
 
     def _take(self, depth: list[int], parent: list[int]) -> None:
         self._depth, self.parent = depth, parent
@@ -77,7 +81,7 @@ class Overlay:
         found._take(*_breadth_first(graph, found.root))
         lost = [broker for broker in live if found._depth[broker] < 0]
         if lost:
-            raise OverlayError(f"others are reached only by a broker that leaves: {lost}.")
+            raise OverlayError(f"brokers {lost} are reached only by one that has left.", lost)
         return found
 
     def become(self, other: "Overlay") -> None:

@@ -30,7 +30,7 @@ _log = logging.getLogger("sojourn.operators")
 
 def handlers_of(
     node: Node,
-    reload: Callable[[], Awaitable[str]],
+    reload: Callable[[Mapping[str, object]], Awaitable[str]],
     leaving: Leaving,
     stop: Callable[[], None],
     chamber: Chamber | None = None,
@@ -49,8 +49,8 @@ def handlers_of(
         found = of_guests.setdefault(guest.node, Leaving(guest.node, lambda: None, lambda: None))
         return name, found
 
-    async def on_reload(_asked: Mapping[str, Any]) -> Answer:
-        said = await reload()
+    async def on_reload(asked: Mapping[str, Any]) -> Answer:
+        said = await reload(asked)
         return Answer(said, {"said": said})
 
     async def on_order(asked: Mapping[str, Any]) -> Answer:
@@ -102,6 +102,7 @@ def roll(node: Node, asked: Mapping[str, Any]) -> Answer:
             node.flush()
     settings = node.broker.settings
     found = {"joined": [row[0] for row in settings.joined], "left": list(settings.left)}
+    found["out_of_reach"] = _out_of_reach(node)
     return Answer(f"{settings.name} is in a network of {settings.drawn}", found)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sojourn.broker import facts
-from sojourn.broker.roll import is_same_founding, merged, roll_of
+from sojourn.broker.roll import by_whom, is_same_founding, merged, roll_of
 from sojourn.errors import SojournError
 from sojourn.live.config import BrokerConfig, Config
 
@@ -47,8 +47,8 @@ class Regrouping:
             return []
         wanted, known = config.settings(node.place.name), len(network.settings.joined)
         for place in range(known, len(wanted.joined)):
-            name, *others = wanted.joined[place]
-            if min(others, key=wanted.brokers.index) == node.place.name and name not in wanted.left:
+            name = wanted.joined[place][0]
+            if by_whom(wanted, name) == node.place.name and name not in wanted.left:
                 # Some before it may never have come, and were taken back: nobody waits for them.
                 gone = {row[0] for row in wanted.joined[known:place]}.intersection(wanted.left)
                 left = tuple(sorted(gone.union(network.settings.left)))
@@ -82,6 +82,11 @@ class Regrouping:
         _log.warning("%s is in a network of %s", settings.name, settings.drawn)
 
 
+def stand_in(name: str) -> BrokerConfig:
+    """Return what is known of a broker that only others' files name."""
+    return BrokerConfig(name=name, listen=NOT_KNOWN)
+
+
 def may_follow(settings: Settings, config: Config) -> bool:
     """Whether a configuration has the same network, but for brokers that joined and left."""
     name = settings.name
@@ -96,7 +101,7 @@ def following(config: Config, settings: Settings, before: Config | None = None) 
     """Return a configuration with the brokers and links that settings have; some may be known from before."""
     known = {broker.name: broker for one in (before, config) if one is not None for broker in one.brokers}
     live = [name for name in settings.brokers if name not in settings.left]
-    brokers = [known.get(name) or BrokerConfig(name=name, listen=NOT_KNOWN) for name in live]
+    brokers = [known.get(name) or stand_in(name) for name in live]
     links = [link for link in settings.links if not {*settings.left}.intersection(link)]
     left = {
         name: sorted({one for link in settings.links if name in link for one in link if one != name})

@@ -17,7 +17,7 @@ from sojourn.broker import facts
 from sojourn.broker.settings import Settings
 from sojourn.live.brokers.admission import Doorkeeper
 from sojourn.live.brokers.node import Node
-from sojourn.live.brokers.regrouped import following, may_follow
+from sojourn.live.brokers.regrouped import following, may_follow, stand_in
 from sojourn.live.brokers.rights_today import rights_today
 from sojourn.live.config import BrokerConfig, Config
 from sojourn.live.learning import paths_for
@@ -49,6 +49,8 @@ def prepared(old: Config, new: Config, settings: Settings) -> Reload:
     new.broker(name)
     if may_follow(settings, new):  # who joins or leaves is no reason for a restart
         new = following(new, settings, old)
+        roll = {"joined": old.network.joined, "left": old.network.left}
+        new = replace(new, network=replace(new.network, **roll))
     config = in_force(old, new)
     waits = []
     for key in Config.__struct_fields__:
@@ -70,7 +72,7 @@ def _reload(config: Config, name: str, process: str, waits: list[str]) -> Reload
 
 
 def in_force(old: Config, new: Config) -> Config:
-    """Return the old configuration, but for what takes effect at once."""
+    """Return the old configuration, but for what takes effect at once, and who was known by name alone."""
     return replace(
         old,
         brokers=[_merged(one, new) for one in old.brokers],
@@ -91,6 +93,8 @@ def _in_order(value: Any) -> Any:
 
 def _merged(one: BrokerConfig, new: Config) -> BrokerConfig:
     found = next((other for other in new.brokers if other.name == one.name), one)
+    if one == stand_in(one.name):
+        return found
     is_there = one.listen_tls is not None and found.listen_tls is not None
     # Whether an address asks for certificates waits for a restart with the address itself.
     keys = [key for key in OF_BROKERS if is_there or key != "certificates"]

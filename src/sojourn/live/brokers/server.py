@@ -8,8 +8,9 @@ import os
 import resource
 import signal
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -26,6 +27,7 @@ from sojourn.live.brokers.leaving import Leaving
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.operating import handlers_of, reloaded
 from sojourn.live.brokers.reloading import Reload, apply, prepared
+from sojourn.live.brokers.source import check_source
 from sojourn.live.config import Address, Config, parse_address
 from sojourn.live.links.tls import for_clients, for_guests
 from sojourn.live.listening import BACKLOG
@@ -81,6 +83,8 @@ class Server:
         """By key of the configuration: where it was shown what the broker waited for."""
         self.reread: Callable[[], Config] | None = None
         """Reads the configuration anew; None where it did not come from a file."""
+        self.file: Path | None = None
+        """That file."""
         self._control: Control | None = None
         self.chamber: Chamber | None = None
         """Keeps copies at other processes, and those of others here, where that is wanted."""
@@ -129,7 +133,7 @@ class Server:
             leaving = Leaving(
                 node, self._close_doors, lambda: reference_for(node.config, self.name, self.book)
             )
-            handlers = handlers_of(node, self.reload, leaving, self._stop_wanted, self.chamber)
+            handlers = handlers_of(node, self._asked_to_reload, leaving, self._stop_wanted, self.chamber)
             self._control = Control(self.config.network.control, self.name, handlers)
             await self._control.start()
         node.files_room = files_room()
@@ -264,6 +268,10 @@ class Server:
         if self._control is not None:
             await self._control.look()
         await reloaded(self.reload)
+
+    async def _asked_to_reload(self, asked: Mapping[str, object]) -> str:
+        check_source(asked, self.file, self.name)
+        return await self.reload()
 
     async def reload(self) -> str:
         """Take in what has changed in the configuration; say what was done, and what waits for a restart."""
@@ -421,6 +429,7 @@ def serve(
     on_ready: OnReady,
     on_report: OnReport | None = None,
     reread: Reread | None = None,
+    file: Path | None = None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT; it then tells its clients where to go.
 
@@ -428,14 +437,13 @@ def serve(
     """
     os.umask(0o077)
     allow_many_files(config.limits.connections_max + SPARE_FILES)
-    uvloop.run(_serve(config, name, on_ready, on_report, reread))
-
-
-async def _serve(
-    config: Config, name: str, on_ready: OnReady, on_report: OnReport | None, reread: Reread | None
-) -> None:
     server = Server(config, name)
-    server.reread = reread
+    server.reread, server.file = reread, None if file is None else file.absolute()
+    uvloop.run(_serve(server, on_ready, on_report))
+
+
+async def _serve(server: Server, on_ready: OnReady, on_report: OnReport | None) -> None:
+    config, name = server.config, server.name
     stopped = asyncio.Event()
     server.on_failure = server.on_stop = stopped.set
     loop = asyncio.get_running_loop()
