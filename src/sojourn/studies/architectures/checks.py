@@ -3,6 +3,7 @@
 import json
 import math
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,17 +30,38 @@ TABLE_1 = {
 """The paper's Table 1: a tick is True."""
 
 
-def cells_of(table: Table) -> list[dict[str, object]]:
+class Cell(NamedTuple):
+    """A cell of Table 1, from every small run."""
+
+    filter: str
+    promise: str
+    """The property."""
+    broken: float
+    """Runs in which the property does not hold."""
+    story: str
+    """The counterexample, if there is one."""
+
+    @property
+    def holds(self) -> bool:
+        """A tick in the table."""
+        return self.broken == 0
+
+
+def cells_of(table: Table) -> list[Cell]:
     """The nine cells that the enumeration found."""
     (key,) = [key for key in table.rows if key[0] == "table1"]
-    cells: list[dict[str, object]] = json.loads(str(table.rows[key][0]["cells"]))
-    return cells
+    stories: dict[str, str] = json.loads(str(table.rows[key][0]["stories"]))
+    return [
+        Cell(name, promise, table.total(f"broken {name} {promise}", "table1"), stories[f"{name} {promise}"])
+        for name in FILTER_NAMES
+        for promise in PROPERTIES
+    ]
 
 
 def table1(claim: Claim, table: Table) -> Verdict:
     """Ticks in all enumerated and all random runs, crosses with a counterexample."""
     cells = cells_of(table)
-    found = {(str(cell["filter"]), str(cell["property"])): bool(cell["holds"]) for cell in cells}
+    found = {(cell.filter, cell.promise): cell.holds for cell in cells}
     runs = int(table.total("runs", "table1"))
     random_runs = clients = 0.0
     broken: dict[str, float] = {}
@@ -51,11 +73,9 @@ def table1(claim: Claim, table: Table) -> Verdict:
                 key = f"{name} not {each}"
                 broken[key] = broken.get(key, 0) + table.total(key, "replicas", series)
     ticks_hold = all(broken[f"{name} not {each}"] == 0 for (name, each), tick in TABLE_1.items() if tick)
-    stories = [
-        f"{cell['filter']}, not {cell['property']}: {cell['story']}" for cell in cells if not cell["holds"]
-    ]
+    stories = [f"{cell.filter}, not {cell.promise}: {cell.story}" for cell in cells if not cell.holds]
     measured: dict[str, Number] = {
-        f"{cell['filter']} {cell['property']}, runs that break it": str(cell["broken"]) for cell in cells
+        f"{cell.filter} {cell.promise}, runs that break it": f"{cell.broken:.0f}" for cell in cells
     }
     measured |= {f"at random, displayers with {key}": int(value) for key, value in broken.items()}
     measured |= {"enumerated runs": runs, "random runs": int(random_runs)}

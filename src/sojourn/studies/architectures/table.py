@@ -89,9 +89,10 @@ class Table(means.Table):
         return sum(float(str(row[measure])) for key in keys for row in self.rows[key])
 
     def listed(self, measure: str, experiment: str, series: str, x: float) -> NDArray[np.float64]:
-        """A list that every task of a point returned, joined."""
+        """The measures of single histories of every task of a point, joined; a task may have none."""
         rows = self.rows[experiment, series, x]
-        return np.array([value for row in rows for value in json.loads(str(row[measure]))], dtype=float)
+        lists = [json.loads(str(row[measure])) for row in rows if row.get(measure) is not None]
+        return np.array([value for values in lists for value in values], dtype=float)
 
 
 def tabulate(specs: list[RunSpec], rows: list[Row], average: Average | None = None) -> Table:
