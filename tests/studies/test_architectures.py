@@ -78,7 +78,7 @@ def test_histories_that_did_not_heal_have_no_times() -> None:
     assert (row["healed_s"], row["delivered_s"]) == ("[2.0]", "[5.0]")
     assert "healed_s" not in KINDS["heal"](SMALL["heal"], Seen([fact for fact in facts if fact[2] == 2]))
     table = _table({("refresh", "", 1.0): {"healed_s": "[2.0]"}, ("refresh", "", 2.0): {"lost": 0}})
-    assert [len(table.listed("healed_s", "refresh", "", x)) for x in (1.0, 2.0)] == [1, 0]
+    assert [len(table.listed("healed_s", "refresh", "", x).given) for x in (1.0, 2.0)] == [1, 0]
 
 
 def test_grid_asks_for_what_the_issue_names() -> None:
