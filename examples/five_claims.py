@@ -23,4 +23,4 @@ for folder in sorted(path.parent for path in Path(sys.argv[1]).glob("*/claims.js
     told = claim["measured"][what]
     ((answer,),) = spark.sql(query).collect()
     print(f"{folder.name}, {claim['id']}: {what} is {told}; SQL says {answer:.6g}.", file=sys.stderr)
-    print(folder.name, f"{answer:.4g}" == f"{told:.4g}")  # claims.json has four digits
+    print(folder.name, f"{answer:.4g}" == f"{float(told):.4g}")  # claims.json has four digits

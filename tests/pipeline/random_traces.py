@@ -151,6 +151,16 @@ def audit_by_hand(trace: RandomTrace) -> dict[str, int]:
     }
 
 
+def longest_of(trace: RandomTrace) -> float:
+    """The longest from a publication to the first delivery of it to somebody who should have it."""
+    expected = expected_of(trace)
+    first: dict[tuple[str, str, int], float] = {}
+    for client, source, sequence, time_s, _ in trace.rows["deliveries"]:
+        key = (client, source, sequence)
+        first[key] = min(first.get(key, time_s), time_s)
+    return max(time_s - expected[key] for key, time_s in first.items() if key in expected)
+
+
 def _was_in_flight(trace: RandomTrace, client: str, published_s: float) -> bool:
     """Whether the run was about to end, or the client had left for good, when an event was published."""
     duration_s = trace.rows["runs"][0][5]

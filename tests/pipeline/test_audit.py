@@ -12,7 +12,7 @@ from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.places import NoTraceError
 from sojourn.pipeline.tables import open_trace
 from sojourn.trace import segment_folder
-from tests.pipeline.random_traces import RandomTrace, audit_by_hand, expected_of, random_trace
+from tests.pipeline.random_traces import RandomTrace, audit_by_hand, expected_of, longest_of, random_trace
 
 DEALT = AuditOptions(broadcast_filters_max=5, part_filters=10, slice_events=100)
 """So few filters that they're dealt into parts."""
@@ -58,6 +58,8 @@ def test_the_audit_finds_what_trying_everything_finds(
         reasons = ("queue_full", "expired", "in_flight", "never_routed", "other")
         assert sum(row[f"lost_{reason}"] for reason in reasons) == row["lost"]
         assert 0 < row["latency_p50_s"] < row["latency_p90_s"] <= row["latency_max_s"] < 16
+        assert row["latency_max_s"] == longest_of(trace)
+        assert max(part["latency_max_s"] or 0.0 for part in report.windows) == max(map(longest_of, traces))
         assert row["handoffs"] == 12
         assert row["handoff_away_p50_s"] == pytest.approx(1)
         for parts in (report.clients, report.windows, report.brokers):

@@ -67,6 +67,14 @@ def simulate_traced(spec: str) -> Outcome:
     return Outcome({"deliveries": 2}, {"deliveries": pa.Table.from_pylist(rows)})
 
 
+def record_some(spec: str) -> Outcome:
+    """A toy run that records what it was, and deliveries of odd seeds alone."""
+    seed = json.loads(spec)["seed"]
+    about: dict[str, object] = dict.fromkeys(schemas.TRACE["runs"].fieldNames())
+    runs = pa.Table.from_pylist([about | {"run_id": f"run-{seed}", "seed": seed}])
+    return Outcome({}, {"runs": runs, **(simulate_traced(spec).tables if seed % 2 else {})})
+
+
 def grid_of(spark: SparkSession, seeds: range, **wishes: bool) -> DataFrame:
     """A grid with one run a seed; the wishes hold for seed 3 only."""
     rows = [
@@ -161,6 +169,14 @@ def test_the_trace_of_a_run_comes_back_as_its_tables(spark: SparkSession, tmp_pa
         ("run-3", 1, 3.1),
     ]
     write_traces(spark, store, chosen, str(tmp_path / "trace"))
+    assert open_trace(tmp_path / "trace").runs == ["run-1", "run-3"]
+
+
+def test_a_run_that_recorded_facts_alone_has_no_trace(spark: SparkSession, tmp_path: Path) -> None:
+    """What a run is stands beside its facts too, and makes no run of a trace by itself."""
+    store = str(tmp_path / "store")
+    results = sweep(spark, grid_of(spark, range(1, 4)), record_some, store, tables=schemas.TRACE)
+    write_traces(spark, store, results, str(tmp_path / "trace"))
     assert open_trace(tmp_path / "trace").runs == ["run-1", "run-3"]
 
 

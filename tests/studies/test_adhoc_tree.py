@@ -16,6 +16,8 @@ from sojourn.studies.adhoc_tree.grid import grid
 from sojourn.studies.adhoc_tree.parameters import SCALES, scale_named
 from sojourn.studies.adhoc_tree.runs import Run, simulate
 from sojourn.studies.adhoc_tree.table import Table
+from sojourn.studies.adhoc_tree.trials import Trials
+from sojourn.studies.cited import Told
 from sojourn.studies.claims import claims_of
 from sojourn.studies.runner import Row, RunSpec, run_grid
 
@@ -185,7 +187,9 @@ def test_reasons_are_measured() -> None:
         rows["wide", series, 80.0] = {"values": json.dumps({"nhop": [1.3, 9.0], "combo": [1.0, 1.0]})}
     rows["exact", "R=80 l=25", 0.0] = _values(nhop=0.2)
     found, sentence = isolating.densities(_table(rows))
-    assert (found["layouts with the paper's neighbours"], found["on those, l = 50"]) == (1, 1.3)
+    count = found["layouts with the paper's neighbours"]
+    assert isinstance(count, Told)
+    assert (count.value, found["on those, l = 50"]) == (1, 1.3)
     assert "on those 1.300" in sentence
     assert isolating.densities(_table({})) == isolating.NOTHING
     assert isolating.correlation(_table({}), ["ni-x"], 50.0) == isolating.NOTHING
@@ -196,10 +200,10 @@ def test_seconds_a_hop_are_found_beside_the_timeout() -> None:
     stream = np.random.default_rng(1)
     after, timeout = stream.integers(1, 6, 400).astype(float), stream.choice([2.0, 5.0, 12.0], 400)
     seconds = np.where(after > 1, timeout + 0.5 * after, 0.3)
-    trials = {"hops": stream.integers(1, 6, 400).astype(float), "hops_after": after, "timeout": timeout}
-    found = isolating.Hops(trials | {"seconds": seconds}, "hops_after")
-    assert found.per_hop == pytest.approx(0.5)
-    assert abs(isolating.Hops(trials | {"seconds": seconds}, "hops").per_hop) < 0.2
+    before = stream.integers(1, 6, 400).astype(float)
+    trials = Trials({"hops": before, "hops_after": after, "timeout": timeout, "seconds": seconds}, "")
+    assert isolating.Hops(trials, "hops_after").per_hop == pytest.approx(0.5)
+    assert abs(isolating.Hops(trials, "hops").per_hop) < 0.2
 
 
 def test_moves_with_too_few_distances_leave_the_claim_open_in_words() -> None:

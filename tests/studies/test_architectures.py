@@ -1,6 +1,7 @@
 """The architectures study: its grid, its tasks, and checks held against tables that do and do not agree."""
 
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -14,12 +15,12 @@ from sojourn.sim.edge.roaming import EdgeRoaming
 from sojourn.sim.edge.workload import Workload
 from sojourn.sim.election.history import History
 from sojourn.studies import means
-from sojourn.studies.architectures import advice, checks, judging, presentation, study
+from sojourn.studies.architectures import advice, checks, judging, presentation, recording, study
 from sojourn.studies.architectures.grid import PLAIN, grid
 from sojourn.studies.architectures.informed import informed_choice
 from sojourn.studies.architectures.parameters import SCALES, scale_named
 from sojourn.studies.architectures.quenching import break_even
-from sojourn.studies.architectures.runs import KINDS, simulate
+from sojourn.studies.architectures.runs import KINDS, Seen, simulate
 from sojourn.studies.architectures.situations import ARCHITECTURES, SITUATIONS
 from sojourn.studies.architectures.spec import Run
 from sojourn.studies.architectures.table import Table
@@ -49,6 +50,35 @@ def test_every_task_gives_the_same_twice(kind: str) -> None:
     first = simulate(text)
     assert first == simulate(text)
     assert all(isinstance(value, str | float | int) for value in first.values())
+
+
+def test_only_replicas_leave_a_trace() -> None:
+    """Every task records facts; those of replicas also what was published and shown."""
+    traced = {
+        kind: set(recording.record_traced(msgspec.json.encode(SMALL[kind]).decode()).tables)
+        for kind in ("replicas", "queues")
+    }
+    assert traced["queues"] == {"observations", "runs"}
+    assert traced["replicas"] > {"observations", "runs", "publications", "deliveries"}
+
+
+def test_histories_that_did_not_heal_have_no_times() -> None:
+    """Times are of histories that ended with one broker that has everything; a task may have none."""
+    ends: dict[str, list[float]] = {
+        "healed_s": [2.0, 3.0, math.nan, 4.0], "delivered_s": [5.0, math.nan, math.nan, 6.0],
+        "brokers": [1, 1, 2, 1], "missing": [0, 0, 0, 1], "brokers_before": [2, 1, 2, 2],
+    }  # fmt: skip
+    facts = [
+        (what, "", at, float(value))
+        for what in recording.HEALED
+        for at, value in enumerate(ends.get(what, [0.0] * 4))
+    ]
+    row = KINDS["heal"](SMALL["heal"], Seen(facts))
+    assert (row["histories"], row["one_broker"]) == (4, 2)
+    assert (row["healed_s"], row["delivered_s"]) == ("[2.0]", "[5.0]")
+    assert "healed_s" not in KINDS["heal"](SMALL["heal"], Seen([fact for fact in facts if fact[2] == 2]))
+    table = _table({("refresh", "", 1.0): {"healed_s": "[2.0]"}, ("refresh", "", 2.0): {"lost": 0}})
+    assert [len(table.listed("healed_s", "refresh", "", x).given) for x in (1.0, 2.0)] == [1, 0]
 
 
 def test_grid_asks_for_what_the_issue_names() -> None:
@@ -84,13 +114,13 @@ def _verdict(claim: str, table: Table) -> str:
     return judging.CHECKS[claim](claims_of("architectures")[claim], table).verdict
 
 
-def _cells(**turned: bool) -> str:
-    cells = [
-        {"filter": name, "property": each, "broken": int(not tick), "story": "A story.",
-         "holds": turned.get(f"{name}_{each}", tick)}
+def _cells(**turned: bool) -> Row:
+    row: Row = {"stories": json.dumps({f"{name} {each}": "A story." for name, each in checks.TABLE_1})}
+    broken = {
+        f"broken {name} {each}": int(not turned.get(f"{name}_{each}", tick))
         for (name, each), tick in checks.TABLE_1.items()
-    ]  # fmt: skip
-    return json.dumps(cells)
+    }
+    return row | broken
 
 
 @pytest.mark.parametrize(
@@ -109,7 +139,7 @@ def test_table_1_needs_every_cell(turned: dict[str, bool], broken: dict[str, int
     row: Row = {**counts, **broken, "clients": 3}
     table = _table(
         {
-            ("table1", "", 5.0): {"cells": _cells(**turned), "runs": 10},
+            ("table1", "", 5.0): _cells(**turned) | {"runs": 10},
             ("replicas", "2 brokers", 0.1): row,
             ("replicas", "3 brokers", 0.1): {**counts, "clients": 3},
         }

@@ -46,7 +46,8 @@ def test_verdicts(tmp_path: Path) -> None:
     assert [one["verdict"] for one in read] == ["holds", "differs", "not yet"]
     assert read[0]["measured"] == {"x": "infinite", "v": "no figure", "y": 1.235, "z": None, "w": True}
     assert set(read[0]) == {
-        "id", "verdict", "measured", "check", "evidence", "margin", "readings", "cause", "queries"
+        "id", "verdict", "measured", "check", "evidence", "margin", "readings", "cause", "queries",
+        "unmeasured",
     }  # fmt: skip
     assert read[1]["cause"] == NO_CAUSE
     assert [one["cause"] for one in read[::2]] == ["", ""]

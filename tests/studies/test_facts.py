@@ -33,8 +33,6 @@ ROUNDING = 1e-12
 RUNS_MAX = 12
 """Runs a study that are compared."""
 
-MEASURED = [name for name, study in STUDIES.items() if study.measuring]
-
 
 def _named(where: str) -> Any:
     module, name = where.split(":")
@@ -56,12 +54,10 @@ def _some_specs(study: str) -> tuple[RunSpec, ...]:
     return tuple(dict.fromkeys(chosen.values()))[:RUNS_MAX]
 
 
-@pytest.mark.parametrize("study", MEASURED)
+@pytest.mark.parametrize("study", STUDIES)
 def test_measures_of_facts_are_those_of_the_runs(study: str, spark: SparkSession, tmp_path: Path) -> None:
     """At the smoke scale: what a run computes of itself, Spark computes from its facts."""
     about, specs = STUDIES[study], _some_specs(study)
-    assert about.record
-    assert about.measuring
     plain = run_grid(specs, about.simulate, workers=1)
     places = Places((tmp_path / "store").as_uri(), (tmp_path / "measures").as_uri())
     how = measuring_of(about.measuring)
@@ -92,8 +88,6 @@ def _same(one: Any, other: Any) -> bool:
 def test_definitions_give_the_measures_again(spark: SparkSession, tmp_path: Path) -> None:
     """The question that stands beside a measure, asked of a study's results, gives it again."""
     about, specs = STUDIES["publisher-mobility"], _some_specs("publisher-mobility")[:3]
-    assert about.record
-    assert about.measuring
     how = measuring_of(about.measuring)
     places = Places((tmp_path / "store").as_uri(), (tmp_path / "measures").as_uri())
     found = run_grid_on_spark(spark, specs, _named(about.record), how, places)
@@ -112,8 +106,6 @@ def test_definitions_give_the_measures_again(spark: SparkSession, tmp_path: Path
 def test_a_failed_run_has_an_error_and_no_measures(spark: SparkSession, tmp_path: Path) -> None:
     """What fails records nothing: it has no measure, and the others have theirs."""
     about, specs = STUDIES["publisher-mobility"], list(_some_specs("publisher-mobility")[:2])
-    assert about.record
-    assert about.measuring
     specs[1] = msgspec.structs.replace(specs[1], spec_json="{}x", run_id="broken")
     places = Places((tmp_path / "store").as_uri(), (tmp_path / "measures").as_uri())
     found = run_grid_on_spark(spark, specs, _named(about.record), measuring_of(about.measuring), places)

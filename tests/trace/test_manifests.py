@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sojourn.pipeline.tables import open_trace
-from sojourn.trace import SegmentWriter, write_run
+from sojourn.trace import SegmentWriter, TraceError, write_run
 from sojourn.trace.manifests import Sealed, manifest_path, read_manifest
 
 FOLDER = Path("deliveries/run_id=r1")
@@ -137,4 +137,16 @@ def test_a_manifest_that_cannot_be_read_is_named(root: Path, text: str) -> None:
     manifest_path(root, "r1", "b2").write_text(text)
     assert fault(root).startswith("_manifests/run_id=r1/b2.json is no manifest that can be read")
     manifest_path(root, "r1", "b2").unlink()
+    assert fault(root) == ""
+
+
+def test_a_writer_does_not_replace_a_manifest_that_cannot_be_read(root: Path) -> None:
+    """What it said would be gone for good, and a gap with it."""
+    noted = manifest_path(root, "r1", "b1")
+    noted.write_text("no JSON")
+    with pytest.raises(TraceError, match=r"b1\.json is no manifest that can be read"):
+        SegmentWriter(root, "r1", name="b1")
+    assert noted.read_text() == "no JSON"
+    noted.unlink()
+    write(root, 1)
     assert fault(root) == ""

@@ -188,7 +188,7 @@ def _run_on_spark(
     from sojourn.studies import spark_runner
 
     record = _recording(study, traced=engine.trace)
-    how = spark_runner.measuring_of(study.measuring) if study.measuring else None
+    how = spark_runner.measuring_of(study.measuring)
     address = folder.resolve().as_uri()
     traces = f"{address}/trace" if engine.trace else None
     places = spark_runner.Places(f"{address}/store", f"{address}/measures", traces)
@@ -201,8 +201,7 @@ def _run_on_spark(
         folder.mkdir(parents=True, exist_ok=True)
         probe(spark, folder.resolve())
         found = spark_runner.run_grid_on_spark(spark, specs, record, how, places, progress=bar)
-        if how is not None:
-            spark_runner.write_definitions(how, folder / "definitions.json")
+        spark_runner.write_definitions(how, folder / "definitions.json")
         known.update(spark=spark, specs=specs, measured=found.measures)
         return found.rows
 
@@ -225,12 +224,10 @@ def _interruptible(spark: Any) -> Any:
 
 
 def _recording(study: Study, *, traced: bool) -> Any:
-    """The function that tasks call: it records facts, or, where a study has none, returns numbers."""
+    """The function that tasks call: it records facts, and a whole trace if that is wanted."""
     if traced and study.record_traced is None:
         raise ReproduceError(f"{study.name} keeps no traces; leave --trace out.")
-    wanted = study.record_traced if traced else study.record
-    if wanted is None:
-        return study.simulate
+    wanted = study.record_traced if traced and study.record_traced else study.record
     module, name = wanted.split(":")
     return getattr(import_module(module), name)
 

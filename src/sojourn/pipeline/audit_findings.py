@@ -9,6 +9,7 @@ comparing. What buckets found is summed up in `audit_sums.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +49,15 @@ _SCHEMA = pa.schema(
 )
 
 
+class Times(NamedTuple):
+    """Latencies of those outcomes that have one."""
+
+    timed: Flags
+    """Which outcomes those are."""
+    seconds: Floats
+    bins: Codes
+
+
 def findings(
     outcomes: Outcomes, window_s: float, scopes: Sequence[str], closed: Flags | None = None
 ) -> pa.Table:
@@ -56,24 +66,24 @@ def findings(
     latency = outcomes.first_s - outcomes.published_s
     timed: Flags = (latency >= 0) & (counts["delivered"] > 0)
     counts["before_published"] = (latency < 0) & (counts["delivered"] > 0)
-    bins = latency_bins(latency[timed])
+    times = Times(timed, latency[timed], latency_bins(latency[timed]))
     parts = [_SCHEMA.empty_table()]
     if BY_RUN in scopes:
         one = np.zeros(len(outcomes.run), np.int32)
-        parts.append(_tallies(outcomes, BY_RUN, one, pa.nulls(1, pa.string()), counts, timed, bins))
+        parts.append(_tallies(outcomes, BY_RUN, one, pa.nulls(1, pa.string()), counts, times))
     if BY_CLIENT in scopes:
-        parts.append(_tallies(outcomes, BY_CLIENT, outcomes.client, outcomes.clients, counts, timed, bins))
+        parts.append(_tallies(outcomes, BY_CLIENT, outcomes.client, outcomes.clients, counts, times))
     if BY_BROKER in scopes:
         somewhere = np.where(outcomes.broker < 0, len(outcomes.brokers), outcomes.broker).astype(np.int32)
         names = pa.concat_arrays([outcomes.brokers.cast(pa.string()), pa.nulls(1, pa.string())])
-        parts.append(_tallies(outcomes, BY_BROKER, somewhere, names, counts, timed, bins))
+        parts.append(_tallies(outcomes, BY_BROKER, somewhere, names, counts, times))
     if BY_WINDOW in scopes:
         windows, names = _windows(outcomes, window_s)
-        parts.append(_tallies(outcomes, BY_WINDOW, windows, names, counts, timed, bins))
+        parts.append(_tallies(outcomes, BY_WINDOW, windows, names, counts, times))
     if STRANGER in scopes and counts[UNAUTHORISED].any():
         leaked = {UNAUTHORISED: counts[UNAUTHORISED]}
-        none = np.zeros(len(timed), np.bool_)
-        parts.append(_tallies(outcomes, STRANGER, outcomes.client, outcomes.clients, leaked, none, bins[:0]))
+        none = Times(np.zeros(len(timed), np.bool_), times.seconds[:0], times.bins[:0])
+        parts.append(_tallies(outcomes, STRANGER, outcomes.client, outcomes.clients, leaked, none))
     if INCIDENT in scopes:
         parts += [_incidents(outcomes, name, counts[name]) for name in INCIDENTS]
     return pa.concat_tables(parts)
@@ -180,7 +190,8 @@ def handoff_findings(handoffs: pa.Table, window_s: float) -> pa.Table:
     parts = [late_findings(run_id, HANDOFFS, ready, window_s)]
     for measure, times in (("handoff_away", arrived - left), ("handoff_ready", ready - left)):
         timed = times >= 0  # unlike not a number, or a clock that jumped
-        at, bins = _histograms(group[timed], latency_bins(times[timed]), len(begins))
+        known = times[timed]
+        at, bins, most = _histograms(group[timed], latency_bins(known), known, len(begins))
         parts.append(
             _table(
                 run_id=[run_id] * len(at),
@@ -189,6 +200,7 @@ def handoff_findings(handoffs: pa.Table, window_s: float) -> pa.Table:
                 measure=[measure] * len(at),
                 tally=[None] * len(at),
                 bins=bins,
+                time_s=most,
             )
         )
     return pa.concat_tables(parts)
@@ -235,8 +247,7 @@ def _tallies(
     codes: Codes,
     names: pa.Array,
     counts: dict[str, Counts],
-    timed: Flags,
-    bins: Codes,
+    times: Times,
 ) -> pa.Table:
     wide = max(1, len(names))
     groups, group = dense(outcomes.run.astype(np.int64) * wide + codes, wide * max(1, len(outcomes.runs)))
@@ -258,7 +269,7 @@ def _tallies(
         measure=measures,
         tally=np.concatenate(tallies),
     )
-    bins_at, bins_of = _histograms(group[timed], bins, len(groups))
+    bins_at, bins_of, most = _histograms(group[times.timed], times.bins, times.seconds, len(groups))
     timing = _table(
         run_id=outcomes.runs.take(pa.array(run_of[bins_at])),
         scope=[scope] * len(bins_at),
@@ -266,12 +277,13 @@ def _tallies(
         measure=[LATENCY] * len(bins_at),
         tally=[None] * len(bins_at),
         bins=bins_of,
+        time_s=most,
     )
     return pa.concat_tables([counted, timing])
 
 
-def _histograms(group: Ints, bins: Codes, groups: int) -> tuple[Ints, pa.Array]:
-    """Return the groups that have latencies, and for each how many fell into which bins."""
+def _histograms(group: Ints, bins: Codes, seconds: Floats, groups: int) -> tuple[Ints, pa.Array, Floats]:
+    """Return the groups that have times, for each how many fell into which bins, and the longest."""
     cells, places = dense(group * (BIN_MAX + 1) + bins, groups * (BIN_MAX + 1))
     of_group, of_bin = np.divmod(cells, BIN_MAX + 1)
     tallies = np.bincount(places, minlength=len(cells))
@@ -281,7 +293,9 @@ def _histograms(group: Ints, bins: Codes, groups: int) -> tuple[Ints, pa.Array]:
     pairs = pa.StructArray.from_arrays(
         [pa.array(of_bin, pa.int32()), pa.array(tallies, pa.int64())], names=["bin", "tally"]
     )
-    return some, pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs)
+    most = np.zeros(groups)
+    np.maximum.at(most, group, seconds)
+    return some, pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs), most[some]
 
 
 def _incidents(outcomes: Outcomes, name: str, count: Counts) -> pa.Table:

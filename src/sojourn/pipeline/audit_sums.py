@@ -1,7 +1,8 @@
 """What buckets found, summed up: rows of FINDINGS to one row of COUNTED a run, client, broker or window.
 
 Sums are of integers, so they do not depend on who is added first. Percentiles of latencies are read off
-summed bins: the first bin with enough latencies in it and below it, whose middle is given.
+summed bins: the first bin with enough latencies in it and below it, whose middle is given. The longest is the
+longest itself.
 """
 
 from __future__ import annotations
@@ -91,6 +92,10 @@ def _percentiles(found: pa.Table, place: npt.NDArray[np.int64], rows: int, what:
     told = {}
     for name, share in PERCENTILES.items():
         values = np.full(rows, np.nan)
+        if name == "max":
+            np.fmax.at(values, place[mine], found.column("time_s").to_numpy()[mine])
+            told[f"{what}_{name}_s"] = pa.array(values, from_pandas=True)
+            continue
         at = np.searchsorted(upto[1:], before[some] + np.maximum(1, np.ceil(total[some] * share)))
         values[some] = [bin_middle_s(int(reached)) for reached in number[at]]
         told[f"{what}_{name}_s"] = pa.array(values, from_pandas=True)

@@ -99,7 +99,7 @@ FINDINGS = _table(
     source=_TEXT,
     sequence=_COUNT,
     published_s=_SECONDS,
-    time_s=_SECONDS,
+    time_s=_SECONDS,  # of an incident, or the longest of latencies
     broker=_TEXT,
     reason=_TEXT,  # of a loss
 )

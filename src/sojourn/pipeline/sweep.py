@@ -203,9 +203,14 @@ def read_store(spark: SparkSession, store: str) -> DataFrame:
 
 
 def write_traces(spark: SparkSession, store: str, results: DataFrame, folder: str) -> None:
-    """Write the traces of results as the tables of a trace directory; runs already there are replaced."""
-    files = spark.createDataFrame(results.select("file").collect(), "file string")
-    rows = read_store(spark, store).join(sf.broadcast(files), "file", "left_semi")
+    """Write the traces of results as the tables of a trace directory; runs already there are replaced.
+
+    A run that recorded no table of a trace but what it is (`runs`, which measures need) has no trace.
+    """
+    chosen = spark.createDataFrame(results.select("file").collect(), "file string")
+    rows = read_store(spark, store).join(sf.broadcast(chosen), "file", "left_semi")
+    traced = rows.where(sf.col("kind").isin([name for name in schemas.TRACE if name != "runs"]))
+    files = spark.createDataFrame(traced.select("file").distinct().collect(), "file string")
     kinds = {row.kind for row in rows.select("kind").distinct().collect()}
     for table in sorted(kinds & set(schemas.TRACE)):
         (

@@ -169,7 +169,7 @@ def _judge_one(claim: Claim, check: Check[TableT], table: TableT, scale: Scale, 
         margin=verdict.margin,
         readings=verdict.readings,
     )
-    return msgspec.structs.replace(unjudged, queries=verdict.queries)
+    return msgspec.structs.replace(unjudged, queries=verdict.queries, unmeasured=verdict.unmeasured)
 
 
 def _missing(error: Exception, scale: Scale) -> str:

@@ -1,15 +1,20 @@
 """Numbers that carry the query which gives them, over the table `runs` that a study leaves behind.
 
 A mean over seeds is cited where a table of means is asked for it; what checks make of such numbers by adding,
-subtracting, multiplying and dividing, and how well a line fits them, is cited too. Whatever else happens to a
-number leaves a plain one, which has no query. `sojourn sql QUERY --from RESULTS` gives the number again, from
-the measures of every single run.
+subtracting, multiplying and dividing is cited too. What else is made of them has a function here, or in
+`cited_points.py` (of lines) and `cited_lists.py` (of single layouts and histories); whatever happens to a
+number beside that leaves a plain one, which has no query. `sojourn sql QUERY --from RESULTS` gives the number
+again, from the measures of every single run.
+
+A number that no table gives, since the paper prints it or it comes from a formula or an enumeration, is
+`stated` to be one, with the reason, and the claim's evidence says so.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 
 class Cited(float):
@@ -59,41 +64,88 @@ class Cited(float):
         return Cited(abs(float(self)), f"abs({self.query})")
 
 
+class Told(NamedTuple):
+    """A number of a verdict's record that cannot be `Cited`: a count, or one that no table gives."""
+
+    value: float | int | str
+    query: str = ""
+    """An expression of SQL whose value it is."""
+    why: str = ""
+    """Where it is from, if from no table."""
+
+
+PRINTED = "printed in the paper"
+BY_FORMULA = "computed from formulas"
+WORKED_OUT = "worked out by the code that ships, without runs"
+ENUMERATED = "every case enumerated, without runs"
+FITTED = "fitted by least squares to numbers beside them"
+"""Where numbers are from that no table gives."""
+NAMED_MAX = 2
+"""So many of them are named in a sentence; more are counted."""
+
+
+def stated(value: float | str, why: str) -> Told:
+    """A number that no table gives."""
+    return Told(value, why=why)
+
+
+def whole(value: float) -> Told:
+    """A count as a whole number, with its query if it has one."""
+    return Told(int(value), value.query if isinstance(value, Cited) else "")
+
+
+def cited_as(value: float, same: float) -> float:
+    """A number that was computed another way, with the query of one that is the same but for rounding."""
+    return Cited(value, same.query) if isinstance(same, Cited) else value
+
+
+def in_words(value: float) -> Told:
+    """A count that stands as text."""
+    return Told(f"{value:.0f}", value.query if isinstance(value, Cited) else "")
+
+
 def _combined(value: float, left: float, sign: str, right: float) -> Cited:
-    return Cited(value, f"({_said(left)} {sign} {_said(right)})")
+    return Cited(value, f"({said(left)} {sign} {said(right)})")
 
 
-def _said(number: float) -> str:
+def said(number: float) -> str:
+    """A number in SQL: its query, or itself."""
+    if isinstance(number, Cited):
+        return number.query
     # A float in plain words is a decimal to Spark, and decimals are rounded.
-    return number.query if isinstance(number, Cited) else f"{float(number)!r}D"
+    return f"{float(number)!r}D" if math.isfinite(number) else f"double('{float(number)}')"
 
 
 def mean_of(measure: str, where: Mapping[str, str | float], value: float) -> Cited:
     """A mean over the runs that have some labels, and the query for it."""
-    return Cited(value, f"(SELECT avg({name(measure)}) FROM runs WHERE {labelled(where)})")  # noqa: S608  quoted
-
-
-def mean_of_listed(column: str, path: str, where: Mapping[str, str | float], value: float) -> Cited:
-    """A mean over lists that stand as JSON in a column, joined over the runs that have some labels."""
-    found = f"explode(from_json(get_json_object({name(column)}, {text(path)}), 'array<double>'))"
-    inner = f"SELECT {found} AS value FROM runs WHERE {labelled(where)}"  # noqa: S608  likewise
-    return Cited(value, f"(SELECT avg(value) FROM ({inner}))")  # noqa: S608  likewise
+    return Cited(value, of_runs(f"avg({name(measure)})", where))
 
 
 def total_of(measures: Sequence[str], where: Mapping[str, str | float], value: float) -> Cited:
     """A sum of some measures over the runs that have some labels, and the query for it."""
     each = " + ".join(f"coalesce({name(measure)}, 0)" for measure in measures) or "0"
-    return Cited(value, f"(SELECT sum({each}) FROM runs WHERE {labelled(where)})")  # noqa: S608  likewise
+    return Cited(value, of_runs(f"sum({each})", where))
 
 
-def fit_of(xs: Sequence[float], ys: Sequence[float], r2: float) -> float:
-    """How well a line explains some numbers; with a query for it where all of them have one."""
-    if not all(isinstance(y, Cited) for y in ys):
-        return r2
-    points = " UNION ALL ".join(
-        f"SELECT {_said(x)} AS x, {_said(y)} AS y" for x, y in zip(xs, ys, strict=True)
-    )
-    return Cited(r2, f"(SELECT regr_r2(y, x) FROM ({points}))")  # noqa: S608  likewise
+def half_of(measure: str, where: Mapping[str, str | float], factor: float, value: float) -> float:
+    """Half the interval of a mean over the runs that have some labels; a plain number where there is none."""
+    known = math.isfinite(value) and math.isfinite(factor)
+    return Cited(value, of_runs(half(name(measure), factor), where)) if known else value
+
+
+def half(value: str, factor: float) -> str:
+    """Half the interval of the mean of values, in SQL, which knows no t-distribution but a factor from it."""
+    return f"{factor!r}D * stddev_samp({value}) / sqrt(count({value}))"
+
+
+def of_runs(what: str, where: Mapping[str, str | float]) -> str:
+    """A number over the runs that have some labels."""
+    return select(what, f"runs WHERE {labelled(where)}")
+
+
+def select(what: str, of: str) -> str:
+    """A query in brackets, which gives a number or stands for a table."""
+    return f"(SELECT {what} FROM {of})"  # noqa: S608  names and texts are quoted, numbers are ours
 
 
 def labelled(where: Mapping[str, str | float]) -> str:
@@ -117,6 +169,22 @@ def name(column: str) -> str:
 
 def queries(measured: Mapping[str, object]) -> dict[str, str]:
     """By the names of numbers, the queries that give them; of those that have one."""
-    return {
-        what: f"SELECT {value.query} AS value" for what, value in measured.items() if isinstance(value, Cited)
-    }
+    found = {what: value.query for what, value in measured.items() if isinstance(value, Cited | Told)}
+    return {what: f"SELECT {query} AS value" for what, query in found.items() if query}
+
+
+def unmeasured(measured: Mapping[str, object]) -> dict[str, str]:
+    """By the names of numbers that no table gives, where they are from."""
+    return {what: value.why for what, value in measured.items() if isinstance(value, Told) and value.why}
+
+
+def where_from(reasons: Mapping[str, str]) -> str:
+    """The sentence that says which numbers no table gives; empty where there are none."""
+    by_reason: dict[str, list[str]] = {}
+    for what, why in reasons.items():
+        by_reason.setdefault(why, []).append(what)
+    parts = [
+        f"{', '.join(names) if len(names) <= NAMED_MAX else f'{len(names)} numbers'} ({why})"
+        for why, names in by_reason.items()
+    ]
+    return f" Not from tables: {'; '.join(parts)}." if parts else ""

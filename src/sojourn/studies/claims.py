@@ -15,12 +15,13 @@ from typing import Literal
 import msgspec
 
 from sojourn.errors import SojournError
-from sojourn.studies.cited import Cited, queries
+from sojourn.studies.cited import Cited, Told, queries, unmeasured, where_from
 from sojourn.studies.statistics import interval95
 
 VerdictName = Literal["holds", "differs", "not yet"]
 Number = float | int | bool | str | None
-Measured = Mapping[str, Number]
+Measured = Mapping[str, Number | Told]
+"""Numbers by name, as a check gives them."""
 
 
 class UnknownStudyError(SojournError):
@@ -89,6 +90,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Where the verdict is `differs`: which experiment isolates why, or that none was found."""
     queries: dict[str, str] = {}
     """By the names of numbers measured, the query that gives each from what the runs recorded."""
+    unmeasured: dict[str, str] = {}
+    """By the names of numbers that no run measured, where they are from; the evidence says so too."""
 
     @property
     def tied(self) -> bool:
@@ -137,7 +140,10 @@ def judge(
 
     A verdict whose margin is within its interval says so, and one that differs without a cause says that.
     """
-    numbers = {name: _plain(value) for name, value in measured.items()}
+    numbers = {
+        name: _plain(value.value if isinstance(value, Told) else value) for name, value in measured.items()
+    }
+    elsewhere = unmeasured(measured)
     readings = tuple(readings)
     tied = holds is not None and margin is not None and margin.within
     return Verdict(
@@ -145,11 +151,12 @@ def judge(
         verdict=named(holds=holds),
         measured=numbers,
         check=claim.check,
-        evidence=evidence + (TIED if tied else ""),
+        evidence=evidence + where_from(elsewhere) + (TIED if tied else ""),
         margin=margin,
         readings=readings,
         cause=_cause(cause, readings) if holds is False else "",
         queries=queries(measured),
+        unmeasured=elsewhere,
     )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from sojourn.studies.base import KEYS, Average, runs_table
-from sojourn.studies.cited import mean_of
+from sojourn.studies.cited import half_of, mean_of
 from sojourn.studies.runner import Row, RunSpec
-from sojourn.studies.statistics import with_intervals
+from sojourn.studies.statistics import student, with_intervals
 
 Points = dict[float, float]
 """Means by the axis's value, in ascending order."""
@@ -28,10 +28,11 @@ class Table:
         """One row per run that did not fail."""
         self._by_seed: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
         self._lines: dict[tuple[str, str, str, str], list[float]] = {}
-        self._index: dict[tuple[str, str, str, str, float], tuple[float, float]] = {
+        self._index: dict[tuple[str, str, str, str, float], tuple[float, float, int]] = {
             (row["experiment"], row["series"], row["computations"], row["measure"], row["x"]): (
                 float(row["mean"]),
                 float(row["interval"]),
+                int(row.get("runs", 0)),
             )
             for row in means.to_dict("records")
         }
@@ -39,13 +40,16 @@ class Table:
     def points(self, experiment: str, series: str, computations: str, measure: str) -> Points:
         """One line of a figure."""
         wanted = (experiment, series, computations, measure)
-        labels = dict(zip(("experiment", "series", "computations"), wanted, strict=False))
-        return {x: mean_of(measure, {**labels, "x": x}, self._index[*wanted, x][0]) for x in self._xs(wanted)}
+        return {x: mean_of(measure, _labels(wanted, x), self._index[*wanted, x][0]) for x in self._xs(wanted)}
 
     def intervals(self, experiment: str, series: str, computations: str, measure: str) -> Points:
         """Half the width of each point's 95% interval."""
         wanted = (experiment, series, computations, measure)
-        return {x: self._index[*wanted, x][1] for x in self._xs(wanted)}
+        found = {}
+        for x in self._xs(wanted):
+            _, half, runs = self._index[*wanted, x]
+            found[x] = half_of(measure, _labels(wanted, x), student(runs), half)
+        return found
 
     def _xs(self, line: tuple[str, str, str, str]) -> list[float]:
         """Where a line has points, in ascending order."""
@@ -71,6 +75,11 @@ class Table:
         for *labels, seed, value in self.runs[names].dropna(subset=[measure]).itertuples(index=False):
             found.setdefault(tuple(labels), {})[int(seed)] = float(value)
         return {key: dict(sorted(row.items())) for key, row in found.items()}
+
+
+def _labels(line: tuple[str, str, str, str], x: float) -> dict[str, str | float]:
+    """What the runs of a point are told by."""
+    return {"experiment": line[0], "series": line[1], "computations": line[2], "x": x}
 
 
 def tabulate(

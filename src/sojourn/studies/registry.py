@@ -44,11 +44,11 @@ class Study(NamedTuple):
     facts: Callable[[Any], list[tuple[str, str]]]
     figures: Sequence[Any]
     """Every figure of the study, whether an outcome has points for it or not."""
-    write_results: Callable[[Any, Path, str], list[Path]] = write_results
-    record: str | None = None
+    record: str
     """Where the function is that records facts, as module:name; imported only when it is wanted."""
-    measuring: str | None = None
-    """Which module says how measures follow from those facts; without it, runs compute their own."""
+    measuring: str
+    """Which module says how measures follow from those facts."""
+    write_results: Callable[[Any, Path, str], list[Path]] = write_results
     record_traced: str | None = None
     """Where the function is that keeps whole traces too, as module:name."""
     tables: Callable[[Any], list[Any]] = lambda _outcome: []
@@ -125,7 +125,9 @@ STUDIES = {
         summary=architectures_presentation.summary,
         facts=architectures_presentation.facts,
         figures=architectures_presentation.FIGURES,
-        record_traced="sojourn.studies.architectures.traced:simulate_traced",
+        record="sojourn.studies.architectures.recording:record",
+        measuring="sojourn.studies.architectures.measuring",
+        record_traced="sojourn.studies.architectures.recording:record_traced",
         tables=architectures_presentation.tables,
     ),
     manet_study.NAME: Study(

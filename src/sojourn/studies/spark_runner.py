@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sojourn.pipeline import schemas
 from sojourn.pipeline.measuring import Each, Measuring, measures, measures_each
-from sojourn.pipeline.metrics import long_measures, with_intervals
+from sojourn.pipeline.metrics import with_intervals
 from sojourn.pipeline.progress import Listener
 from sojourn.pipeline.sweep import RunFunction, read_store, recorded_rows, sweep, write_traces
 from sojourn.studies.base import KEYS
@@ -53,30 +53,26 @@ def run_grid_on_spark(
     spark: SparkSession,
     specs: Iterable[RunSpec],
     record: RunFunction,
-    how: Measuring | None,
+    how: Measuring,
     places: Places,
     progress: Listener | None = None,
 ) -> Found:
-    """Simulate every distinct run of a grid that the store lacks, and compute the measures of all of them.
-
-    Where a study does not say how measures follow from facts, they are the numbers that its runs return.
-    """
+    """Simulate every distinct run of a grid that the store lacks, and compute the measures of all of them."""
     distinct = {spec.run_id: msgspec.structs.asdict(spec) for spec in specs}
     names = schemas.GRID.fieldNames()
     rows = [tuple(distinct[run_id][name] for name in names) for run_id in sorted(distinct)]
     grid = spark.createDataFrame(rows, schemas.GRID)
-    kept = schemas.RECORDED if places.traces is not None else how.tables if how else ()
+    kept = schemas.RECORDED if places.traces is not None else how.tables
     results = sweep(spark, grid, record, places.store, tables=kept, listener=progress)
     found = results.collect()
     if places.traces is not None:
         write_traces(spark, places.store, results, places.traces)
     files = [row.file for row in found]
-    made = from_facts(spark, how, places.store, files) if how else long_measures(results)
-    measured = write_measures(spark, made, places.measures)
+    measured = write_measures(spark, from_facts(spark, how, places.store, files), places.measures)
     numbers: dict[str, Row] = {}
     for run_id, measure, value in measured.collect():
         numbers.setdefault(run_id, {})[measure] = value
-    if how and how.each:
+    if how.each:
         place = f"{places.measures.rstrip('/')}_each"
         for run_id, lists in _lists(_write_each(spark, how.each, places.store, files, place)).items():
             numbers.setdefault(run_id, {}).update(lists)

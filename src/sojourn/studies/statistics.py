@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from sojourn.studies.cited import fit_of
+from sojourn.studies.cited_points import crossing_of, fit_of, rank_of
 
 CONFIDENCE = 0.95
 
@@ -22,7 +22,12 @@ def interval95(values: Sequence[float]) -> float:
     if count < 2:
         return math.nan
     spread = float(np.std(np.asarray(values, dtype=float), ddof=1))
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * spread / math.sqrt(count)
+    return student(count) * spread / math.sqrt(count)
+
+
+def student(count: int) -> float:
+    """Half a 95% interval over the standard error of the mean of so many values."""
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) if count > 1 else math.nan
 
 
 def give_or_take(half: float, form: str) -> str:
@@ -85,11 +90,15 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Spearman's rank correlation; 1 when ys rise strictly with xs, undefined when they do not change."""
     if len(set(xs)) < 2 or len(set(ys)) < 2:
         return math.nan
-    return float(stats.spearmanr(xs, ys).statistic)
+    return rank_of(xs, ys, float(stats.spearmanr(xs, ys).statistic))
 
 
 def crossing(xs: Sequence[float], ratios: Sequence[float], level: float = 1.0) -> float:
     """The first x, by straight lines between points, where the ratio reaches the level; or infinity."""
+    return crossing_of(xs, ratios, level, float(_crossing(xs, ratios, level)))
+
+
+def _crossing(xs: Sequence[float], ratios: Sequence[float], level: float) -> float:
     for at, (x, ratio) in enumerate(zip(xs, ratios, strict=True)):
         if ratio >= level:
             if at == 0:

@@ -76,7 +76,12 @@ class SegmentWriter:
         self._mode = mode
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in COLUMNS}
         self._manifest = manifest_path(self._root, run_id, name)
-        noted = read_manifest(self._manifest) or {}
+        noted = read_manifest(self._manifest) if self._manifest.exists() else {}
+        if noted is None:
+            raise TraceError(
+                f"{self._manifest} is no manifest that can be read; restore it, remove it to count on from "
+                "the segments that are there, or give the run another name."
+            )
         self._sealed = {table: self._sealed_before(table, noted.get(table, Sealed())) for table in COLUMNS}
 
     def add(self, table: str, *values: object) -> None:

@@ -13,6 +13,9 @@ from sojourn.interest.measure import TopicTree
 from sojourn.studies.adhoc_tree import isolating, parameters
 from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.table import Points, Table
+from sojourn.studies.cited import BY_FORMULA, PRINTED, WORKED_OUT, Told, stated
+from sojourn.studies.cited_lists import of_samples
+from sojourn.studies.cited_points import widest_of
 from sojourn.studies.claims import Claim, Margin, Number, Verdict, closest, judge
 from sojourn.studies.conditions import Condition, broken, read_as
 from sojourn.studies.means import flat
@@ -34,7 +37,7 @@ def worked_examples(claim: Claim, table: Table) -> Verdict:  # noqa: ARG001  nee
     return judge(
         claim,
         holds=not wrong,
-        measured={example.name: example.ours for example in found},
+        measured={example.name: stated(example.ours, WORKED_OUT) for example in found},
         evidence=f"{len(found) - len(wrong)} of {len(found)} worked numbers are exactly the paper's.",
     )
 
@@ -47,18 +50,19 @@ def layout(claim: Claim, table: Table) -> Verdict:
         ("overlap at l=1", 0.006, "overlaps", "fig8", "", 1.0),
         ("overlap at l=50", 0.36, "overlaps", "fig8", "", 50.0),
     )
-    measured: dict[str, Number] = {}
+    measured: dict[str, Number | Told] = {}
     inside, parts = [], []
     for name, paper, what, experiment, series, x in wanted:
-        values = table.list_of(what, experiment, series, x)
-        low, high = np.quantile(values, (0.025, 0.975))
+        sample = table.sample(what, experiment, series, x)
+        values = sample.given
+        low, high = sample.quantile(0.025), sample.quantile(0.975)
         inside.append(low <= paper <= high)
         measured |= {
-            name: float(values.mean()),
-            f"{name}, spread over layouts": float(values.std()),
-            f"{name}, 2.5%": float(low),
-            f"{name}, 97.5%": float(high),
-            f"{name}, paper": paper,
+            name: sample.mean(),
+            f"{name}, spread over layouts": sample.spread(),
+            f"{name}, 2.5%": low,
+            f"{name}, 97.5%": high,
+            f"{name}, paper": stated(paper, PRINTED),
         }
         ours = f"{low:.3g} to {high:.3g}; " if len(values) > 1 else ""
         parts.append(f"{name} {values.mean():.3g} ({ours}paper {paper:g})")
@@ -117,12 +121,19 @@ def fig9(claim: Claim, table: Table) -> Verdict:
     top = max(ratio, key=lambda x: ratio[x])
     interior = min(ratio) < top < max(ratio)
     half = table.half_width("fig9", "r=1", 80.0, "nhop", "combo")
-    single = table.by_algorithm("fig9", "r=1", 80.0)
-    low, high = np.quantile(single["nhop"] / single["combo"], (0.05, 0.95))
+    single = {name: table.sample("values", "fig9", "r=1", 80.0, name) for name in ("nhop", "combo")}
+    each = single["nhop"].given / single["combo"].given
+    low, high = (
+        of_samples(f"percentile(nhop / combo, {share!r}D)", float(np.quantile(each, share)), **single)
+        for share in (0.05, 0.95)
+    )
     holds = FIG9_BAND[0] <= ratio[80.0] <= FIG9_BAND[1] and free[80.0] < ratio[80.0] and interior
-    each = single["nhop"] / single["combo"]
-    inside = float(((each >= FIG9_BAND[0]) & (each <= FIG9_BAND[1])).mean())
-    are_several = len(single["combo"]) > 1
+    inside = of_samples(
+        f"avg(double(nhop / combo BETWEEN {FIG9_BAND[0]!r}D AND {FIG9_BAND[1]!r}D))",
+        float(((each >= FIG9_BAND[0]) & (each <= FIG9_BAND[1])).mean()),
+        **single,
+    )
+    are_several = len(each) > 1
     spread = (
         f"; of single layouts, of which the paper drew one, {inside:.0%} lie within {FIG9_BAND[0]:g} to "
         f"{FIG9_BAND[1]:g}, nine in ten between {low:.2f} and {high:.2f}"
@@ -148,9 +159,9 @@ def fig9(claim: Claim, table: Table) -> Verdict:
             "half interval": half,
             "share of single layouts within the band": inside,
             "with r = 0": free[80.0],
-            "single layouts, 5%": float(low),
-            "single layouts, 95%": float(high),
-            "widest at": top,
+            "single layouts, 5%": low,
+            "single layouts, 95%": high,
+            "widest at": widest_of(ratio, top),
             **isolated,
             **flat("r=1", ratio),
             **flat("r=0", free),
@@ -182,7 +193,7 @@ def fig11(claim: Claim, table: Table) -> Verdict:
     at = max(lines["ni-r"])
     holds = not out_of_order and all(trend >= 0.8 for trend in trends.values())
     isolated, reason = isolating.correlation(table, names, at)
-    lowest, in_order = _single_layouts(table, names, at)
+    lowest, in_order = single_layouts(table, names, at)
     text = ", ".join(f"{name} {line[at]:.3f}" for name, line in lines.items())
     return judge(
         claim,
@@ -206,13 +217,27 @@ def fig11(claim: Claim, table: Table) -> Verdict:
     )
 
 
-def _single_layouts(table: Table, names: list[str], at: float) -> tuple[float, float]:
+def single_layouts(table: Table, names: list[str], at: float) -> tuple[float, float]:
     """The shares of layouts whose own ratio is lowest for NI-X, and whose ratios are all in order."""
-    found = [table.by_algorithm("fig11", name, at) for name in names]
-    count = min(len(values["combo"]) for values in found)
-    ratios = np.array([values["nhop"][:count] / values["combo"][:count] for values in found])
-    lowest = (ratios.argmin(axis=0) == 0).mean()
-    return float(lowest), float((np.diff(ratios, axis=0) >= 0).all(axis=0).mean())
+    over, under = (
+        {
+            f"{algorithm}{n}": table.sample("values", "fig11", name, at, algorithm)
+            for n, name in enumerate(names)
+        }
+        for algorithm in ("nhop", "combo")
+    )
+    count = min(len(sample.given) for sample in under.values())
+    pairs = zip(over.values(), under.values(), strict=True)
+    ratios = np.array([one.given[:count] / other.given[:count] for one, other in pairs])
+    lowest = float((ratios.argmin(axis=0) == 0).mean())
+    in_order = float((np.diff(ratios, axis=0) >= 0).all(axis=0).mean())
+    each = [f"nhop{n} / combo{n}" for n in range(len(names))]
+    is_lowest = " AND ".join(f"{each[0]} <= {other}" for other in each[1:])
+    is_in_order = " AND ".join(f"{one} <= {other}" for one, other in pairwise(each))
+    return (
+        of_samples(f"avg(double({is_lowest}))", lowest, **over, **under),
+        of_samples(f"avg(double({is_in_order}))", in_order, **over, **under),
+    )
 
 
 def _order_margin(table: Table, names: list[str]) -> Margin | None:
@@ -292,8 +317,10 @@ def fig13(claim: Claim, table: Table) -> Verdict:
         b: TopicTree(branching=b, depth=3).leaves / TopicTree(branching=b, depth=3).nodes for b in (2, 10)
     }
     right = round(shares[2], 2) == 0.53 and round(shares[10], 2) == 0.90
-    measured: dict[str, Number] = {f"widest {name} at b": top for name, top in tops.items()}
-    measured |= {"leaf share b=2": shares[2], "leaf share b=10": shares[10]}
+    measured: dict[str, Number | Told] = {
+        f"widest {name} at b": widest_of(lines[name], top) for name, top in tops.items()
+    }
+    measured |= {f"leaf share b={b}": stated(share, BY_FORMULA) for b, share in shares.items()}
     for name in names:
         measured |= flat(name, lines[name])
     halves = {x: table.half_width("fig13", "", x, "combo", None) for x in xs}

@@ -4,6 +4,9 @@ import numpy as np
 
 from sojourn.studies.adhoc_tree import isolating
 from sojourn.studies.adhoc_tree.table import Array, Points, Table
+from sojourn.studies.adhoc_tree.trials import moves
+from sojourn.studies.cited import Told, whole
+from sojourn.studies.cited_lists import Sample, of_samples
 from sojourn.studies.claims import Claim, Number, Reading, Verdict, judge, named
 from sojourn.studies.means import flat
 from sojourn.studies.statistics import crossing, straight_line
@@ -16,18 +19,19 @@ def fig10(claim: Claim, table: Table) -> Verdict:
     """Excess over the optimum: enumerated small systems, and thirty nodes by the exact solver."""
     means, worst = {}, {}
     for x in table.xs("fig10"):
-        excess = table.list_of("excess", "fig10", "", x)
-        means[x], worst[x] = float(excess.mean()), float(excess.max())
-    apart = max(float(table.numbers("apart_max", "fig10", "", x).max()) for x in table.xs("fig10"))
+        excess = table.sample("excess", "fig10", "", x)
+        means[x], worst[x] = excess.mean(), excess.most()
+    apart = max(table.most("apart_max", "fig10", "", x) for x in table.xs("fig10"))
     compared, small_proved, disagreed = (
-        sum(int(table.numbers(name, "fig10", "", x).sum()) for x in table.xs("fig10"))
+        whole(sum(table.total(name, "fig10", "", x) for x in table.xs("fig10")))
         for name in ("compared", "proved", "disagreed")
     )
-    thirty = excesses(table)
-    solved, proved = (sum(counts) for counts in zip(*(_proved(table, s) for s in thirty), strict=True))
-    combo = thirty[BASE]["combo"]
-    far = max(thirty, key=lambda series: float(thirty[series]["combo"].max()))
-    measured: dict[str, Number] = {
+    thirty = {series: table.algorithms("exact", series, 0.0) for series in table.series("exact")}
+    solved = whole(sum(table.sample("optima", "exact", s, 0.0).size() for s in thirty))
+    proved = whole(sum(table.total("proved", "exact", s, 0.0) for s in thirty))
+    combo, cool = thirty[BASE]["combo"], thirty[BASE]["cool"]
+    far = max(thirty, key=lambda series: thirty[series]["combo"].most())
+    measured: dict[str, Number | Told] = {
         "enumerated, largest mean excess": max(means.values()),
         "enumerated, worst excess of a system": max(worst.values()),
         "systems both enumerated and solved": compared,
@@ -41,23 +45,23 @@ def fig10(claim: Claim, table: Table) -> Verdict:
         **_thirty(table, thirty),
         **_large(table),
     }
-    quantiles = np.quantile(combo, (0.5, 0.9, 1.0))
-    large = table.by_algorithm("large", "", 0.0)
+    half, most, worst_of_all = (combo.quantile(share) for share in (0.5, 0.9, 1.0))
+    large = table.algorithms("large", "", 0.0)
     return judge(
         claim,
         # An instrument that contradicts itself judges nothing.
-        holds=None if disagreed else max(means.values()) <= 0.08 and max(worst.values()) <= 0.15,
+        holds=None if disagreed.value else max(means.values()) <= 0.08 and max(worst.values()) <= 0.15,
         measured=measured,
         evidence=(
             f"Nine nodes at range 180: on average SP-COMBO's trees cost {more(max(means.values()))} than the "
             f"best at any l, and {more(max(worst.values()))} in any system (mean over orders of turns). "
-            f"Solver and enumeration disagree in {disagreed} of {compared} systems (largest difference "
-            f"{apart:.1g}), {small_proved} proved. Thirty nodes: optimality proved for "
-            f"{proved} of {solved} systems; at range 80 and l = 25 SP-COMBO is {combo.mean():.1%} above on "
-            f"average, median {quantiles[0]:.1%}, nine in ten below {quantiles[1]:.1%}, worst "
-            f"{quantiles[2]:.1%} (of all configurations {thirty[far]['combo'].max():.1%}, at {far}); cooled "
-            f"shopping {thirty[BASE]['cool'].mean():.2%} on average, worst "
-            f"{thirty[BASE]['cool'].max():.2%}.{_sixty(table)} At 300 nodes SP-COMBO stands at "
+            f"Solver and enumeration disagree in {disagreed.value} of {compared.value} systems (largest "
+            f"difference {apart:.1g}), {small_proved.value} proved. Thirty nodes: optimality proved for "
+            f"{proved.value} of {solved.value} systems; at range 80 and l = 25 SP-COMBO is "
+            f"{combo.mean():.1%} above on average, median {half:.1%}, nine in ten below {most:.1%}, worst "
+            f"{worst_of_all:.1%} (of all configurations {thirty[far]['combo'].most():.1%}, at {far}); cooled "
+            f"shopping {cool.mean():.2%} on average, worst {cool.most():.2%}.{_sixty(table)} At 300 nodes "
+            f"SP-COMBO stands at "
             f"{_over_best(large, 'combo'):.1%} and cooled shopping at {_over_best(large, 'cool'):.1%} above "
             f"the best tree known, which is {_best(large).mean():.2f} times a lower bound; that bound is "
             "loose, and looser the larger the system."
@@ -65,50 +69,44 @@ def fig10(claim: Claim, table: Table) -> Verdict:
     )
 
 
-def excesses(table: Table) -> dict[str, dict[str, Array]]:
-    """By configuration and algorithm: each 30-node system's excess over its optimum, mean over orders."""
-    return {series: table.by_algorithm("exact", series, 0.0) for series in table.series("exact")}
-
-
-def _proved(table: Table, series: str) -> tuple[int, int]:
-    count = len(table.list_of("optima", "exact", series, 0.0))
-    return count, int(table.numbers("proved", "exact", series, 0.0).sum())
-
-
-def _thirty(table: Table, thirty: dict[str, dict[str, Array]]) -> dict[str, Number]:
+def _thirty(table: Table, thirty: dict[str, dict[str, Sample]]) -> dict[str, Number]:
+    """By configuration and algorithm: excess over the optimum of 30-node systems, mean over orders."""
     found: dict[str, Number] = {}
     for series, algorithms in thirty.items():
         for name, excess in algorithms.items():
-            found[f"30 nodes {series}: {name} mean excess"] = float(excess.mean())
-            found[f"30 nodes {series}: {name} worst excess"] = float(excess.max())
-        bounds = table.list_of("bounds", "exact", series, 0.0)
-        found[f"30 nodes {series}: lower bound / optimum"] = float(bounds.mean())
+            found[f"30 nodes {series}: {name} mean excess"] = excess.mean()
+            found[f"30 nodes {series}: {name} worst excess"] = excess.most()
+        bounds = table.sample("bounds", "exact", series, 0.0)
+        found[f"30 nodes {series}: lower bound / optimum"] = bounds.mean()
     return found
 
 
-def _large(table: Table) -> dict[str, Number]:
-    large = table.by_algorithm("large", "", 0.0)
-    found: dict[str, Number] = {
-        f"300 nodes: {name} / lower bound": float(values.mean()) for name, values in large.items()
+def _large(table: Table) -> dict[str, Number | Told]:
+    large = table.algorithms("large", "", 0.0)
+    found: dict[str, Number | Told] = {
+        f"300 nodes: {name} / lower bound": sample.mean() for name, sample in large.items()
     }
     found |= {f"300 nodes: {name} above the best known": _over_best(large, name) for name in large}
     if table.series("sixty"):
-        found["60 nodes: systems proved"] = int(table.numbers("proved", "sixty", "", 0.0).sum())
-        found["60 nodes: lower bound / best tree"] = float(table.list_of("bounds", "sixty", "", 0.0).mean())
-        found["60 nodes: largest gap left"] = float(table.list_of("gaps", "sixty", "", 0.0).max())
-        for name, values in table.by_algorithm("sixty", "", 0.0).items():
-            found[f"60 nodes: {name} mean excess"] = float(values.mean())
+        found["60 nodes: systems proved"] = whole(table.total("proved", "sixty", "", 0.0))
+        found["60 nodes: lower bound / best tree"] = table.sample("bounds", "sixty", "", 0.0).mean()
+        found["60 nodes: largest gap left"] = table.sample("gaps", "sixty", "", 0.0).most()
+        for name, sample in table.algorithms("sixty", "", 0.0).items():
+            found[f"60 nodes: {name} mean excess"] = sample.mean()
     return found
 
 
-def _best(large: dict[str, Array]) -> Array:
+def _best(large: dict[str, Sample]) -> Array:
     """By system: the best tree any algorithm found, over the lower bound."""
-    best: Array = np.min(list(large.values()), axis=0)
+    best: Array = np.min([sample.given for sample in large.values()], axis=0)
     return best
 
 
-def _over_best(large: dict[str, Array], name: str) -> float:
-    return float((large[name] / _best(large)).mean()) - 1
+def _over_best(large: dict[str, Sample], name: str) -> float:
+    """How far an algorithm's trees lie above the best known, on average."""
+    renamed = {each.replace("-", "_"): sample for each, sample in large.items()}
+    over = f"avg({name.replace('-', '_')} / least({', '.join(renamed)})) - 1"
+    return of_samples(over, float((large[name].given / _best(large)).mean()) - 1, **renamed)
 
 
 def _sixty(table: Table) -> str:
@@ -127,21 +125,23 @@ def mobility(claim: Claim, table: Table) -> Verdict:
     trials = moves(table)
     if trials is None:
         raise KeyError("move")
-    stable = float(trials["stable"].mean())
-    by_timeout = {t: float(trials["seconds"][trials["timeout"] == t].mean()) for t in table.xs("move")}
+    stable = trials.number("avg(stable)", trials["stable"].mean())
+    count = trials.number("count(*)", len(trials["stable"]))
+    longest = trials.number("max(seconds)", trials["seconds"].max())
+    by_timeout = {t: table.sample("seconds", "move", "", t).mean() for t in table.xs("move")}
     by_hops = isolating.seconds_by(trials, "hops")
     fits = {
         "timeout": straight_line(list(by_timeout), list(by_timeout.values())),
         "hops": straight_line(list(by_hops), list(by_hops.values())),
-        "timeout, single trials": straight_line(trials["timeout"].tolist(), trials["seconds"].tolist()),
-        "hops, single trials": straight_line(trials["hops"].tolist(), trials["seconds"].tolist()),
+        "timeout, single trials": trials.line("timeout", trials["timeout"]),
+        "hops, single trials": trials.line("hops", trials["hops"]),
     }
-    cost = float(np.nanmean(trials["cost"]))
+    cost = trials.number("avg(cost)", float(np.nanmean(trials["cost"])), "NOT isnan(cost)")
     timeout, hops = fits["timeout, single trials"], fits["hops, single trials"]
     settled = stable == 1.0 and abs(cost - 1) <= 0.05
     holds = settled and timeout.r2 >= 0.8 and hops.r2 >= 0.8
     undecided = settled and bool(timeout.missing or hops.missing)
-    product = straight_line((trials["timeout"] * trials["hops"]).tolist(), trials["seconds"].tolist())
+    product = trials.line("timeout * hops", trials["timeout"] * trials["hops"])
     others = {
         "a line through the means of each timeout and each distance": (fits["timeout"], fits["hops"]),
         "one line over timeout times hops": (product,),
@@ -162,31 +162,21 @@ def mobility(claim: Claim, table: Table) -> Verdict:
         cause=reason.strip(),
         measured={
             "R2 timeout times hops, single trials": product.recorded,
-            "trials": len(trials["stable"]),
+            "trials": whole(count),
             "stable": stable,
-            "longest, s": float(trials["seconds"].max()),
+            "longest, s": longest,
             "cost over a fresh tree": cost,
             **{f"R2 {name}": fit.recorded for name, fit in fits.items()},
             **flat("seconds at timeout", by_timeout),
             **isolated,
         },
-        evidence=f"{stable:.1%} of {len(trials['stable'])} moves end in a stable tree, the slowest after "
-        f"{trials['seconds'].max():.0f} s; a straight line through single trials has {timeout.said()} over "
+        evidence=f"{stable:.1%} of {count:.0f} moves end in a stable tree, the slowest after "
+        f"{longest:.0f} s; a straight line through single trials has {timeout.said()} over "
         f"the timeout and {hops.said()} over the hops from the root before the move (through the means of "
         f"groups {fits['timeout'].bare()} and {fits['hops'].bare()}, over timeout times hops "
         f"{product.bare()}); the new tree costs {cost:.3f} times a fresh one."
         + (reason if undecided else ""),
     )
-
-
-def moves(table: Table, series: str = "") -> dict[str, Array] | None:
-    """All trials in which one node moved, as columns; None if there were none in that series."""
-    columns: dict[str, list[Array]] = {}
-    for timeout in table.xs("move", series):
-        for name in ("stable", "seconds", "hops", "hops_after", "cost"):
-            columns.setdefault(name, []).append(table.list_of(name, "move", series, timeout))
-        columns.setdefault("timeout", []).append(np.full(len(columns["stable"][-1]), timeout))
-    return {name: np.concatenate(parts) for name, parts in columns.items()} or None
 
 
 def roaming(table: Table) -> dict[str, Points]:

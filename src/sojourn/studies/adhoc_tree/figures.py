@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from sojourn.studies.adhoc_tree import checks_beyond, isolating, parameters
 from sojourn.studies.adhoc_tree.table import Table
+from sojourn.studies.adhoc_tree.trials import moves
 from sojourn.studies.marks import paper_line
 
 COLOURS = {
@@ -134,7 +135,7 @@ def figure_10_exact(table: Table) -> go.Figure:
     """How excess is distributed over thirty-node systems."""
     title = "Excess over the proved optimum, 30 nodes at range 80, l = 25"
     figure = _plain(title, "share of systems, %", "excess over the optimum, %")
-    for name, values in checks_beyond.excesses(table)[checks_beyond.BASE].items():
+    for name, values in table.by_algorithm("exact", checks_beyond.BASE, 0.0).items():
         ordered = np.sort(100 * values)
         shares = 100 * (np.arange(len(ordered)) + 1) / len(ordered)
         points = dict(zip(shares.tolist(), ordered.tolist(), strict=True))
@@ -145,7 +146,7 @@ def figure_10_exact(table: Table) -> go.Figure:
 def figure_10_large(table: Table) -> go.Figure:
     """Thirty nodes over the optimum, three hundred over the bound."""
     figure = _plain("Improved shopping, 30 and 300 nodes", "algorithm", "overhead, relative")
-    base = checks_beyond.excesses(table)[checks_beyond.BASE]
+    base = table.by_algorithm("exact", checks_beyond.BASE, 0.0)
     large = table.by_algorithm("large", "", 0.0)
     figure.add_trace(
         go.Bar(
@@ -193,7 +194,7 @@ def mobility_figure(table: Table) -> go.Figure:
     """How long the tree takes to come to rest after one node moved, by timeout and by hops."""
     figure = _plain("One node moves: time until the tree is stable", "parent timeout, s, or hops", "seconds")
     for series, label, dash in (("", "news at once", "solid"), ("beacons", "news by beacons", "dot")):
-        trials = checks_beyond.moves(table, series)
+        trials = moves(table, series)
         if trials is None:
             raise KeyError("move")
         by_timeout = {

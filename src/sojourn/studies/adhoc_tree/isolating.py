@@ -7,16 +7,18 @@ runs are missing, neither.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sojourn.studies.adhoc_tree import parameters
-from sojourn.studies.adhoc_tree.table import Array, Points, Table
+from sojourn.studies.adhoc_tree.table import Points, Table
+from sojourn.studies.adhoc_tree.trials import Trials
+from sojourn.studies.cited import Told, whole
+from sojourn.studies.cited_lists import of_samples
 from sojourn.studies.claims import Number
 from sojourn.studies.means import flat
 from sojourn.studies.statistics import crossing, figure, rank_correlation, recorded_crossing, straight_line
 from sojourn.studies.wording import many
 
-Isolated = tuple[dict[str, Number], str]
+Isolated = tuple[dict[str, Number | Told], str]
 NOTHING: Isolated = ({}, "")
 
 READINGS = ("comboerr", "comboerr-fresh", "comboerr-one", "comboerr-floor")
@@ -25,24 +27,19 @@ READINGS = ("comboerr", "comboerr-fresh", "comboerr-one", "comboerr-floor")
 def densities(table: Table) -> Isolated:
     """Figure 9: layouts with as many neighbours as the paper's, longer interests, and the optimum."""
     try:
-        alike = np.all(
-            [
-                np.abs(table.list_of("degrees", "fig9", "r=1", x) - mean) <= near
-                for x, (mean, near) in parameters.NEIGHBOURS.items()
-            ],
-            axis=0,
-        )
-        same = _ratio(table, ("fig9", "r=1", 80.0), alike)
-        wide, wide_free = (_ratio(table, ("wide", series, 80.0), alike) for series in ("r=1", "r=0"))
-        all_wide = _ratio(table, ("wide", "r=1", 80.0), np.ones(len(alike), dtype=bool))
-        optimal = float(table.by_algorithm("exact", "R=80 l=25", 0.0)["nhop"].mean())
+        alike = _Alike(table)
+        same = alike.ratio(table, ("fig9", "r=1", 80.0))
+        wide, wide_free = (alike.ratio(table, ("wide", series, 80.0)) for series in ("r=1", "r=0"))
+        all_wide = table.ratio_line("wide", "r=1", "nhop")[80.0]
+        optimal = table.sample("values", "exact", "R=80 l=25", 0.0, "nhop").mean()
     except KeyError:
         return NOTHING
-    if not alike.any():
+    if not alike.chosen.any():
         return NOTHING
+    count = alike.count()
     length = parameters.WIDE_LENGTH
     return {
-        "layouts with the paper's neighbours": int(alike.sum()),
+        "layouts with the paper's neighbours": whole(count),
         "on those, NHOP/COMBO at 80": same,
         f"on those, l = {length:g}": wide,
         f"on those, l = {length:g} and r = 0": wide_free,
@@ -51,16 +48,36 @@ def densities(table: Table) -> Isolated:
     }, (
         f" Even the proved optimum would leave SP-NHOP at {1 + optimal:.3f} here, so no better shopping "
         "makes "
-        f"the difference; the system does. On the {many(int(alike.sum()), 'layouts')} with the paper's 5.2 "
+        f"the difference; the system does. On the {many(int(count), 'layouts')} with the paper's 5.2 "
         f"and 21.3 neighbours, which seem to be those of a single layout, the ratio is {same:.3f}. With "
         f"interests of mean length {length:g} it is {all_wide:.3f} on all layouts, and on those {wide:.3f} "
         f"and {wide_free:.3f} with r = 0, beside the paper's 1.30 and 1.23."
     )
 
 
-def _ratio(table: Table, point: tuple[str, str, float], chosen: NDArray[np.bool_]) -> float:
-    values = table.by_algorithm(*point)
-    return float(values["nhop"][chosen].mean() / values["combo"][chosen].mean())
+class _Alike:
+    """The layouts that have as many neighbours as the paper's."""
+
+    def __init__(self, table: Table) -> None:
+        wanted = parameters.NEIGHBOURS.items()
+        self._degrees = {
+            f"degree{x:g}": table.sample("degrees", "fig9", "r=1", x) for x in parameters.NEIGHBOURS
+        }
+        found = zip(self._degrees.items(), wanted, strict=True)
+        near = [(name, sample.given, mean, near) for (name, sample), (_, (mean, near)) in found]
+        self.chosen = np.all([np.abs(values - mean) <= far for _, values, mean, far in near], axis=0)
+        self._asked = " AND ".join(f"abs({name} - {mean!r}D) <= {far!r}D" for name, _, mean, far in near)
+
+    def count(self) -> float:
+        """How many there are."""
+        return of_samples(f"count_if({self._asked})", float(self.chosen.sum()), **self._degrees)
+
+    def ratio(self, table: Table, point: tuple[str, str, float]) -> float:
+        """NHOP/COMBO over these layouts at a point."""
+        over, under = (table.sample("values", *point, name) for name in ("nhop", "combo"))
+        value = over.given[self.chosen].mean() / under.given[self.chosen].mean()
+        asked = f"avg(o) FILTER (WHERE {self._asked}) / avg(u) FILTER (WHERE {self._asked})"
+        return of_samples(asked, value, o=over, u=under, **self._degrees)
 
 
 def correlation(table: Table, names: list[str], at: float) -> Isolated:
@@ -69,13 +86,15 @@ def correlation(table: Table, names: list[str], at: float) -> Isolated:
         dealt = table.ratio_line("dealt", "", "nhop")
         tied = table.ratio_line("fig11", "ni-x", "nhop")
         points = {name: ("fig11", name, at) for name in names} | {"ni-x dealt": ("dealt", "", at)}
-        spreads = {name: float(table.list_of("variations", *point).mean()) for name, point in points.items()}
+        spreads = {name: table.sample("variations", *point).mean() for name, point in points.items()}
         ratios = {name: table.ratio_line(*points[name][:2], "nhop")[at] for name in points}
     except KeyError:
         return NOTHING
     follows = rank_correlation(list(spreads.values()), list(ratios.values()))
     goes_along = figure(follows, ".2f", "that cannot be told, as all are alike")
-    found: dict[str, Number] = {f"spread of shared parts at l={at:g}, {k}": v for k, v in spreads.items()}
+    found: dict[str, Number | Told] = {
+        f"spread of shared parts at l={at:g}, {k}": v for k, v in spreads.items()
+    }
     found["rank correlation of that spread with NHOP/COMBO"] = follows
     return found | flat("ni-x dealt", dealt), (
         " What decides is the tie of interest to place, not how much interests overlap: with NI-X's very "
@@ -105,7 +124,7 @@ def errors(table: Table) -> Isolated:
     except KeyError:
         return NOTHING
     length = parameters.WIDE_LENGTH
-    found: dict[str, Number] = {
+    found: dict[str, Number | Told] = {
         f"l={length:g}, {name} worse from": recorded_crossing(at) for name, at in wide_meets.items()
     }
     for name, line in {**wide_lines, "nhop": wide_nhop}.items():
@@ -132,7 +151,7 @@ def _met(error: float) -> str:
 class Hops:
     """One way to count a moved node's distance from the root, and what it does to the time to stabilise."""
 
-    def __init__(self, trials: dict[str, Array], name: str) -> None:
+    def __init__(self, trials: Trials, name: str) -> None:
         self.points = seconds_by(trials, name)
         self.fit = straight_line(list(self.points), list(self.points.values()))
         # Seconds a hop beside the timeout, by least squares, among nodes that do not end beside the root:
@@ -144,8 +163,17 @@ class Hops:
         spare = max(1, len(left) - design.shape[1])
         errors_of = np.sqrt(np.diag(np.linalg.pinv(design.T @ design)) * (left @ left) / spare)
         known = rank == design.shape[1]
-        self.per_hop = float(fitted[2]) if known else math.nan
+        self.per_hop = self._cited(trials, name, float(fitted[2])) if known else math.nan
         self.half = float(1.96 * errors_of[2]) if known else math.nan
+
+    @staticmethod
+    def _cited(trials: Trials, name: str, value: float) -> float:
+        """The coefficient of the hops, by the covariances of the three."""
+        hops, timeout = f"seconds, {name}", "seconds, timeout"
+        both = f"timeout, {name}"
+        above = f"covar_pop({hops}) * var_pop(timeout) - covar_pop({timeout}) * covar_pop({both})"
+        below = f"var_pop({name}) * var_pop(timeout) - pow(covar_pop({both}), 2)"
+        return trials.number(f"({above}) / ({below})", value, "hops_after > 1")
 
     def added(self, because: str = "") -> str:
         """What a hop adds, and why, as it stands in a sentence."""
@@ -154,19 +182,20 @@ class Hops:
         return f"a hop adds {self.per_hop:.2f} ± {self.half:.2f} s{because}"
 
 
-def seconds_by(trials: dict[str, Array], name: str) -> Points:
+def seconds_by(trials: Trials, name: str) -> Points:
     """Mean time to stabilise by one count of hops; counts with few trials take no part."""
-    found = {}
+    found: Points = {}
     for hops in np.unique(trials[name]):
         chosen = trials["seconds"][trials[name] == hops]
         if len(chosen) >= parameters.HOPS_TRIALS_MIN:
-            found[float(hops)] = float(chosen.mean())
+            where = f"{name} = {float(hops)!r}D"
+            found[float(hops)] = trials.number("avg(seconds)", chosen.mean(), where)
     return found
 
 
-def hops(at_once: dict[str, Array], by_beacons: dict[str, Array] | None) -> Isolated:
+def hops(at_once: Trials, by_beacons: Trials | None) -> Isolated:
     """Mobility: hops counted before and after the move; news told at once and carried by beacons only."""
-    found: dict[str, Number] = {}
+    found: dict[str, Number | Told] = {}
     counted = {}
     ways = {"at once": at_once} | ({"by beacons": by_beacons} if by_beacons is not None else {})
     for way, trials in ways.items():

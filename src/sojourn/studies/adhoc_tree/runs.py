@@ -262,7 +262,7 @@ def _move(run: Run) -> Row:
     timing = Timing(timeout_s=run.timeout_s, news_at_once=run.news_at_once)
     moves = [move_one(layout, timing) for layout in layouts_of(run)]
     row: Row = {
-        "stable": json.dumps([moved.stable for moved in moves]),
+        "stable": json.dumps([float(moved.stable) for moved in moves]),
         "seconds": json.dumps([moved.seconds for moved in moves]),
         "hops": json.dumps([moved.hops_before for moved in moves]),
         "hops_after": json.dumps([moved.hops_after for moved in moves]),

@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sojourn.studies.cited import mean_of_listed
+from sojourn.studies.cited import Cited, of_runs, total_of
+from sojourn.studies.cited import name as column
+from sojourn.studies.cited_lists import Sample, of_samples, sample
 from sojourn.studies.runner import Row, RunSpec
-from sojourn.studies.statistics import interval95
+from sojourn.studies.statistics import interval95, student
 
 Array = NDArray[np.float64]
 Points = dict[float, float]
@@ -56,6 +58,35 @@ class Table:
                 joined.setdefault(algorithm, []).extend(values)
         return {algorithm: np.array(values, dtype=float) for algorithm, values in joined.items()}
 
+    def sample(self, name: str, experiment: str, series: str, x: float, part: str = "") -> Sample:
+        """A list that every task of a point returned, or the part of it for an algorithm; to be cited."""
+        values = (
+            self.by_algorithm(experiment, series, x, name)[part]
+            if part
+            else self.list_of(name, experiment, series, x)
+        )
+        return sample(name, f"$.{part}" if part else "$", _labels(experiment, series, x), values)
+
+    def algorithms(self, experiment: str, series: str, x: float) -> dict[str, Sample]:
+        """By algorithm: its numbers per layout, to be cited."""
+        return {
+            name: self.sample("values", experiment, series, x, name)
+            for name in self.by_algorithm(experiment, series, x)
+        }
+
+    def total(self, name: str, experiment: str, series: str, x: float) -> float:
+        """A count of every task of a point, summed up."""
+        return total_of(
+            [name],
+            _labels(experiment, series, x),
+            float(self.numbers(name, experiment, series, x).sum()),
+        )
+
+    def most(self, name: str, experiment: str, series: str, x: float) -> float:
+        """The greatest of a plain number that every task of a point returned."""
+        value = float(self.numbers(name, experiment, series, x).max())
+        return Cited(value, of_runs(f"max({column(name)})", _labels(experiment, series, x)))
+
     def numbers(self, name: str, experiment: str, series: str, x: float) -> Array:
         """A plain number that every task of a point returned."""
         return np.array([_number(row[name]) for row in self.blocks[experiment, series, x]])
@@ -63,12 +94,7 @@ class Table:
     def mean_line(self, experiment: str, series: str, algorithm: str) -> Points:
         """Mean overhead of an algorithm over the points of a line."""
         return {
-            x: mean_of_listed(
-                "values",
-                f"$.{algorithm}",
-                {"experiment": experiment, "series": series, "x": x},
-                float(self.by_algorithm(experiment, series, x)[algorithm].mean()),
-            )
+            x: self.sample("values", experiment, series, x, algorithm).mean()
             for x in self.xs(experiment, series)
         }
 
@@ -79,11 +105,17 @@ class Table:
 
     def half_width(self, experiment: str, series: str, x: float, above: str, below: str | None) -> float:
         """Half the 95% interval of a mean, or of a ratio of means over the same layouts."""
-        values = self.by_algorithm(experiment, series, x)
+        over = self.sample("values", experiment, series, x, above)
         if below is None:
-            return interval95(values[above].tolist())
-        ratio = values[above].mean() / values[below].mean()
-        return interval95(((values[above] - ratio * values[below]) / values[below].mean()).tolist())
+            return over.half()
+        under = self.sample("values", experiment, series, x, below)
+        ratio = over.given.mean() / under.given.mean()
+        value = interval95(((over.given - ratio * under.given) / under.given.mean()).tolist())
+        if not math.isfinite(value):
+            return value
+        apart = "var_samp(o) - 2 * avg(o) / avg(u) * covar_samp(o, u) + pow(avg(o) / avg(u), 2) * var_samp(u)"
+        error = f"{student(len(over.given))!r}D * sqrt(({apart}) / count(o)) / avg(u)"
+        return of_samples(error, value, o=over, u=under)
 
     def _means(self) -> pd.DataFrame:
         rows = []
@@ -102,6 +134,11 @@ class Table:
         return pd.DataFrame(
             rows, columns=["experiment", "series", "x", "measure", "mean", "interval", "count"]
         )
+
+
+def _labels(experiment: str, series: str, x: float) -> dict[str, str | float]:
+    """What the runs of a point are told by."""
+    return {"experiment": experiment, "series": series, "x": x}
 
 
 def _summary(values: Array) -> tuple[float, float, int]:

@@ -3,14 +3,14 @@
 import json
 import math
 from itertools import pairwise
-
-import numpy as np
+from typing import NamedTuple
 
 from sojourn.edge.filters import FILTER_NAMES
 from sojourn.edge.properties import PROPERTIES
 from sojourn.studies.architectures import parameters
 from sojourn.studies.architectures.quenching import break_even, ratios
 from sojourn.studies.architectures.table import Table
+from sojourn.studies.cited import Told, in_words, whole
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.means import flat, rises
 from sojourn.studies.wording import span
@@ -29,42 +29,61 @@ TABLE_1 = {
 """The paper's Table 1: a tick is True."""
 
 
-def cells_of(table: Table) -> list[dict[str, object]]:
+class Cell(NamedTuple):
+    """A cell of Table 1, from every small run."""
+
+    filter: str
+    promise: str
+    """The property."""
+    broken: float
+    """Runs in which the property does not hold."""
+    story: str
+    """The counterexample, if there is one."""
+
+    @property
+    def holds(self) -> bool:
+        """A tick in the table."""
+        return self.broken == 0
+
+
+def cells_of(table: Table) -> list[Cell]:
     """The nine cells that the enumeration found."""
     (key,) = [key for key in table.rows if key[0] == "table1"]
-    cells: list[dict[str, object]] = json.loads(str(table.rows[key][0]["cells"]))
-    return cells
+    stories: dict[str, str] = json.loads(str(table.rows[key][0]["stories"]))
+    return [
+        Cell(name, promise, table.total(f"broken {name} {promise}", "table1"), stories[f"{name} {promise}"])
+        for name in FILTER_NAMES
+        for promise in PROPERTIES
+    ]
 
 
 def table1(claim: Claim, table: Table) -> Verdict:
     """Ticks in all enumerated and all random runs, crosses with a counterexample."""
     cells = cells_of(table)
-    found = {(str(cell["filter"]), str(cell["property"])): bool(cell["holds"]) for cell in cells}
-    runs = int(table.total("runs", "table1"))
+    found = {(cell.filter, cell.promise): cell.holds for cell in cells}
+    runs = whole(table.total("runs", "table1"))
     random_runs = clients = 0.0
     broken: dict[str, float] = {}
     for series in ("2 brokers", "3 brokers"):
-        random_runs += sum(len(table.rows["replicas", series, x]) for x in table.xs("replicas", series))
+        random_runs += table.tasks("replicas", series)
         clients += table.total("clients", "replicas", series)
         for name in FILTER_NAMES:
             for each in PROPERTIES:
                 key = f"{name} not {each}"
                 broken[key] = broken.get(key, 0) + table.total(key, "replicas", series)
     ticks_hold = all(broken[f"{name} not {each}"] == 0 for (name, each), tick in TABLE_1.items() if tick)
-    stories = [
-        f"{cell['filter']}, not {cell['property']}: {cell['story']}" for cell in cells if not cell["holds"]
-    ]
-    measured: dict[str, Number] = {
-        f"{cell['filter']} {cell['property']}, runs that break it": str(cell["broken"]) for cell in cells
+    stories = [f"{cell.filter}, not {cell.promise}: {cell.story}" for cell in cells if not cell.holds]
+    measured: dict[str, Number | Told] = {
+        f"{cell.filter} {cell.promise}, runs that break it": in_words(cell.broken) for cell in cells
     }
-    measured |= {f"at random, displayers with {key}": int(value) for key, value in broken.items()}
-    measured |= {"enumerated runs": runs, "random runs": int(random_runs)}
+    measured |= {f"at random, displayers with {key}": whole(value) for key, value in broken.items()}
+    measured |= {"enumerated runs": runs, "random runs": whole(random_runs)}
     return judge(
         claim,
         holds=found == TABLE_1 and ticks_hold,
         measured=measured,
-        evidence=f"All nine cells come out as printed over {runs} enumerated runs; the ticks also hold for "
-        f"{clients:.0f} displayers a filter in {random_runs:.0f} random runs. " + " ".join(stories)
+        evidence=f"All nine cells come out as printed over {runs.value} enumerated runs; the ticks also hold "
+        f"for {clients:.0f} displayers a filter in {random_runs:.0f} random runs. " + " ".join(stories)
         if found == TABLE_1 and ticks_hold
         else f"Cells found: {found}; broken ticks at random: {broken}.",
     )
@@ -198,17 +217,16 @@ def exactly_once(claim: Claim, table: Table) -> Verdict:
     doubled = sum(table.total("duplicated", "roam", each) for each in careless)
     missing = sum(table.total("lost", "roam", each) for each in careless)
     owed = sum(table.total("expected", "roam", each) for each in careless)
-    measured: dict[str, Number] = {f"with the log, {name}": int(value) for name, value in sums.items()}
+    measured: dict[str, Number | Told] = {
+        f"with the log, {name}": whole(value) for name, value in sums.items()
+    }
     held = {}
     for each in table.series("roam"):
-        rows = table.rows["roam", each, 0.0]
-        held[each] = float(np.mean([float(str(row["held_mean_s"])) for row in rows]))
+        held[each] = table.mean("held_mean_s", "roam", each)
         measured[f"{each}: seconds until shown"] = held[each]
-        measured[f"{each}: bytes handed over a move"] = float(
-            np.mean([float(str(row["handover_bytes_per_move"])) for row in rows])
-        )
-        measured[f"{each}: lost"] = int(table.total("lost", "roam", each))
-        measured[f"{each}: duplicated"] = int(table.total("duplicated", "roam", each))
+        measured[f"{each}: bytes handed over a move"] = table.mean("handover_bytes_per_move", "roam", each)
+        measured[f"{each}: lost"] = whole(table.total("lost", "roam", each))
+        measured[f"{each}: duplicated"] = whole(table.total("duplicated", "roam", each))
     return judge(
         claim,
         holds=sums["lost"] == sums["duplicated"] == sums["unwanted"] == 0 and sums["while_old_down"] > 0,
@@ -236,7 +254,7 @@ def queues(claim: Claim, table: Table) -> Verdict:
     return judge(
         claim,
         holds=wrong == 0,
-        measured={"streams in which the queue differs": int(wrong), "streams": int(streams), **measured},
+        measured={"streams in which the queue differs": whole(wrong), "streams": whole(streams), **measured},
         evidence=f"In {streams - wrong:.0f} of {streams:.0f} random streams the queue is what a reader who "
         f"saw everything would keep. Bytes at reconnection after {longest:g} missed events: "
         f"{', '.join(parts)}.",
@@ -247,18 +265,18 @@ def adhoc_broker(claim: Claim, table: Table) -> Verdict:
     """One broker with every live subscription after any history, and nothing lost it would have kept."""
     names = ("histories", "one_broker", "owed", "lost", "duplicated", "unwanted", "merges")
     sums = {name: table.total(name, "heal") + table.total(name, "refresh") for name in names}
-    measured: dict[str, Number] = {name: int(value) for name, value in sums.items()}
+    measured: dict[str, Number | Told] = {name: whole(value) for name, value in sums.items()}
     medians = {}
     for refresh in table.xs("refresh", ""):
         healed = table.listed("healed_s", "refresh", "", refresh)
         shown = table.listed("delivered_s", "refresh", "", refresh)
-        medians[refresh] = float(np.median(healed))
+        medians[refresh] = healed.quantile(0.5)
         measured |= {
             f"seconds to one broker, median @ {refresh:g}": medians[refresh],
-            f"seconds to one broker, most @ {refresh:g}": float(healed.max()),
-            f"seconds to all shown, median @ {refresh:g}": float(np.median(shown)),
+            f"seconds to one broker, most @ {refresh:g}": healed.most(),
+            f"seconds to all shown, median @ {refresh:g}": shown.quantile(0.5),
         }
-    worst = max(float(table.listed("healed_s", "refresh", "", x).max()) / x for x in medians)
+    worst = max(table.listed("healed_s", "refresh", "", x).most() / x for x in medians)
     text = ", ".join(f"{value:.2f} s at {refresh:g} s" for refresh, value in medians.items())
     clean = sums["lost"] == sums["duplicated"] == sums["unwanted"] == 0
     return judge(

@@ -180,8 +180,8 @@ def healing(table: Table) -> go.Figure:
     """Time from the healing of the network until one broker has everything."""
     figure = _plain("Ad-hoc broker: time to heal", "refresh period, s", "seconds")
     xs = table.xs("refresh", "")
-    healed = {x: table.listed("healed_s", "refresh", "", x) for x in xs}
-    shown = {x: table.listed("delivered_s", "refresh", "", x) for x in xs}
+    healed = {x: table.listed("healed_s", "refresh", "", x).given for x in xs}
+    shown = {x: table.listed("delivered_s", "refresh", "", x).given for x in xs}
     _add(figure, "one broker, all subscriptions: median", {x: float(np.median(healed[x])) for x in xs}, 0)
     _add(figure, "the same, slowest history", {x: float(healed[x].max()) for x in xs}, 0, "dot")
     _add(figure, "all events owed shown: median", {x: float(np.median(shown[x])) for x in xs}, 1)
@@ -193,9 +193,6 @@ def waiting(table: Table) -> go.Figure:
     """How long events wait for a displayer that has come back, by way of coordination."""
     figure = _plain("Moving displayers: seconds until an event is shown", "", "seconds, mean over runs")
     names = table.series("roam")
-    values = [
-        float(np.mean([float(str(row["held_mean_s"])) for row in table.rows["roam", name, 0.0]]))
-        for name in names
-    ]
+    values = [table.mean("held_mean_s", "roam", name) for name in names]
     figure.add_trace(go.Bar(x=names, y=values, name="mean wait", marker={"color": PALETTE[1]}))
     return figure

@@ -50,10 +50,7 @@ def tables(outcome: Outcome) -> list[DataTable]:
     # Where runs failed a table is left out; the claims that need them say so.
     with suppress(ValueError):
         cells = checks.cells_of(outcome.table)
-        rows = [
-            [str(cell["filter"]), str(cell["property"]), MARKS[bool(cell["holds"])], str(cell["story"])]
-            for cell in cells
-        ]
+        rows = [[cell.filter, cell.promise, MARKS[cell.holds], cell.story] for cell in cells]
         columns = ("filter at the displayer", "property", "holds", "counterexample")
         found.append(DataTable("table-1", "Table 1, from every small run", columns, rows))
     with suppress(KeyError):

@@ -5,6 +5,9 @@ from itertools import pairwise
 
 from sojourn.studies.architectures.grid import PLAIN
 from sojourn.studies.architectures.table import Table
+from sojourn.studies.cited import select
+from sojourn.studies.cited_points import asked
+from sojourn.studies.cited_points import points as table_of
 
 
 def ratios(table: Table, churn: float, mode: str, price: float = 0.0) -> list[tuple[float, float]]:
@@ -26,6 +29,20 @@ def break_even(points: list[tuple[float, float]]) -> float:
     Between two points, and before the first, by a straight line: what quenching saves is proportional to
     the share.
     """
+    shares, costs = [share for share, _ in points], [ratio for _, ratio in points]
+    next_x, next_y = (f"lead({name}) OVER (ORDER BY x) AS next_{name}" for name in "xy")
+    slope = "(next_y - y) / (next_x - x)"
+    met = f"CASE WHEN {slope} < 0 THEN greatest(0D, x + (1 - y) / ({slope})) ELSE 0D END AS met"
+    steps = select(f"*, {next_x}, {next_y}", table_of(shares, costs))
+    return asked(
+        "coalesce(min_by(met, x), double('infinity'))",
+        select(f"x, {met}", f"{steps} WHERE next_y <= 1"),
+        float(_break_even(points)),
+        [*shares, *costs],
+    )
+
+
+def _break_even(points: list[tuple[float, float]]) -> float:
     for (share, ratio), (next_share, next_ratio) in pairwise(points):
         if next_ratio <= 1:
             slope = (next_ratio - ratio) / (next_share - share)

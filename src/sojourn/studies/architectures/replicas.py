@@ -4,6 +4,8 @@ Each event of each source reaches or misses each broker on its own; the streams 
 displayers with delays of their own. All three filters see the same copies in the same order.
 """
 
+from collections.abc import Iterator
+
 from sojourn.edge.displayer import EventDisplayer
 from sojourn.edge.filters import FILTER_NAMES, FilterName
 from sojourn.edge.properties import violations
@@ -12,8 +14,7 @@ from sojourn.interest.filters import Filter
 from sojourn.sim.edge.workload import draw_event, draw_filter
 from sojourn.sim.edge.world import EdgeWorld, Links
 from sojourn.sim.streams import Streams
-from sojourn.studies.architectures.spec import Run
-from sojourn.studies.runner import Row
+from sojourn.studies.architectures.spec import Fact, Run
 
 CLIENTS = 3
 INTERVAL_S = 0.1
@@ -71,24 +72,15 @@ class Replicated:
         return set().union(*self.world.received.values())
 
 
-def replicas(run: Run) -> Row:
-    """Which properties broke, and what each filter showed of what was published."""
+def replicas(run: Run) -> Iterator[Fact]:
+    """Which properties broke, and what each filter showed of what was published: displayer by displayer."""
     played = Replicated(run)
-    row: Row = {}
     union = played.received()
-    counts: dict[str, float] = {}
     for client, name in enumerate(played.filters):
         shown, matching = played.shown(client), played.matching(client)
         for promise, violation in violations(shown, matching, union & matching).items():
-            key = f"{name} not {promise}"
-            counts[key] = counts.get(key, 0) + (violation is not None)
-        for key, value in (
-            (f"{name} matching", len(matching)),
-            (f"{name} missed", len(matching.difference(shown))),
-            (f"{name} doubled", len(shown) - len(set(shown))),
-            (f"{name} dropped", played.world.displayers[client].filter.dropped),
-        ):
-            counts[key] = counts.get(key, 0) + value
-    row.update(counts)
-    row["clients"] = CLIENTS
-    return row
+            yield f"not {promise}", name, client, violation is not None
+        yield "matching", name, client, len(matching)
+        yield "missed", name, client, len(matching.difference(shown))
+        yield "doubled", name, client, len(shown) - len(set(shown))
+        yield "dropped", name, client, played.world.displayers[client].filter.dropped

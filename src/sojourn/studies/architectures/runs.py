@@ -1,93 +1,164 @@
-"""What one task of the study does: from the text of a specification to a flat row of numbers and texts."""
+"""What one task of the study returns: from the text of a specification to a flat row of numbers and texts.
+
+The measures here are for plain processes. On Spark tasks record facts (`recording.py`) and measures are
+computed from those (`measuring.py`); `tests/studies/test_facts.py` holds the two to the same numbers.
+"""
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 import msgspec
+import numpy as np
 
-from sojourn.edge.enumeration import story, table_of_properties
-from sojourn.sim.edge.roaming import roam_edge
-from sojourn.sim.election.world import heal
-from sojourn.studies.architectures import runs_edge
-from sojourn.studies.architectures.replicas import replicas
-from sojourn.studies.architectures.spec import Kind, Run
+from sojourn.edge.filters import FILTER_NAMES
+from sojourn.edge.properties import PROPERTIES
+from sojourn.studies.architectures.recording import HEALED, ROAMED, observe
+from sojourn.studies.architectures.replicas import CLIENTS
+from sojourn.studies.architectures.runs_edge import TO_SOURCES
+from sojourn.studies.architectures.spec import Fact, Kind, Run
 from sojourn.studies.runner import Row
+
+
+class Seen:
+    """The numbers of a task's facts, by what they tell and of which."""
+
+    def __init__(self, facts: Iterable[Fact]) -> None:
+        self._values: dict[tuple[str, str], list[float]] = {}
+        for what, of, _, value in facts:
+            self._values.setdefault((what, of), []).append(value)
+
+    def all(self, what: str, of: str = "") -> list[float]:
+        """All of them, in the order in which they were told."""
+        return self._values.get((what, of), [])
+
+    def total(self, what: str, *of: str) -> float:
+        """Their sum, over several things if they are named."""
+        return sum(sum(self.all(what, each)) for each in of or ("",))
+
+    def mean(self, what: str) -> float:
+        """Their mean."""
+        return float(np.mean(self.all(what)))
+
+    def none_of(self, what: str) -> float:
+        """The share of zeroes among them."""
+        return self.all(what).count(0.0) / len(self.all(what))
 
 
 def simulate(spec_json: str) -> Row:
     """Carry out one task and return its numbers."""
     run = msgspec.json.decode(spec_json, type=Run)
-    return KINDS[run.kind](run)
+    observed = observe(run)
+    return {**KINDS[run.kind](run, Seen(observed.facts)), **observed.texts}
 
 
-def _table1(run: Run) -> Row:
-    """Table 1 from every small run."""
-    cells = table_of_properties(run.events_max)
-    found = [
-        {
-            "filter": cell.filter,
-            "property": cell.promise,
-            "holds": cell.holds,
-            "broken": cell.broken,
-            "story": story(cell),
-        }
-        for cell in cells
-    ]
-    return {"cells": json.dumps(found), "runs": cells[0].runs}
+def _table1(_run: Run, seen: Seen) -> Row:
+    cells = [f"{name} {promise}" for name in FILTER_NAMES for promise in PROPERTIES]
+    return {"runs": seen.total("runs"), **{f"broken {cell}": seen.total("broken", cell) for cell in cells}}
 
 
-def _roam(run: Run) -> Row:
-    """A block of runs with moving displayers."""
-    assert run.roaming is not None
-    found = [
-        roam_edge(msgspec.structs.replace(run.roaming, seed=seed))
-        for seed in range(run.seed, run.seed + run.block)
-    ]
-    held = sorted(seconds for roamed in found for seconds in roamed.held_s)
-    count = len(held)
+def _replicas(_run: Run, seen: Seen) -> Row:
+    counted = ("matching", "missed", "doubled", "dropped", *(f"not {promise}" for promise in PROPERTIES))
+    counts: Row = {f"{name} {what}": seen.total(what, name) for name in FILTER_NAMES for what in counted}
+    return counts | {"clients": CLIENTS}
+
+
+def _quench(run: Run, seen: Seen) -> Row:
+    events = len(seen.all("wanted"))
+    first = seen.total("first_bytes", *TO_SOURCES)
+    told = seen.total("bytes", *TO_SOURCES) - first
     return {
-        **{
-            name: sum(getattr(roamed, name) for roamed in found)
-            for name in ("expected", "lost", "duplicated", "unwanted", "moves", "while_old_down")
-        },
-        "held_mean_s": sum(held) / count,
-        "held_p90_s": held[int(0.9 * count)],
-        "handover_bytes_per_move": sum(r.handover_bytes for r in found) / sum(r.moves for r in found),
+        "unmatched_share": seen.none_of("wanted"),
+        "bytes_per_event": (seen.total("bytes", "published") + told) / events,
+        "update_bytes_per_event": told / events,
+        "first_bytes_per_source": first / run.sources,
+        "comparisons_per_event": seen.total("comparisons") / events,
+        "sent_share": seen.total("sent") / events,
+        "alternatives": seen.mean("alternatives"),
+        "broker_events_share": seen.total("handled") / events,
     }
 
 
-def _heal(run: Run) -> Row:
-    """A block of partition histories."""
-    assert run.history is not None
-    found = [
-        heal(msgspec.structs.replace(run.history, seed=seed))
-        for seed in range(run.seed, run.seed + run.block)
-    ]
-    good = [h for h in found if (h.brokers, h.missing) == (1, 0) and h.healed_s is not None]
-    merging = [h.healed_s for h in good if h.brokers_before > 1]
+def _offline(_run: Run, seen: Seen) -> Row:
     return {
+        "interesting": len(seen.all("missed", "quench")),
+        "lost_oldest": seen.total("missed", "oldest"),
+        "lost_quench": seen.total("missed", "quench"),
+    }
+
+
+def _scaling(run: Run, seen: Seen) -> Row:
+    return {
+        "compared_mean": seen.mean("compared") / run.events,
+        "compared_max": max(seen.all("compared")) / run.events,
+        "local_matching": seen.mean("compared_own") / run.events,
+        "event_hops": seen.total("hops", "event") / run.events,
+        "interest_hops": seen.total("hops", "interest") / run.subscriptions,
+        "entries_mean": seen.mean("entries"),
+        "entries_max": max(seen.all("entries")),
+        "matches_per_event": seen.total("wanted") / run.events,
+        "lost": seen.total("wanted") - seen.total("shown"),
+    }
+
+
+def _roam(_run: Run, seen: Seen) -> Row:
+    held_s = sorted(seen.all("held_s"))
+    return {
+        **{name: seen.total(name) for name in ROAMED if name != "handover_bytes"},
+        "held_mean_s": sum(held_s) / len(held_s),
+        "held_p90_s": held_s[int(0.9 * len(held_s))],
+        "handover_bytes_per_move": seen.total("handover_bytes") / seen.total("moves"),
+    }
+
+
+def _queues(_run: Run, seen: Seen) -> Row:
+    sent, streams = seen.total("kept_bytes"), len(seen.all("wrong"))
+    return {
+        "wrong": seen.total("wrong"),
+        "streams": streams,
+        "bytes_sent": sent / streams,
+        "share_sent": sent / seen.total("missed_bytes"),
+    }
+
+
+def _heal(_run: Run, seen: Seen) -> Row:
+    found = [dict(zip(HEALED, one, strict=True)) for one in zip(*map(seen.all, HEALED), strict=True)]
+    good = [h for h in found if (h["brokers"], h["missing"]) == (1, 0) and not math.isnan(h["healed_s"])]
+    merging = [h["healed_s"] for h in good if h["brokers_before"] > 1]
+    delivered = [h["delivered_s"] for h in good if not math.isnan(h["delivered_s"])]
+    row: Row = {
         "histories": len(found),
         "one_broker": len(good),
-        "owed": sum(h.owed for h in found),
-        "lost": sum(h.lost for h in found),
-        "duplicated": sum(h.duplicated for h in found),
-        "unwanted": sum(h.unwanted for h in found),
-        "merges": sum(h.merges for h in found),
-        "most_brokers": max(h.most_brokers for h in found),
-        "healed_s": json.dumps(merging),
-        "delivered_s": json.dumps([h.delivered_s for h in good if h.delivered_s is not None]),
-        "said": sum(h.said for h in found),
+        "most_brokers": max(seen.all("most_brokers")),
+        **{name: seen.total(name) for name in ("owed", "lost", "duplicated", "unwanted", "merges", "said")},
+    }
+    lists = {"healed_s": merging, "delivered_s": delivered}
+    return row | {name: json.dumps(values) for name, values in lists.items() if values}
+
+
+def _advice(run: Run, seen: Seen) -> Row:
+    kinds = ("event", "interest", "handover")
+    return {
+        "source_bytes": seen.total("bytes", "published", *TO_SOURCES) / run.events,
+        "broker_bytes": seen.total("bytes", *kinds) / run.events,
+        **{f"{kind}_bytes": seen.total("bytes", kind) / run.events for kind in kinds},
+        "busiest_compared": max(seen.all("compared")) / run.events,
+        "busiest_handled": max(seen.all("handled")) / run.events,
+        "entries_max": max(seen.all("entries")),
+        "unmatched_share": seen.none_of("wanted"),
+        "match_share": seen.mean("wanted") / run.subscriptions,
     }
 
 
-KINDS: dict[Kind, Callable[[Run], Row]] = {
+KINDS: dict[Kind, Callable[[Run, Seen], Row]] = {
     "table1": _table1,
-    "replicas": replicas,
-    "quench": runs_edge.quench,
-    "offline": runs_edge.offline,
-    "scaling": runs_edge.scaling,
+    "replicas": _replicas,
+    "quench": _quench,
+    "offline": _offline,
+    "scaling": _scaling,
     "roam": _roam,
-    "queues": runs_edge.queues,
+    "queues": _queues,
     "heal": _heal,
-    "advice": runs_edge.advice,
+    "advice": _advice,
 }
+"""By kind of task: its measures, from what was seen."""

@@ -1,5 +1,10 @@
-"""Tasks on quenching, absent sources, scaling, queues and advice: one world each, counted at its links."""
+"""Tasks on quenching, absent sources, scaling, queues and advice: one world each, counted at its links.
 
+What is told of each is facts (`recording.py` lists them); what they come to is not decided here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +19,10 @@ from sojourn.sim.edge.world import EdgeWorld, Links
 from sojourn.sim.streams import Streams
 from sojourn.studies.architectures import parameters
 from sojourn.studies.architectures.informed import informed_choice
-from sojourn.studies.architectures.spec import Run
-from sojourn.studies.runner import Row
+from sojourn.studies.architectures.spec import Fact, Run
+
+TO_SOURCES = ("quench", "source_control")
+"""Kinds of messages that tell sources what is wanted."""
 
 
 def random_graph(brokers: int, stream: np.random.Generator) -> list[list[int]]:
@@ -86,7 +93,7 @@ class Subscribers:
         return any(each.matches(event) for each in self.filters)
 
 
-def quench(run: Run) -> Row:
+def quench(run: Run) -> Iterator[Fact]:
     """Sources beside one broker, subscriptions that change: bytes on the sources' links, and their work."""
     streams = Streams(run.seed)
     world = make_world(run, streams)
@@ -96,37 +103,31 @@ def quench(run: Run) -> Row:
         world.add_source(EventSource(SourceRules(quench=run.quench)), 0)
         world.connect_source(source)
     world.settle()
-    first = sum(world.bytes[kind] for kind in ("quench", "source_control"))
+    for kind in TO_SOURCES:
+        yield "first_bytes", kind, 0, world.bytes[kind]
     load, changes = streams.get("load"), streams.get("churn")
-    unmatched = 0
     for number in range(run.events):
         for _ in range(int(changes.poisson(run.churn))):
             subscribers.replace_one()
         world.settle()
         for source in range(run.sources):
             event = draw_event(workload, load, f"s{source}", number)
-            unmatched += not subscribers.want(event)
+            yield "wanted", "", number * run.sources + source, subscribers.want(event)
             world.generate(source, event, workload.event_bytes)
         world.settle()
-    events = run.events * run.sources
-    told = sum(world.bytes[kind] for kind in ("quench", "source_control"))
-    work = sum(core.filter.comparisons for core in world.sources)
-    return {
-        "unmatched_share": unmatched / events,
-        "bytes_per_event": (world.bytes["published"] + told - first) / events,
-        "update_bytes_per_event": (told - first) / events,
-        "first_bytes_per_source": first / run.sources,
-        "comparisons_per_event": work / events,
-        "sent_share": world.hops["published"] / events,
-        "alternatives": float(np.mean([core.filter.size for core in world.sources])),
-        "broker_events_share": world.brokers[0].handled / events,
-    }
+    for kind in ("published", *TO_SOURCES):
+        yield "bytes", kind, 0, world.bytes[kind]
+    yield "sent", "", 0, world.hops["published"]
+    for source, core in enumerate(world.sources):
+        yield "comparisons", "", source, core.filter.comparisons
+        yield "alternatives", "", source, core.filter.size
+    for number, broker in enumerate(world.brokers):
+        yield "handled", "", number, broker.handled
 
 
-def offline(run: Run) -> Row:
+def offline(run: Run) -> Iterator[Fact]:
     """A source that is away while subscriptions change: which interesting events its buffer kept."""
     streams = Streams(run.seed)
-    row: Row = {}
     for discarding in ("oldest", "quench"):
         world = make_world(run, Streams(run.seed))
         subscribers = Subscribers(world, run.workload, run.subscriptions, Streams(run.seed))
@@ -148,13 +149,12 @@ def offline(run: Run) -> Row:
         world.settle()
         world.connect_source(0)
         world.settle()
-        wanted = {key for key, (_, event) in world.generated.items() if subscribers.want(event)}
-        row["interesting"] = len(wanted)
-        row[f"lost_{discarding}"] = len(wanted - world.received[0])
-    return row
+        for at, (key, (_, event)) in enumerate(world.generated.items()):
+            if subscribers.want(event):
+                yield "missed", discarding, at, key not in world.received[0]
 
 
-def scaling(run: Run) -> Row:
+def scaling(run: Run) -> Iterator[Fact]:
     """Subscriptions spread over brokers: who matches what, what goes between brokers, what each must know."""
     streams = Streams(run.seed)
     world = make_world(run, streams)
@@ -169,29 +169,21 @@ def scaling(run: Run) -> Row:
         source = int(load.integers(run.brokers))
         world.generate(source, draw_event(run.workload, load, f"s{source}", number), run.workload.event_bytes)
         world.settle()
-    owed = sum(each.matches(event) for _, event in world.generated.values() for each in subscribers.filters)
-    compared = [broker.compared / run.events for broker in world.brokers]
-    local = [len(broker.router.local_subs) for broker in world.brokers]
-    return {
-        "compared_mean": float(np.mean(compared)),
-        "compared_max": max(compared),
-        "local_matching": float(
-            np.mean([len_ * b.handled for len_, b in zip(local, world.brokers, strict=True)])
-        )
-        / run.events,
-        "event_hops": world.hops["event"] / run.events,
-        "interest_hops": world.hops["interest"] / run.subscriptions,
-        "entries_mean": float(np.mean([broker.entries for broker in world.brokers])),
-        "entries_max": max(broker.entries for broker in world.brokers),
-        "matches_per_event": owed / run.events,
-        "lost": owed - len(world.shown),
-    }
+    shown = Counter((each.source, each.sequence) for each in world.shown)
+    for at, (key, (_, event)) in enumerate(world.generated.items()):
+        yield "wanted", "", at, sum(each.matches(event) for each in subscribers.filters)
+        yield "shown", "", at, shown[key]
+    for kind in ("event", "interest"):
+        yield "hops", kind, 0, world.hops[kind]
+    for at, broker in enumerate(world.brokers):
+        yield "compared", "", at, broker.compared
+        yield "compared_own", "", at, len(broker.router.local_subs) * broker.handled
+        yield "entries", "", at, broker.entries
 
 
-def queues(run: Run) -> Row:
+def queues(run: Run) -> Iterator[Fact]:
     """A policy over random streams: is the rest what an informed reader would keep, and how much is sent."""
     policy = parameters.QUEUE_POLICIES[run.policy]
-    wrong, sent, everything = 0, 0, 0
     for stream_number in range(run.streams):
         draw = Streams(run.seed).fresh("queue", stream_number)
         queue = PolicyQueue(policy)
@@ -206,18 +198,12 @@ def queues(run: Run) -> Row:
             missed.append(item)
             queue.add(item, now)
         kept, _ = queue.drain(now)
-        wrong += kept != informed_choice(policy, missed, now)
-        sent += sum(item.size_bytes for item in kept)
-        everything += sum(item.size_bytes for item in missed)
-    return {
-        "wrong": wrong,
-        "streams": run.streams,
-        "bytes_sent": sent / run.streams,
-        "share_sent": sent / everything,
-    }
+        yield "wrong", "", stream_number, kept != informed_choice(policy, missed, now)
+        yield "kept_bytes", "", stream_number, sum(item.size_bytes for item in kept)
+        yield "missed_bytes", "", stream_number, sum(item.size_bytes for item in missed)
 
 
-def advice(run: Run) -> Row:
+def advice(run: Run) -> Iterator[Fact]:
     """One situation under one architecture: what everything costs for an event."""
     streams = Streams(run.seed)
     world = make_world(run, streams)
@@ -236,7 +222,6 @@ def advice(run: Run) -> Row:
     for broker in world.brokers:
         broker.handled = broker.compared = 0
     load, changes, moves = streams.get("load"), streams.get("churn"), streams.get("moves")
-    unmatched = matches = 0
     for number in range(run.events):
         for _ in range(int(changes.poisson(run.churn))):
             subscribers.replace_one()
@@ -245,20 +230,12 @@ def advice(run: Run) -> Row:
         world.settle()
         source = int(load.integers(run.sources))
         event = draw_event(run.workload, load, f"s{source}", number)
-        found = sum(each.matches(event) for each in subscribers.filters)
-        matches += found
-        unmatched += not found
+        yield "wanted", "", number, sum(each.matches(event) for each in subscribers.filters)
         world.generate(source, event, run.workload.event_bytes)
         world.settle()
-    between = {kind: world.bytes[kind] / run.events for kind in ("event", "interest", "handover")}
-    at_sources = sum(world.bytes[kind] for kind in ("published", "quench", "source_control"))
-    return {
-        "source_bytes": at_sources / run.events,
-        "broker_bytes": sum(between.values()),
-        **{f"{kind}_bytes": value for kind, value in between.items()},
-        "busiest_compared": max(broker.compared for broker in world.brokers) / run.events,
-        "busiest_handled": max(broker.handled for broker in world.brokers) / run.events,
-        "entries_max": max(broker.entries for broker in world.brokers),
-        "unmatched_share": unmatched / run.events,
-        "match_share": matches / run.events / run.subscriptions,
-    }
+    for kind in ("published", *TO_SOURCES, "event", "interest", "handover"):
+        yield "bytes", kind, 0, world.bytes[kind]
+    for at, broker in enumerate(world.brokers):
+        yield "compared", "", at, broker.compared
+        yield "handled", "", at, broker.handled
+        yield "entries", "", at, broker.entries

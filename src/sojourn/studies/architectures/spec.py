@@ -1,4 +1,4 @@
-"""The specification of one task of the study: plain values, all it takes to repeat it."""
+"""The specification of one task of the study: plain values, all it takes to repeat it; and what it tells."""
 
 from typing import Literal
 
@@ -10,6 +10,9 @@ from sojourn.sim.election.history import History
 from sojourn.studies.architectures import parameters
 
 Kind = Literal["table1", "replicas", "quench", "offline", "scaling", "roam", "queues", "heal", "advice"]
+
+Fact = tuple[str, str, int, float]
+"""What, of which, of the how-manieth, and the number: a row of `observations`."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,11 @@
 import json
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sojourn.studies import means
 from sojourn.studies.base import Average
+from sojourn.studies.cited import Cited, mean_of, of_runs, total_of
+from sojourn.studies.cited_lists import WHOLE, Sample, sample
 from sojourn.studies.means import Points
 from sojourn.studies.runner import Row, RunSpec
 
@@ -83,15 +84,36 @@ class Table(means.Table):
 
     def total(self, measure: str, experiment: str, series: str | None = None) -> float:
         """A count summed over all tasks of an experiment, or of one of its lines."""
+        value = sum(float(str(row[measure])) for row in self._found(experiment, series))
+        return total_of([measure], _labels(experiment, series), value)
+
+    def tasks(self, experiment: str, series: str) -> float:
+        """How many tasks a line has."""
+        count = len(self._found(experiment, series))
+        return Cited(count, of_runs("count(*)", _labels(experiment, series)))
+
+    def mean(self, measure: str, experiment: str, series: str) -> float:
+        """The mean over the tasks of a line, each of which counts the same."""
+        value = float(np.mean([float(str(row[measure])) for row in self._found(experiment, series)]))
+        return mean_of(measure, _labels(experiment, series), value)
+
+    def _found(self, experiment: str, series: str | None) -> list[Row]:
         keys = [key for key in self.rows if key[0] == experiment and series in (None, key[1])]
         if not keys:
-            raise KeyError(f"{experiment}, {series}: {measure}")
-        return sum(float(str(row[measure])) for key in keys for row in self.rows[key])
+            raise KeyError(f"{experiment}, {series}")
+        return [row for key in keys for row in self.rows[key]]
 
-    def listed(self, measure: str, experiment: str, series: str, x: float) -> NDArray[np.float64]:
-        """A list that every task of a point returned, joined."""
+    def listed(self, measure: str, experiment: str, series: str, x: float) -> Sample:
+        """The measures of single histories of every task of a point, joined; a task may have none."""
         rows = self.rows[experiment, series, x]
-        return np.array([value for row in rows for value in json.loads(str(row[measure]))], dtype=float)
+        lists = [json.loads(str(row[measure])) for row in rows if row.get(measure) is not None]
+        joined = np.array([value for values in lists for value in values], dtype=float)
+        return sample(measure, WHOLE, {**_labels(experiment, series), "x": x}, joined)
+
+
+def _labels(experiment: str, series: str | None) -> dict[str, str | float]:
+    """What the runs of an experiment, or of one of its lines, are told by."""
+    return {"experiment": experiment, **({} if series is None else {"series": series})}
 
 
 def tabulate(specs: list[RunSpec], rows: list[Row], average: Average | None = None) -> Table:

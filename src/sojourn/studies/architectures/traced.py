@@ -1,24 +1,14 @@
-"""Runs of the study with their traces, for sweeps that keep traces: those of replicated brokers have one."""
+"""The trace of a run of replicated brokers, for sweeps that keep traces; other tasks have none."""
 
 import json
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
-from sojourn.pipeline.sweep import Outcome
 from sojourn.studies.architectures.replicas import Replicated
-from sojourn.studies.architectures.runs import KINDS
 from sojourn.studies.architectures.spec import Run
 from sojourn.studies.recorded import from_rows
 from sojourn.studies.runner import run_id_of
-
-
-def simulate_traced(spec_json: str) -> Outcome:
-    """The same with what was published, wanted and shown as trace tables; other tasks have no trace."""
-    run = msgspec.json.decode(spec_json, type=Run)
-    measures = KINDS[run.kind](run)
-    return Outcome(measures, trace_of(run, spec_json) if run.kind == "replicas" else {})
 
 
 def trace_of(run: Run, spec_json: str) -> dict[str, pa.Table]:

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from sojourn.studies.cited import PRINTED, Told, stated
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.conditions import Condition, broken, deciding, read_as, read_otherwise
 from sojourn.studies.handoff import paper
@@ -21,7 +22,7 @@ from sojourn.studies.handoff.parameters import AT_200, RARE_CONNECT_S
 from sojourn.studies.handoff.table import BROKERS
 from sojourn.studies.means import Points, Table, flat
 
-Measured = dict[str, Number]
+Measured = dict[str, Number | Told]
 
 FREQUENT_S = 60.0
 EVERY_READING = {**WHOLE_TABLES, **AT_200}
@@ -115,12 +116,13 @@ def fig6_conditions(table: Table, experiment: str) -> list[Condition]:
 def fig6(claim: Claim, table: Table) -> Verdict:
     """Medians of hand-off times."""
     medians = {scheme: Cell(scheme, "RND", MOST).mean(table, "handoff p50") for scheme in SCHEMES}
-    shares: Measured = {}
+    shares: dict[str, float] = {}
+    papers: Measured = {}
     for scheme, (seconds, said) in paper.HANDOFF_POINTS.items():
         limit = round(1000 * seconds)
         ours = Cell(scheme, "RND", MOST).mean(table, f"handoffs under {limit} ms")
         shares[f"{scheme} under {limit} ms"] = ours
-        shares[f"{scheme} under {limit} ms, paper"] = said
+        papers[f"{scheme} under {limit} ms, paper"] = stated(said, PRINTED)
     text = ", ".join(f"{scheme} {median:.0f} ms" for scheme, median in medians.items())
     conditions = fig6_conditions(table, "tables")
     return judge(
@@ -128,7 +130,11 @@ def fig6(claim: Claim, table: Table) -> Verdict:
         holds=not broken(conditions),
         margin=deciding(conditions),
         readings=read_otherwise(EVERY_READING, partial(fig6_conditions, table)),
-        measured={**{f"median {scheme}, ms": value for scheme, value in medians.items()}, **shares},
+        measured={
+            **{f"median {scheme}, ms": value for scheme, value in medians.items()},
+            **shares,
+            **papers,
+        },
         evidence=f"Medians at 200 subscribers, RND: {text}; "
         f"reactive / pro-active = {medians['reactive'] / medians['proactive']:.2f}. "
         f"Under 1.2 s are {_percent(shares, 'reactive under 1200 ms')} "
@@ -162,8 +168,8 @@ def _why_fig6(table: Table, medians: dict[str, float]) -> str:
     return " ".join(reasons)
 
 
-def _percent(shares: Measured, name: str) -> str:
-    return f"{float(str(shares[name])):.0%}"
+def _percent(shares: dict[str, float], name: str) -> str:
+    return f"{shares[name]:.0%}"
 
 
 # ------------------------------------------------------------------------------ Figure 7

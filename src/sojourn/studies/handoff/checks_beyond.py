@@ -3,6 +3,7 @@
 from functools import cache
 
 from sojourn.sim.handoff_check.races import RaceFound, follow_all_races
+from sojourn.studies.cited import ENUMERATED, stated
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.means import Table
 
@@ -27,13 +28,13 @@ def races(claim: Claim, _table: Table) -> Verdict:
     """Every interleaving of the four races, followed on the broker cores themselves."""
     found = _every_interleaving()
     failures = [f"{race.name}: {race.failure}" for race in found if race.failure is not None]
-    measured: Measured = {f"{race.name}: interleavings": race.interleavings for race in found}
-    measured |= {f"{race.name}: states": race.states for race in found}
+    counts = {f"{race.name}: interleavings": race.interleavings for race in found}
+    counts |= {f"{race.name}: states": race.states for race in found}
     total = sum(race.interleavings for race in found)
     return judge(
         claim,
         holds=not failures,
-        measured=measured,
+        measured={name: stated(count, ENUMERATED) for name, count in counts.items()},
         evidence=f"{total:,} interleavings of {len(found)} races ("
         + ", ".join(f"{race.name} {race.interleavings:,}" for race in found)
         + "): "

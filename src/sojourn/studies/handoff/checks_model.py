@@ -4,6 +4,7 @@ import math
 
 from scipy import stats
 
+from sojourn.studies.cited import BY_FORMULA, FITTED, Told, stated
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.conditions import broken, deciding
 from sojourn.studies.handoff import chains, paper
@@ -13,7 +14,7 @@ from sojourn.studies.handoff.table import BROKERS
 from sojourn.studies.means import Table
 from sojourn.studies.statistics import CONFIDENCE, give_or_take
 
-Measured = dict[str, Number]
+Measured = dict[str, Number | Told]
 
 
 def ctmc_random(claim: Claim, _table: Table) -> Verdict:
@@ -25,13 +26,13 @@ def ctmc_random(claim: Claim, _table: Table) -> Verdict:
     }
     expected = 200 * paper.RANDOM_OCCUPANCY["connected"]
     agree = max(abs(one - other) for one, other in found.values())
-    measured: Measured = {f"{kind}, formula": values[0] for kind, values in found.items()}
-    measured |= {f"{kind}, solver": values[1] for kind, values in found.items()}
-    measured |= {"expected at a broker of 200": 200 * found["connected"][0]}
+    exactly = {f"{kind}, formula": values[0] for kind, values in found.items()}
+    exactly |= {f"{kind}, solver": values[1] for kind, values in found.items()}
+    exactly |= {"expected at a broker of 200": 200 * found["connected"][0]}
     return judge(
         claim,
         holds=all(exact.values()) and round(expected, 4) == paper.RANDOM_EXPECTED and agree < 1e-12,
-        measured=measured,
+        measured={name: stated(value, BY_FORMULA) for name, value in exactly.items()},
         evidence="Formula and general solver give "
         + ", ".join(f"{kind} {values[0]:.6f}" for kind, values in found.items())
         + f" (apart by less than {max(agree, 1e-15):.0e}), which are the printed digits; 200 times the "
@@ -62,8 +63,10 @@ def ctmc_neighbour(claim: Claim, table: Table) -> Verdict:
     single = chains.within(means, widths, shares)
     wider = joint_factor(table)
     joint = chains.within(means, {broker: wider * width for broker, width in widths.items()}, shares)
-    measured: Measured = {f"solver {broker}": share for broker, share in shares.items()}
-    measured |= {"solver elsewhere": elsewhere}
+    measured: Measured = {
+        f"solver {broker}": stated(share, BY_FORMULA)
+        for broker, share in (*shares.items(), ("elsewhere", elsewhere))
+    }
     for broker in BROKERS:
         measured |= {f"simulated {broker}": means[broker], f"half interval {broker}": widths[broker]}
     return judge(
@@ -102,19 +105,23 @@ def polynomial(claim: Claim, table: Table) -> Verdict:
     errors = {broker: said[broker] / found[broker] - 1 for broker in BROKERS}
     rnd, rnd_halves = chains.measured(table, "RND")
     rnd_said = chains.predicted(curve, "RND")
-    measured: Measured = {"paper's cubic at 29.5358": value, "our R2": curve.r2}
+    measured: Measured = {
+        "paper's cubic at 29.5358": stated(value, BY_FORMULA),
+        "our R2": stated(curve.r2, FITTED),
+    }
     measured |= {
-        f"our coefficient of x^{chains.DEGREE - at}": number for at, number in enumerate(curve.coefficients)
+        f"our coefficient of x^{chains.DEGREE - at}": stated(number, FITTED)
+        for at, number in enumerate(curve.coefficients)
     }
     for broker in BROKERS:
         measured |= {
             f"NBR {broker} measured": found[broker],
             f"NBR {broker} half interval": halves[broker],
-            f"NBR {broker} predicted": said[broker],
+            f"NBR {broker} predicted": stated(said[broker], FITTED),
             f"NBR {broker} error": errors[broker],
             f"RND {broker} measured": rnd[broker],
             f"RND {broker} half interval": rnd_halves[broker],
-            f"RND {broker} predicted": rnd_said[broker],
+            f"RND {broker} predicted": stated(rnd_said[broker], FITTED),
         }
     return judge(
         claim,

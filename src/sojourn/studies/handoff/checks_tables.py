@@ -4,6 +4,7 @@ import statistics
 from functools import partial
 from itertools import pairwise
 
+from sojourn.studies.cited import PRINTED, Told, stated
 from sojourn.studies.claims import Claim, Number, Verdict, judge
 from sojourn.studies.conditions import Condition, broken, deciding, read_as, read_otherwise
 from sojourn.studies.handoff import paper
@@ -13,7 +14,7 @@ from sojourn.studies.handoff.parameters import FIT_COLUMN, READINGS
 from sojourn.studies.means import Table
 from sojourn.studies.wording import span
 
-Measured = dict[str, Number]
+Measured = dict[str, Number | Told]
 
 WHOLE_TABLES = {key: reading.title for key, reading in READINGS.items()}
 """Readings under which every cell was run."""
@@ -30,12 +31,17 @@ def cells(table: Table, measure: str, experiment: str = "tables") -> paper.Cells
     }
 
 
-def named(prefix: str, values: paper.Cells) -> Measured:
+def flat_cells(prefix: str, values: paper.Cells) -> dict[str, float]:
     """Cells as named numbers, for a verdict's record."""
     return {
         f"{prefix} {scheme} {mobility} @ {count}": value
         for (scheme, mobility, count), value in values.items()
     }
+
+
+def printed(values: paper.Cells) -> Measured:
+    """Cells as the paper prints them, for a verdict's record."""
+    return {name: stated(value, PRINTED) for name, value in flat_cells("paper", values).items()}
 
 
 # ------------------------------------------------------------------------------ Table 2
@@ -88,12 +94,12 @@ def table2(claim: Claim, table: Table) -> Verdict:
     fitted = {cell: ours[cell] / paper.THROUGHPUT[cell] - 1 for cell in ours if cell[:2] == FIT_COLUMN}
     median = statistics.median(abs(error) for error in errors.values())
     worst = max(errors, key=lambda cell: abs(errors[cell]))
-    measured: Measured = {"median error of fifteen predicted cells": median, **named("ours", ours)}
-    measured |= named("error", errors) | {
+    measured: Measured = {"median error of fifteen predicted cells": median, **flat_cells("ours", ours)}
+    measured |= flat_cells("error", errors) | {
         f"fit {count}": fitted[(*FIT_COLUMN, count)] for count in POPULATIONS
     }
     measured |= {f"NBR/RND {scheme} @ {count}": ratio for (scheme, count), ratio in ratios.items()}
-    measured |= named("ours, each message once", once)
+    measured |= flat_cells("ours, each message once", once)
     best = ", ".join(f"{ratios['proactive', count]:.2f}" for count in POPULATIONS)
     others = [ratio for (scheme, _), ratio in ratios.items() if scheme != "proactive"]
     conditions = table2_conditions(table, "tables")
@@ -231,7 +237,7 @@ def table3(claim: Claim, table: Table) -> Verdict:
         holds=not not_so,
         margin=deciding(conditions),
         readings=read_otherwise(WHOLE_TABLES, partial(table3_conditions, table)),
-        measured={**named("ours", ours), **named("paper", paper.LOSS)},
+        measured={**flat_cells("ours", ours), **printed(paper.LOSS)},
         evidence=f"Loss under RND at 10 / 100 / 200 subscribers, percent: {text}. Pro-active loses least in "
         f"{len(least)} of 6 cells; its loss {'falls' if falls else 'does not fall'} with the "
         f"subscribers; reactive {'loses' if most else 'does not lose'} most at 100 and 200.",
@@ -294,7 +300,7 @@ def table4(claim: Claim, table: Table) -> Verdict:
         holds=not broken(conditions),
         margin=deciding(conditions),
         readings=read_otherwise(WHOLE_TABLES, partial(table4_conditions, table)),
-        measured={**named("ours", ours), **named("paper", paper.DUPLICATES)},
+        measured={**flat_cells("ours", ours), **printed(paper.DUPLICATES)},
         evidence=f"Duplicates: pro-active {'exactly 0' if zero else 'not 0'} in every cell; "
         f"durable {text} percent under RND at 10 / 100 / 200 (paper: 11.35 / 12.01 / 17.05); reactive at "
         f"most {max(ours['reactive', m, c] for m in MOBILITIES for c in POPULATIONS):.2f}, since our "

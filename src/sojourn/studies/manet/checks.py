@@ -4,9 +4,14 @@ Every figure in the evidence comes from the runs that are judged. What the runs 
 cause; what they only agree with is worded as a conjecture.
 """
 
+import math
+
 import numpy as np
 
 from sojourn.sim.manet.scenario import SCHEMES, Manet
+from sojourn.studies.cited import Cited, Told, cited_as, half, said, select, text, whole
+from sojourn.studies.cited_points import asked
+from sojourn.studies.cited_points import table as as_table
 from sojourn.studies.claims import Claim, Margin, Number, Reading, Verdict, judge, named
 from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
 from sojourn.studies.manet.grid import SILENCE
@@ -14,8 +19,10 @@ from sojourn.studies.manet.parameters import MAPPED, NEAREST, OURS_CHANGES, READ
 from sojourn.studies.manet.readings import AODV, GPSR, NO_MAP, OURS, Lines, apart, names, paired
 from sojourn.studies.manet.table import Points, Table
 from sojourn.studies.means import first, flat, last, ratios
+from sojourn.studies.statistics import student
 from sojourn.studies.wording import span
 
+Numbers = dict[str, Number | Told]
 DUE = ("due_attended", "due_alone")
 GOT = ("got_attended", "got_alone")
 
@@ -34,7 +41,7 @@ def shown(not_so: list[str], most: int = 4) -> str:
     return f" Not so: {'; '.join(not_so[:most])}{more}." if not_so else ""
 
 
-def _when(table: Table, experiment: str, scheme: str, measured: dict[str, Number], *, present: bool) -> str:
+def _when(table: Table, experiment: str, scheme: str, measured: Numbers, *, present: bool) -> str:
     """Delivery of what was published while somebody was within K of its home, or while nobody was."""
     at = slice(0, 1) if present else slice(1, 2)
     found = table.share(experiment, scheme, GOT[at], DUE[at])
@@ -45,7 +52,7 @@ def _when(table: Table, experiment: str, scheme: str, measured: dict[str, Number
     return f"{found:.3f}"
 
 
-def city(table: Table, measured: dict[str, Number]) -> str:
+def city(table: Table, measured: Numbers) -> str:
     """How much of each map is void, and how many pairs of nodes had a path, as the runs measured it."""
     parts = []
     for scenario in SCENARIOS:
@@ -77,7 +84,7 @@ def void_conditions(table: Table, reading: str) -> list[Condition]:
 
 def void(claim: Claim, table: Table) -> Verdict:
     """Judge E-void."""
-    measured: dict[str, Number] = {}
+    measured: Numbers = {}
     parts, homes = [], []
     for scenario in SCENARIOS:
         delivery = Lines(table, OURS).lines(scenario, "delivery_ratio")
@@ -152,6 +159,45 @@ def _best(given: Lines) -> tuple[dict[str, int], int, Margin]:
     return wins, ties, Margin(of=of, value=share - 0.5, half=ties / len(settings))
 
 
+def _told(table: Table, wins: dict[str, int], ties: int) -> Numbers:
+    """How many settings there are, are ties, and are won by whom, with the queries that count them."""
+    given = Lines(table, OURS)
+    rows, used = [], list[float]()
+    for scenario in SCENARIOS:
+        delivery = given.lines(scenario, "delivery_ratio")
+        for x in delivery["b-gpsr-map"]:
+            row = {name.replace("-", "_"): delivery[name][x] for name in SIX}
+            rival = max((name for name in SIX if name != "b-gpsr-map"), key=lambda name: delivery[name][x])
+            used += row.values()
+            rows.append(row | {"half": _half_apart(scenario, x, "b-gpsr-map", rival, given)})
+    settings, first_, others = as_table(rows), "b_gpsr_map", [name.replace("-", "_") for name in SIX]
+    others.remove(first_)
+    most = f"greatest({', '.join(others)})"
+    won = {"b-gpsr-map": f"{first_} > {most}"}
+    for at, name in enumerate(others):
+        earlier = "".join(f" AND {each} < {most}" for each in others[:at])
+        won[name.replace("_", "-")] = f"{first_} <= {most} AND {name} = {most}{earlier}"
+    tied = f"coalesce(abs({first_} - {most}) <= half, true)"
+
+    def count(which: str, value: int) -> Told:
+        return whole(asked(f"count_if({which})", settings, value, used))
+
+    return {
+        "settings": count("true", len(rows)),
+        "settings in which the best two are within their interval": count(tied, ties),
+        **{f"best: {name}": count(won[name], times) for name, times in wins.items()},
+    }
+
+
+def _half_apart(scenario: str, x: float, one: str, other: str, given: Lines) -> float:
+    """Half the interval of how far one scheme lies ahead of another, seed by seed, to be asked by a query."""
+    ahead = " - ".join(f"max(delivery_ratio) FILTER (WHERE series = {text(name)})" for name in (one, other))
+    where = f"experiment = {text(scenario)} AND x = {said(x)} AND error IS NULL GROUP BY seed"
+    seeds = given.seeds(scenario, one, "delivery_ratio", x)
+    factor = half("ahead", student(max(2, len(seeds))))
+    return Cited(math.nan, select(factor, select(f"{ahead} AS ahead", f"runs WHERE {where}")))
+
+
 def _ranking(wins: dict[str, int]) -> str:
     return ", ".join(f"{SCHEMES[name].title} in {count}" for name, count in sorted(wins.items()))
 
@@ -175,7 +221,7 @@ def _best_otherwise(table: Table) -> list[Reading]:
 
 def best_delivery(claim: Claim, table: Table) -> Verdict:
     """B-GPSR with a map has the best delivery of the six in more than half of the settings."""
-    measured: dict[str, Number] = {}
+    measured: Numbers = {}
     for scenario in SCENARIOS:
         measured |= by_scheme(scenario, Lines(table, OURS).lines(scenario, "delivery_ratio"))
     wins, ties, margin = _best(Lines(table, OURS))
@@ -191,9 +237,7 @@ def best_delivery(claim: Claim, table: Table) -> Verdict:
         holds=_majority(wins),
         measured={
             **measured,
-            "settings": settings,
-            "settings in which the best two are within their interval": ties,
-            **{f"best: {name}": count for name, count in wins.items()},
+            **_told(table, wins, ties),
         },
         margin=margin,
         readings=_best_otherwise(table),
@@ -225,7 +269,7 @@ def sensitive_conditions(table: Table, reading: str) -> list[Condition]:
 
 def rendezvous_sensitive(claim: Claim, table: Table) -> Verdict:
     """Judge E-rendezvous-sensitive."""
-    measured: dict[str, Number] = {}
+    measured: Numbers = {}
     ages = []
     for scenario in SCENARIOS:
         age = {scheme: table.mean(scenario, scheme, "age_s") for scheme in MAPPED}
@@ -254,28 +298,31 @@ def rendezvous_sensitive(claim: Claim, table: Table) -> Verdict:
 
 def policy(claim: Claim, table: Table) -> Verdict:
     """Nothing reaches anybody against topic, content or policy; silent subscriptions run out in time."""
-    unauthorised = int(table.column("unauthorised").sum())
-    delivered = int(table.column("delivered").sum())
+    unauthorised, delivered = (whole(table.sum_of(name)) for name in ("unauthorised", "delivered"))
     stale = table.column("stale_s", SILENCE)
-    sent = int(table.column("stale_sent", SILENCE).sum())
+    sent = whole(table.sum_of("stale_sent", SILENCE))
+    repaired = {name for name in SCHEMES if SCHEMES[name].repair}
     limits = table.runs[table.runs["experiment"].str.contains(SILENCE, regex=False)]["series"].map(
-        lambda name: OURS_CHANGES["soft_state_s"] if SCHEMES[name].repair else Manet().soft_state_s
+        lambda name: OURS_CHANGES["soft_state_s"] if name in repaired else Manet().soft_state_s
     )
-    late = int((stale > limits[stale.index]).sum())
+    ours, plain = said(OURS_CHANGES["soft_state_s"]), said(Manet().soft_state_s)
+    limit = f"CASE WHEN series IN ({', '.join(map(text, sorted(repaired)))}) THEN {ours} ELSE {plain} END"
+    passed = float((stale > limits[stale.index]).sum())
+    late = whole(table.over_all(f"count_if(stale_s > {limit})", passed, SILENCE))
     return judge(
         claim,
-        holds=unauthorised == 0 and late == 0 and sent > 0,
+        holds=unauthorised.value == 0 and late.value == 0 and int(sent.value) > 0,
         measured={
             "deliveries": delivered,
             "against topic, content or policy": unauthorised,
             "events sent to silent subscribers": sent,
-            "oldest subscription used, s": float(stale.max()),
+            "oldest subscription used, s": table.over_all("max(stale_s)", float(stale.max()), SILENCE),
             "runs that used one past its time": late,
         },
-        evidence=f"Of {delivered:,} deliveries {unauthorised} were against topic, content filter or policy. "
-        f"A third of the subscribers fell silent in some runs: {sent} events were still sent to them, by "
-        f"subscriptions no older than {stale.max():.2f} s; the timeout is {Manet().soft_state_s:g} s, with "
-        f"repair {OURS_CHANGES['soft_state_s']:g} s. No "
+        evidence=f"Of {delivered.value:,} deliveries {unauthorised.value} were against topic, content "
+        f"filter or policy. A third of the subscribers fell silent in some runs: {sent.value} events were "
+        f"still sent to them, by subscriptions no older than {stale.max():.2f} s; the timeout is "
+        f"{Manet().soft_state_s:g} s, with repair {OURS_CHANGES['soft_state_s']:g} s. No "
         "message carries state from one home node to the next; there is none for it.",
     )
 
@@ -298,13 +345,16 @@ def proximity_conditions(table: Table) -> list[Condition]:
             pairs = [apart(with_[x], without[x]) for x in speeds]
             seeds = [sum(column) / len(column) for column in zip(*pairs, strict=False)]
             what = f"{scenario}, {scheme}: {means[0]:.3f} against {means[1]:.3f}"
-            found.append(Condition(what, means[0] - means[1], 0.0, seeds, equal=True))
+            lines = [given.lines(scenario, "delivery_ratio")[scheme] for given in (near, alone)]
+            one, other = (sum(line[x] for x in speeds) / len(speeds) for line in lines)
+            gain = cited_as(means[0] - means[1], one - other)
+            found.append(Condition(what, gain, 0.0, seeds, equal=True))
     return found
 
 
 def proximity(claim: Claim, table: Table) -> Verdict:
     """Judge E-proximity: delivery no worse, and no duplicates in either."""
-    measured: dict[str, Number] = {}
+    measured: Numbers = {}
     conditions = proximity_conditions(table)
     whens = []
     for scenario in SCENARIOS:
@@ -320,19 +370,21 @@ def proximity(claim: Claim, table: Table) -> Verdict:
             )
             rest = f", and for the {absent:.0%} due while nobody was, {lonely}" if absent else " (always so)"
             whens.append(f"{scenario}, {scheme}: {present}{rest}")
-    duplicates = int(table.column("duplicates").sum())
-    copies, delivered = int(table.column("copies").sum()), int(table.column("delivered").sum())
+    duplicates, copies, delivered = (
+        whole(table.sum_of(name)) for name in ("duplicates", "copies", "delivered")
+    )
     measured |= {condition.what.partition(":")[0] + ", gain": condition.value for condition in conditions}
     measured |= {"duplicates": duplicates, "copies that subscribers held back": copies}
     return judge(
         claim,
-        holds=not broken(conditions) and duplicates == 0,
+        holds=not broken(conditions) and duplicates.value == 0,
         measured=measured,
         margin=deciding(conditions),
         evidence="Mean delivery with proximity selection and with the nearest node alone: "
         f"{'; '.join(condition.what for condition in conditions)}. "
-        f"{duplicates} duplicates reached an application; subscribers held back {copies} copies beside "
-        f"{delivered:,} deliveries, made where an acknowledgement was lost and a packet went two ways."
+        f"{duplicates.value} duplicates reached an application; subscribers held back {copies.value} copies "
+        f"beside {delivered.value:,} deliveries, made where an acknowledgement was lost and a packet went "
+        "two ways."
         + shown(broken(conditions))
         + f" While somebody was within K of the home, delivery was {'; '.join(whens)}. In both, a packet "
         "that has walked round its void is dropped (section 3.1), and the nearest node within radio range "

@@ -7,7 +7,7 @@ import pandas as pd
 
 from sojourn.studies import base, means
 from sojourn.studies.base import Average
-from sojourn.studies.cited import total_of
+from sojourn.studies.cited import Cited, select, text, total_of
 from sojourn.studies.manet.runs import MEASURES
 from sojourn.studies.runner import Row, RunSpec
 
@@ -59,6 +59,14 @@ class Table(means.Table):
         if found.empty:
             raise KeyError(f"{name} of {like or 'any experiment'}")
         return found
+
+    def over_all(self, how: str, value: float, like: str = "") -> Cited:
+        """A number over the runs whose experiment's name contains a text, with the query for it."""
+        return Cited(value, select(how, f"runs WHERE contains(experiment, {text(like)}) AND error IS NULL"))
+
+    def sum_of(self, name: str, like: str = "") -> float:
+        """The sum of a number over those runs."""
+        return self.over_all(f"sum({name})", float(self.column(name, like).sum()), like)
 
 
 def tabulate(specs: list[RunSpec], rows: list[Row], average: Average | None = None) -> Table:

@@ -2,6 +2,9 @@
 
 import math
 
+from sojourn.studies.cited import select
+from sojourn.studies.cited_points import asked
+from sojourn.studies.cited_points import table as as_table
 from sojourn.studies.claims import Claim, Verdict, judge
 from sojourn.studies.conditions import Condition, broken, deciding, read_as
 from sojourn.studies.means import (
@@ -229,12 +232,22 @@ def fig10(claim: Claim, table: Table) -> Verdict:
 def proxy_wins(table: Table, computations: str, measure: str = TIME) -> float:
     """The least locality from which on proxy rebuilds fastest of the four; infinity if it never does."""
     lines = {p: table.points("locality", p, computations, measure) for p in FOUR}
+    xs = sorted(lines["proxy"])
     won = math.inf
-    for x in sorted(lines["proxy"], reverse=True):
+    for x in reversed(xs):
         if any(lines[p][x] <= lines["proxy"][x] for p in FOUR if p != "proxy"):
             break
         won = x
-    return won
+    named = {p: p.replace("-", "_") for p in FOUR}
+    rows = [{"x": x, **{named[p]: lines[p][x] for p in FOUR}} for x in xs]
+    others = ", ".join(named[p] for p in FOUR if p != "proxy")
+    beaten = select(f"max(x) FILTER (WHERE least({others}) <= proxy)", as_table(rows))
+    return asked(
+        f"coalesce(min(x) FILTER (WHERE x > coalesce({beaten}, -1)), double('infinity'))",
+        as_table(rows),
+        won,
+        [lines[p][x] for p in FOUR for x in xs],
+    )
 
 
 def _share(locality: float) -> str:

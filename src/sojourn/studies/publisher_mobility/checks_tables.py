@@ -3,6 +3,7 @@
 from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.algebra import covers
 from sojourn.interest.filters import Filter
+from sojourn.studies.cited import WORKED_OUT, stated
 from sojourn.studies.claims import Claim, Verdict, judge
 from sojourn.studies.means import Table
 
@@ -35,7 +36,7 @@ def table1(claim: Claim, _table: Table) -> Verdict:
     return judge(
         claim,
         holds=right == len(TABLE_1),
-        measured=measured,
+        measured={name: stated(value, WORKED_OUT) for name, value in measured.items()},
         evidence=f"{right} of {len(TABLE_1)} rows as in the paper, both ways round.",
     )
 
@@ -53,6 +54,6 @@ def table2(claim: Claim, _table: Table) -> Verdict:
     return judge(
         claim,
         holds=right == len(TABLE_2),
-        measured=measured,
+        measured={name: stated(value, WORKED_OUT) for name, value in measured.items()},
         evidence=f"{right} of {len(TABLE_2)} rows as in the paper.",
     )
