@@ -92,6 +92,22 @@ def test_who_is_refused_very_often_hides_nobody_else(tmp_path: Path) -> None:
     assert found[-1]["left_out_most_of"] in ("127.0.0.8", "127.0.0.9")
 
 
+def test_a_host_has_one_share_of_lines_whatever_it_is_refused_for(tmp_path: Path) -> None:
+    """By all addresses that it can have, at the ports for clients and for neighbours; lines name each."""
+    log = AuditLog(tmp_path, "B1")
+    for number in range(LINES_S_MAX):
+        log.note(1.0, {"what": "connect", "address": f"2001:db8::{number:x}"})
+        log.note(1.0, {"what": "connect", "peer": "192.0.2.1"})
+        log.note(1.0, {"what": "link", "peer": "a stranger at 192.0.2.2"})
+    log.note(1.0, {"what": "connect", "address": "2001:db8:0:1::1"})
+    found = lines(log.path)
+    assert len(found) == 3 * ADDRESS_LINES_S_MAX + 1
+    assert [line["address"] for line in found if "address" in line] == [
+        *(f"2001:db8::{number:x}" for number in range(ADDRESS_LINES_S_MAX)),
+        "2001:db8:0:1::1",
+    ]
+
+
 def test_a_log_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     """It is said in the broker's own log instead."""
     (tmp_path / "file").write_text("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 import uvloop
 from mqtt5 import ConnectPacket
 
+from sojourn.live.addresses import address_of
+from sojourn.live.brokers import connection, entrance
 from sojourn.live.brokers.node import Node
 from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
@@ -117,6 +120,47 @@ def test_unfinished_handshakes_count_for_their_address(folder: Path, run: str, d
         assert node.closed_at_once == {"quota_exceeded": 2}
 
     assert not play(folder, run, scenario, limits="connections_address_max = 3\nconnect_timeout_s = 600\n")
+
+
+def test_addresses_of_one_host_count_together_at_all_doors(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections, handshakes and passwords that wait; whoever comes from another prefix has its own."""
+    came: list[str] = []
+
+    def address_of(_peername: object) -> str:
+        came.append(f"2001:db8::{len(came) + 1:x}" if len(came) < 4 else "2001:db8:0:1::1")
+        return came[-1]
+
+    monkeypatch.setattr(connection, "address_of", address_of)
+    monkeypatch.setattr(entrance, "address_of", address_of)
+
+    async def scenario(_server: Server, node: Node, ports: dict[str, int]) -> None:
+        silent = []
+        for count, door in enumerate(("listen_tls", "listen_wss", "listen"), 1):
+            silent.append(await asyncio.open_connection("127.0.0.1", ports[door]))
+            await until(lambda count=count: len(came) == count)  # type: ignore[misc]  # bound at once
+        assert await answer_to_connect(ports["listen"]) == 0x97
+        assert await answer_to_connect(ports["listen"]) != 0x97, "that one comes from elsewhere"
+        assert {*node._parties.values()} <= {"2001:db8::/64", "2001:db8:0:1::/64"}
+        for _, one in silent:
+            one.close()
+        await until(lambda: not node.handshakes and not node.connections)
+        assert all(not one.connections for one in node._addresses._known.values())
+
+    assert not play(
+        folder, "asyncio", scenario, limits="connections_address_max = 3\nconnect_timeout_s = 600\n"
+    )
+
+
+def test_an_address_that_holds_on_a_link_says_which_link() -> None:
+    """Sockets say it apart from the address."""
+    name = socket.if_indextoname(1)
+    assert address_of(("fe80::1", 7, 0, 1)) == f"fe80::1%{name}"
+    assert address_of(("fe80::1", 7, 0, 999_999)) == "fe80::1%999999"
+    assert address_of(("2001:db8::1", 7, 0, 0)) == "2001:db8::1"
+    assert address_of(("192.0.2.1", 7)) == "192.0.2.1"
+    assert address_of("") == ""
 
 
 @pytest.mark.parametrize("run", RUNS)

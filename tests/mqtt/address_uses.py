@@ -7,6 +7,7 @@ from collections import Counter
 from sojourn.interest import Filter
 from sojourn.mqtt.conditions import EACH
 from sojourn.mqtt.core import Core
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.room import levels_of
 
 Uses = dict[str, tuple[int, int, int]]
@@ -24,8 +25,8 @@ def uses_by_hand(core: Core) -> Uses:
     found: Uses = {}
     levels: Counter[str] = Counter()
     for session in core.state.sessions.values():
-        address, is_here = session.address or "", session.connection is not None
-        assert session.connection is None or session.connection.peer == address
+        address, is_here = party_of(session.address or ""), session.connection is not None
+        assert session.connection is None or session.connection.peer == session.address
         deliveries = [*session.queue, *(one for one in session.inflight.values() if one is not None)]
         wanted = session.subscriptions.values()
         assert session.levels == sum(levels_of(one.text, one.filter_text) for one in wanted)
@@ -39,14 +40,14 @@ def uses_by_hand(core: Core) -> Uses:
     known = core.state.address_uses.by_address.items()
     waiting: Counter[str] = Counter()
     for session in core.state.sessions.values():
-        waiting[session.address or ""] += len(session.queue)
+        waiting[party_of(session.address or "")] += len(session.queue)
     assert waiting == Counter({address: use.messages for address, use in known})
     assert core.state.queued == sum(waiting.values())
     groups: dict[str, Counter[str]] = {address: Counter() for address, _ in known}
     conditions: dict[str, set[tuple[str, Filter]]] = {address: set() for address, _ in known}
     for session in core.state.sessions.values():
-        groups[session.address or ""].update(one.text for one in session.shares())
-        conditions[session.address or ""].update(
+        groups[party_of(session.address or "")].update(one.text for one in session.shares())
+        conditions[party_of(session.address or "")].update(
             (one.text, one.filter) for one in session.shares() if one.filter is not None
         )
     assert groups == {address: use.groups for address, use in known}

@@ -1,7 +1,7 @@
 """What each address may take: how many connections it has, and how fast it makes new ones.
 
-addresses.opened("192.0.2.1", limits, now)     # a connection was accepted; why it is one too many, or None
-addresses.lost("192.0.2.1", now)
+addresses.opened(party_of(peer), limits, now)     # a connection was accepted; why it is one too many, or None
+addresses.lost(party_of(peer), now)
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from sojourn.mqtt.content import interest_of
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import Message
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.session import Session
 from sojourn.routing.effects import Deliver, Dropped, Effects
 
@@ -134,7 +135,8 @@ class Clients:
             if delivery is not None and not delivery.kept:
                 roamer.note(delivery.message, settled=False)
         came = facts.SubscriberArrived(client, roamer.epoch, wanted, roamer.previous, roamer.marks)
-        came = came._replace(stays_here=True, party=session.address, last_epoch=roamer.last_epoch)
+        party = None if session.address is None else party_of(session.address)
+        came = came._replace(stays_here=True, party=party, last_epoch=roamer.last_epoch)
         self.tell(came, now)
 
     def _wants(self, client: int, session: Session, roamer: Roamer, now: float) -> None:

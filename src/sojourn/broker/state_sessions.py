@@ -48,6 +48,7 @@ from sojourn.mqtt.gate import Gate
 from sojourn.mqtt.handshake import Handshake
 from sojourn.mqtt.input import Input
 from sojourn.mqtt.message import Message
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.publishing import Publisher
 from sojourn.mqtt.retained import Retained, Tombstone
 from sojourn.mqtt.room import levels_of
@@ -65,6 +66,10 @@ def _blank_session() -> Session:
 
 
 NOBODY = _blank_session()
+
+
+def _know_party(connection: Connection) -> None:
+    connection.party = party_of(connection.peer)
 
 
 def _know_attributes(session: Session) -> None:
@@ -162,7 +167,8 @@ SESSIONS = (
             state=Choice(Phase),
             session=REF,
         ),
-        rebuilt="output put_out said address_use is_gone rests greets greeting",
+        rebuilt="output put_out said address_use is_gone rests greets greeting party",
+        finish=_know_party,
     ),
 )
 
@@ -241,7 +247,7 @@ CORE = (
     ),
     Part(Bans, fields("known hush"), wired="_networks", finish=Bans.rebuild),
     Part(Counters, fields("received delivered dropped refused")),
-    Part(Input, fields("bytes by_address since"), wired="ring aside unread"),
+    Part(Input, fields("bytes by_address since"), wired="ring aside unread", finish=Input.rename),
     Part(
         TopicTree,
         wired="_exact _root _shares routes _route_bytes looked by_bytes",

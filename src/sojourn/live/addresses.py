@@ -19,6 +19,7 @@ import asyncio
 import errno
 import logging
 import os
+import socket
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -30,9 +31,24 @@ from sojourn.live.config import Address, Config, ConfigError, parse_address
 from sojourn.live.seldom import Seldom
 
 FILE_BYTES_MAX = 4_096
+SCOPE_AT = 3
+"""Where in what a socket says of its peer the link is, by IPv6."""
 
 _log = logging.getLogger("sojourn.addresses")
 _seldom = Seldom(_log)
+
+
+def address_of(peername: object) -> str:
+    """The address that a socket says it is connected to; one that holds on a link only, with that link."""
+    if not isinstance(peername, tuple):
+        return ""
+    host, scope = str(peername[0]), peername[3] if len(peername) > SCOPE_AT else 0
+    if not scope or "%" in host:
+        return host
+    try:
+        return f"{host}%{socket.if_indextoname(scope)}"
+    except OSError:  # the link is gone already
+        return f"{host}%{scope}"
 
 
 class ComeFrom(msgspec.Struct, frozen=True, kw_only=True):

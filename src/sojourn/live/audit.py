@@ -23,6 +23,7 @@ from pathlib import Path
 
 from sojourn.live.narrowing import narrow_file
 from sojourn.live.seldom import Seldom
+from sojourn.mqtt.parties import party_of
 
 LINES_S_MAX = 50
 ADDRESS_LINES_S_MAX = 10
@@ -60,7 +61,7 @@ class AuditLog:
 
     def note(self, now: float, what: Mapping[str, str]) -> None:
         """Write one refusal, unless there are too many."""
-        address = what.get("address") or what.get("peer", "").rpartition(":")[0]
+        address = _party(what)
         if int(now) != self._second:
             self._second = int(now)
             self._written.clear()
@@ -115,6 +116,12 @@ class AuditLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(file)
+
+
+def _party(what: Mapping[str, str]) -> str:
+    """Whose line it is, by what the address counts as; what a neighbour's port says has words before it."""
+    address = what.get("address") or what.get("peer", "").rpartition(" ")[2]
+    return party_of(address.partition(":")[0] if address.count(":") == 1 else address)
 
 
 def _cut(text: str) -> str:

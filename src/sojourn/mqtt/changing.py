@@ -53,7 +53,7 @@ class Changes:
             return f"A client changes at most {per_s} subscriptions a second here."
         per_s = limits.subscribes_address_per_s_max
         room = BURST_S * per_s
-        if per_s and not _take(self._addresses, connection.peer, min(count, int(room)), per_s, room, now):
+        if per_s and not _take(self._addresses, connection.party, min(count, int(room)), per_s, room, now):
             return f"Clients of one address change at most {per_s} subscriptions a second here."
         return None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.payload import Data
 from sojourn.mqtt.room import AddressUse
 
@@ -60,6 +61,7 @@ class Connection:
         "part_codes_beyond",
         "part_reasons",
         "parts_left",
+        "party",
         "peer",
         "pieces",
         "problem_information",
@@ -83,7 +85,7 @@ class Connection:
         self, number: int, peer: str, fresh_id: str, deadline_s: float
     ) -> None:
         self.number = number
-        self.peer = peer
+        self.peer, self.party = peer, party_of(peer)
         self.address_use = AddressUse()
         """What the clients of its address take (`room.py`); its own while it has not been let in."""
         self.fresh_id = fresh_id

@@ -53,8 +53,8 @@ class Gate:
             raise PacketError(Reason.QUOTA_EXCEEDED, TOO_MANY)
         if waiting.bytes > limits.input_bytes_max_all:
             largest = waiting.largest(None, self._shared.connections)
-        elif waiting.by_address.get(connection.peer, 0) > limits.input_bytes_address_max:
-            largest = waiting.largest(connection.peer, self._shared.connections)
+        elif waiting.by_address.get(connection.party, 0) > limits.input_bytes_address_max:
+            largest = waiting.largest(connection.party, self._shared.connections)
         else:
             return
         if largest is None or largest.have <= connection.have:

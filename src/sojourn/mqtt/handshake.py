@@ -32,6 +32,7 @@ from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Knock, Turn
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.packets import REFUSED_3_1_1, decode, protocol_error
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.rights import Reviewer, may_publish_message, why_not
 from sojourn.mqtt.room import NoRoom, is_beyond_wills, no_room_for_will, replace_queue
 from sojourn.mqtt.session import NEVER, Session
@@ -109,7 +110,7 @@ class Handshake:
         if packet.will is None:
             return None
         size = read_will(packet.will, client_id, 0.0, reads_policy=False).message.size
-        return no_room_for_will(self.shared, client_id, connection.peer, size)
+        return no_room_for_will(self.shared, client_id, connection.party, size)
 
     def refuse(
         self,
@@ -471,7 +472,7 @@ class Handshake:
         if bans.hush and bans.concerns(whose.client_id, (whose.username, whose.owner), address):
             self.shared.counters.refused["will banned"] += 1
             return
-        will.party = address
+        will.party = party_of(address)
         self.wills.append(will)
 
     def remind(self, session: Session) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.mqtt import costs
 from sojourn.mqtt.connection import Connection
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.turns import Turns
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ class Input:
         self.unread: set[int] = set()
         """Connections with something to be read once their client has read what it was sent."""
 
+    def rename(self) -> None:
+        """Count by what addresses count as today; an earlier build counted each by itself."""
+        before, self.by_address = self.by_address, {}
+        for address, size in before.items():
+            party = party_of(address)
+            self.by_address[party] = self.by_address.get(party, 0) + size
+
     def put_by(self, connection: Connection, data: bytes, now: float, at: int = 0) -> None:
         """Keep what came on a connection, from a place on, and cannot be read yet."""
         if at:
@@ -62,7 +70,7 @@ class Input:
         if not connection.waits:
             self._count(connection, -connection.have)
             connection.waits = True
-            self.ring.append(connection.peer, connection.number)
+            self.ring.append(connection.party, connection.number)
 
     def take_turn(self, state: State, now: float) -> Connection | None:
         """Return the connection whose turn it is to be read."""
@@ -92,7 +100,7 @@ class Input:
         """Let a connection have its turn again whose client has read, or is gone."""
         if connection.number in self.unread:
             self.unread.discard(connection.number)
-            self.ring.append(connection.peer, connection.number)
+            self.ring.append(connection.party, connection.number)
 
     def end_turn(self, connections: dict[int, Connection]) -> None:
         """Let those wait for their turn who were to have none before the next."""
@@ -101,7 +109,7 @@ class Input:
             connection = connections.get(number)
             if connection is not None and connection.waits:
                 connection.put_out = 0  # also where nothing was written, since there was no room
-                self.ring.append(connection.peer, number)
+                self.ring.append(connection.party, number)
 
     def take_up(self, connection: Connection) -> tuple[bytes, int]:
         """Return what was kept of a connection, and the place in it from which it is to be read now."""
@@ -134,15 +142,15 @@ class Input:
             connection
             for number in self.since
             if (connection := among.get(number)) is not None
-            and address in (None, connection.peer)
+            and address in (None, connection.party)
             and not connection.waits
         ]
         return max(found, key=lambda one: one.have, default=None)
 
     def _count(self, connection: Connection, size: int) -> None:
         self.bytes += size
-        left = self.by_address.get(connection.peer, 0) + size
+        left = self.by_address.get(connection.party, 0) + size
         if left:
-            self.by_address[connection.peer] = left
+            self.by_address[connection.party] = left
         else:
-            self.by_address.pop(connection.peer, None)
+            self.by_address.pop(connection.party, None)

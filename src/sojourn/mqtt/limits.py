@@ -6,7 +6,10 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits on clients, each with its unit in its name; the defaults suit a broker with a gigabyte."""
+    """Limits on clients, each with its unit in its name; the defaults suit a broker with a gigabyte.
+
+    What counts as one address is said in `parties.py`: by IPv6 all addresses of a /64 do.
+    """
 
     connections_max: int = 20_000
     """Connections of all clients."""

@@ -34,6 +34,7 @@ from sojourn.mqtt.delivery import Deliverer
 from sojourn.mqtt.effects import Change, Turn
 from sojourn.mqtt.message import PLAIN, Message, Properties, expires_at, write_publish
 from sojourn.mqtt.packets import PACKET_ID, PacketError, is_reserved, malformed, protocol_error
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.readings import meets
 from sojourn.mqtt.rights import may_publish
 from sojourn.mqtt.room import ADDRESS_QUOTA
@@ -231,7 +232,7 @@ class Publisher:
         message.event = None  # it was made before the message had its number
         if message.retain:
             self._number(message, now)  # first: its number decides which of two messages is retained
-            message.party = session.address or ""
+            message.party = party_of(session.address or "")
             if not self.shared.retained.has_share_for(message, self.shared.limits):
                 text = (
                     "Clients of your address have as many retained messages, or bytes of them, as they may."

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn.mqtt.conditions import Conditions
+from sojourn.mqtt.parties import party_of
 
 if TYPE_CHECKING:
     from sojourn.mqtt.connection import Connection
@@ -96,10 +97,11 @@ class AddressUses:
 
     def came(self, connection: Connection, session: Session) -> None:
         """Count what the session of a client has that is connected now."""
-        if session.address_use is None or session.address != connection.peer:
+        if session.address_use is None or _party(session) != connection.party:
             self.ended(session)
             session.address = connection.peer
             self.kept(session)
+        session.address = connection.peer
         use = session.address_use
         assert use is not None, "whoever is connected has an address"
         connection.address_use = use
@@ -118,7 +120,7 @@ class AddressUses:
     def kept(self, session: Session) -> None:
         """Count what there is for the client of a session; nothing if nobody knows where it came from."""
         if session.address is not None:
-            use = session.address_use = self.by_address.setdefault(session.address, AddressUse())
+            use = session.address_use = self.by_address.setdefault(_party(session), AddressUse())
             use.sessions += 1
             use.bytes += session.queued_bytes + session.inflight_bytes
             use.messages += len(session.queue)
@@ -143,7 +145,7 @@ class AddressUses:
             assert not use.messages, "what clients take goes with their sessions"
             assert not use.will_bytes, "what clients take goes with their sessions"
             assert not use.groups, "what clients take goes with their sessions"
-            del self.by_address[session.address or ""]
+            del self.by_address[_party(session)]
 
     def count(self, sessions: Iterable[Session]) -> None:
         """Count everything anew."""
@@ -276,19 +278,24 @@ def no_room_for_condition(shared: State, one: Subscription) -> NoRoom | None:
     return None
 
 
-def no_room_for_will(shared: State, client_id: str, address: str, size: int) -> NoRoom | None:
-    """Why a client that comes from an address cannot have a will of so many bytes; None if it can.
+def _party(session: Session) -> str:
+    """What the address that a client came from last counts as."""
+    return party_of(session.address or "")
+
+
+def no_room_for_will(shared: State, client_id: str, party: str, size: int) -> NoRoom | None:
+    """Why a client whose address counts as a party cannot have a will of so many bytes; None if it can.
 
     It takes the place of the one that the client's session has.
     """
     limits = shared.limits
-    session, use = shared.sessions.get(client_id), shared.address_uses.by_address.get(address)
+    session, use = shared.sessions.get(client_id), shared.address_uses.by_address.get(party)
     before = session.will_bytes if session is not None else 0
     if shared.will_bytes - before + size > limits.will_bytes_max_all:
         text = f"Wills of all clients have {limits.will_bytes_max_all} bytes at most; come without one."
         return NoRoom(QUOTA, text)
     taken = use.will_bytes if use is not None else 0
-    if session is not None and session.address == address:
+    if session is not None and session.address is not None and _party(session) == party:
         taken -= before
     if taken + size > limits.will_bytes_address_max:
         most = limits.will_bytes_address_max

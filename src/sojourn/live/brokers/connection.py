@@ -12,9 +12,11 @@ from collections import deque
 from collections.abc import Callable
 
 from sojourn.broker.facts import ClientSent
+from sojourn.live.addresses import address_of
 from sojourn.live.brokers.doors import Guest, certificate_of
 from sojourn.live.brokers.node import LINGER_S, Node
 from sojourn.live.brokers.writing import PIECE
+from sojourn.mqtt.parties import party_of
 from sojourn.mqtt.payload import Data
 
 TURN_BYTES = 131_072
@@ -56,10 +58,10 @@ class ClientConnection(asyncio.Protocol):
         "_transport",
         "_untaken",
         "_waiting",
-        "address",
         "is_busy",
         "is_counted",
         "number",
+        "party",
         "unread",
         "write",
     )
@@ -71,7 +73,8 @@ class ClientConnection(asyncio.Protocol):
         self._authority = node.doorkeeper.authority
         """Whom a handshake of TLS asks, which begins now."""
         self.number = 0
-        self.address = ""
+        self.party = ""
+        """What the address counts as that it comes from."""
         """Where it comes from."""
         self.is_counted = False
         """Whether it was counted when its handshake began (`entrance.py`), which is not over yet."""
@@ -111,11 +114,11 @@ class ClientConnection(asyncio.Protocol):
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(high=1, low=0)  # it is to say when the socket has taken everything
-        peer = transport.get_extra_info("peername")
-        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        address = address_of(transport.get_extra_info("peername"))
+        self.party = party_of(address)
         guest = Guest(self._door, certificate_of(transport.get_extra_info("peercert")), self._authority)
         is_counted, self.is_counted = self.is_counted, False
-        self.number = node.opened(self, self.address, guest, is_counted=is_counted)
+        self.number = node.opened(self, address, guest, is_counted=is_counted)
 
     def _writer(self, transport: asyncio.Transport) -> Callable[[Data], None]:
         """What MQTT's bytes are written with; other ways to carry them have their own."""
@@ -198,13 +201,13 @@ class ClientConnection(asyncio.Protocol):
     def count(self, size: int) -> None:
         """Count that the client has so many bytes more to read, or fewer."""
         self.unread += size
-        self._node.writing.count(self.address, size)
+        self._node.writing.count(self.party, size)
 
     def settle(self) -> None:
         """Say if the client leaves too much unread, and if it has read; it is to feel that it is not read."""
         if not self.number or self._transport is None:
             return
-        most = self._node.writing.unread_max(self.address)
+        most = self._node.writing.unread_max(self.party)
         if self._paused and self.unread <= most // 4:
             self._paused = False
             self._go_on()

@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from sojourn.live.addresses import address_of
 from sojourn.live.brokers.connection import ClientConnection
 from sojourn.live.brokers.node import Node
 from sojourn.live.links.tls import for_one
@@ -60,7 +61,7 @@ class TlsDoor:
                 except OSError:
                     await asyncio.sleep(PAUSE_S)
                     continue
-                peer = str(address[0])
+                peer = address_of(address)
                 if node.knocked(peer):
                     node.begin(self._greet(sock, peer))
                 else:

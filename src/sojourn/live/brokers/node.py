@@ -53,6 +53,7 @@ from sojourn.live.page.status import Tally
 from sojourn.live.store.keeper import Keeper, NoRoomError
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
+from sojourn.mqtt.parties import party_of
 
 if TYPE_CHECKING:
     from sojourn.broker.network import Network
@@ -156,8 +157,8 @@ class Node:
         """How long turns took that are not counted yet, and how much of the processor."""
         self._timer: asyncio.TimerHandle | None = None
         self._addresses = Addresses()
-        self._peers: dict[int, str] = {}
-        """By connection: the address it comes from."""
+        self._parties: dict[int, str] = {}
+        """By connection: what the address counts as that it comes from."""
         self._too_many: dict[int, Refused] = {}
         """By connection: why it is one too many of its address; it is told when it has said who it is."""
         self._desk = LoginDesk(loop, config.limits, self._compared, self.connections.__contains__)
@@ -227,9 +228,10 @@ class Node:
         """Count a connection that begins with a handshake of TLS; if there is no room, say so and do not."""
         if not self.has_room_for_another():
             return False
-        refused = self._addresses.opened(peer, self.config.limits, self.now())
+        party = party_of(peer)
+        refused = self._addresses.opened(party, self.config.limits, self.now())
         if refused is not None:
-            self._addresses.lost(peer, self.now())
+            self._addresses.lost(party, self.now())
             self.closed_at_once[refused.code.name.lower()] += 1  # as where it is told why
             return False
         self.handshakes += 1
@@ -238,7 +240,7 @@ class Node:
     def turned_away(self, peer: str) -> None:
         """Count a connection no longer whose handshake came to nothing."""
         self.handshakes -= 1
-        self._addresses.lost(peer, self.now())
+        self._addresses.lost(party_of(peer), self.now())
 
     def shut_out(self, peer: str, why: str, sentence: str) -> None:
         """Count, note and say now and then why a handshake of TLS came to nothing."""
@@ -251,10 +253,10 @@ class Node:
         number = self._last_number
         self.connections[number] = client
         self.guests[number] = guest
-        self._peers[number] = peer
+        party = self._parties[number] = party_of(peer)
         if is_counted:
             self.handshakes -= 1
-        elif (refused := self._addresses.opened(peer, self.config.limits, self.now())) is not None:
+        elif (refused := self._addresses.opened(party, self.config.limits, self.now())) is not None:
             self._too_many[number] = refused
         self.tell(facts.ClientOpened(number, peer, f"auto-{secrets.token_hex(12)}"))
         return number
@@ -273,7 +275,7 @@ class Node:
         del self.guests[number]
         self.entries.pop(number, None)
         self._too_many.pop(number, None)
-        self._addresses.lost(self._peers.pop(number), self.now())
+        self._addresses.lost(self._parties.pop(number), self.now())
         if self._emptied is not None and not self.connections:
             self._emptied.set()
         self.tell(facts.ClientLost(number))
@@ -445,7 +447,7 @@ class Node:
             refused = self.outbox.refusal(knock.number)
         decision = Refusal(*refused) if refused else self.doorkeeper.ask(knock.packet, guest)
         if isinstance(decision, Question):
-            verdict = self._desk.ask(knock.number, self._peers.get(knock.number, ""), decision)
+            verdict = self._desk.ask(knock.number, self._parties.get(knock.number, ""), decision)
             if verdict is Verdict.WAITS:
                 return
             decision = (

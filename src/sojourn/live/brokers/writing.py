@@ -117,7 +117,7 @@ class WritingLine:
 
     def line_up(self, client: ClientConnection) -> None:
         """Have something written of a connection when it is its turn, at the end of `write` or soon."""
-        self._line.append(client.address, client.number)
+        self._line.append(client.party, client.number)
 
     def go_on(self, client: ClientConnection) -> None:
         """Have something written soon of a connection whose socket takes more."""

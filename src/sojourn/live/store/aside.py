@@ -2,8 +2,9 @@
 
 To write down 100,000 sessions takes seconds, in which nobody would be heard. A process that forks has a copy
 of all its memory at that moment, which costs it milliseconds: the child writes down the state that there was
-then, and the broker notes what comes next in its journal as ever (`Journal.mark`, `Journal.adopt`). While it
-writes, the child may take as much memory again as the broker has.
+then, and the broker notes what comes next in its journal as ever (`Journal.mark`), copies that behind it
+(`Journal.catch_up`) and goes on from there (`Journal.adopt`). While it writes, the child may take as much
+memory again as the broker has.
 
 The child touches nothing but a new file of its own, so it does no harm whenever it or its broker ends; it
 ends soon after its broker, whose next life removes what it left. It gives up its copies of all open files at

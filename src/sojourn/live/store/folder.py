@@ -207,8 +207,8 @@ class StoreFolder:
                 one.unlink(missing_ok=True)
 
     def clear_leftovers(self, first: int) -> None:
-        """Remove them."""
-        for one in self.leftovers(first):
+        """Remove them; snapshots before the segments that follow them, or a start would miss those."""
+        for one in reversed(self.leftovers(first)):
             one.unlink(missing_ok=True)
 
     def replace(self, path: Path, data: bytes) -> None:

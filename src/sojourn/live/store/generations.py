@@ -13,11 +13,13 @@ follows the old snapshot (`fall_back`). Room is given back when the disk is full
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from sojourn.broker.records import (
+    LATER,
     SEGMENT_HEAD_BYTES,
     RecordError,
     SegmentReader,
@@ -27,6 +29,8 @@ from sojourn.broker.records import (
 from sojourn.live.store.folder import FolderError, StoreFolder
 
 COPIES_MAX = 1_000
+
+_log = logging.getLogger("sojourn.store")
 
 _OLD = re.compile(r"old-(journal|snapshot)\.([1-9][0-9]*)\Z")
 
@@ -113,6 +117,37 @@ def fall_back(folder: StoreFolder, first: int) -> int | None:
     segment.unlink()
     drop_old(folder)
     return number
+
+
+def sound_first(folder: StoreFolder) -> int:
+    """The number of the last snapshot that is whole, or else of what there is."""
+    first = folder.first()
+    snapshot = folder.snapshot(first)
+    try:
+        if snapshot.exists():
+            read_snapshot(snapshot.read_bytes(), first)
+            return first
+        if first == 1:
+            return first
+    except RecordError as error:
+        if LATER in str(error):  # it is whole, and only this release does not know it
+            return first
+    number = fall_back(folder, first)
+    if number is None:
+        return first
+    say_fallen_back(folder.path, first, number)
+    return number
+
+
+def say_fallen_back(path: Path, first: int, number: int) -> None:
+    """Say that a store comes back from the snapshot before the one that is damaged."""
+    _log.warning(
+        "The snapshot.%d of the store %s is damaged: the broker comes back from the one before it, batch %d, "
+        "and the journal; nothing is lost.",
+        first,
+        path,
+        number,
+    )
 
 
 def move_aside(path: Path, folder: Path | None = None) -> Path | None:

@@ -40,10 +40,8 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from sojourn.broker.records import (
-    LATER,
     SEGMENT_HEAD_BYTES,
     RecordError,
     SegmentReader,
@@ -56,6 +54,7 @@ from sojourn.broker.records import (
 from sojourn.live.store import generations
 from sojourn.live.store.errors import DamagedError, JournalError
 from sojourn.live.store.folder import FolderError, StoreFolder, write_all, write_file
+from sojourn.live.store.following import Following, Mark
 
 MAX_PENDING_BYTES = 64 << 20
 """Entries are dropped from a journal that cannot be written once they reach this; see `torn`."""
@@ -63,17 +62,6 @@ RESERVE_BYTES = 8 << 20
 """Room set aside on the disk, so that what was taken in when it filled up can still be made safe."""
 
 _log = logging.getLogger("sojourn.store")
-
-
-class Mark(NamedTuple):
-    """A place in the journal: a snapshot that was taken there holds all that was committed before."""
-
-    number: int
-    """Of the batch that comes next."""
-    size: int
-    """Bytes of the segment before it."""
-    entries: int
-    """Entries committed between the last snapshot and it."""
 
 
 class Journal:
@@ -92,6 +80,8 @@ class Journal:
         """Whether bytes of a failed write may lie beyond that."""
         self._next = first
         self._snapshot_bytes = 0
+        self._following: Following | None = None
+        """The segment that is to follow a snapshot which is about to be adopted."""
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self.cut_bytes = 0
@@ -111,7 +101,7 @@ class Journal:
         except FolderError as error:
             raise (DamagedError if error.is_damage else JournalError)(str(error)) from None
         try:
-            journal = cls(folder, _sound_first(folder), power_safe=power_safe)
+            journal = cls(folder, generations.sound_first(folder), power_safe=power_safe)
             journal._begin()
             folder.clear_unfinished()
         except OSError as error:
@@ -223,7 +213,7 @@ class Journal:
         self._first = self._next = number
         self.entries = 0
         self._begin()
-        _say_fallen_back(self._path, before, number)
+        generations.say_fallen_back(self._path, before, number)
         return True
 
     def _state(self) -> bytes | None:
@@ -314,8 +304,8 @@ class Journal:
         try:
             file = self._keep(number, state)
         except OSError as error:
-            folder.clear_leftovers(self._first)
-            raise JournalError(f"The store {self._path} cannot take a snapshot: {error.strerror}.") from None
+            self._clear_leftovers()
+            raise self._no_snapshot(error) from None
         if number != self._first:
             self._follow(file, number)
         self._snapshot_bytes = folder.snapshot(number).stat().st_size
@@ -350,34 +340,65 @@ class Journal:
         path = self._folder.snapshot(mark.number)
         return path.with_name(f"{path.name}.{os.getpid()}.new")
 
+    def catch_up(self, mark: Mark) -> bool:
+        """Copy a part of what was committed since a mark; return whether its snapshot may be adopted now."""
+        try:
+            following = self._following
+            if following is None:
+                segment = self._folder.segment(mark.number)
+                path = segment.with_name(f"{segment.name}.{os.getpid()}.new")
+                following = Following(path, mark, self._size, power_safe=self._power_safe)
+                self._following = following
+            assert following.mark == mark, "one snapshot is adopted at a time"
+            return following.copy(self._file, self._size)
+        except OSError as error:
+            self.give_up_following()
+            raise self._no_snapshot(error) from None
+
+    def give_up_following(self) -> None:
+        """Remove what was copied for a snapshot that is not adopted."""
+        if self._following is not None:
+            self._following.give_up()
+            self._following = None
+
     def adopt(self, mark: Mark, new: Path) -> None:
         """Let a snapshot that was written and made safe take the place of all that it holds.
 
-        What was committed after it was taken follows it, in a segment of its own. As in `keep`, the old pair
-        is whole until the snapshot is renamed, and from then on the new one is.
+        What was committed after it was taken follows it, in a segment of its own, and most of it was copied
+        before (`catch_up`). As in `keep`, the old pair is whole until the snapshot is renamed, and from then
+        on the new one is.
         """
         folder, number, before = self._folder, mark.number, self._first
         assert before < number and not self.torn, "it is of this segment, and all that followed is there"  # noqa: PT018 - one condition of two halves
-        rest = os.pread(self._file, self._size - mark.size, mark.size)
-        file = -1
+        if self.is_gone:  # what is there instead is not ours
+            self.give_up_following()
+            raise JournalError(f"The store {self._path} was taken away.")
+        while not self.catch_up(mark):
+            pass
+        following = self._following
+        assert following is not None, "it was just brought up to the end"
         try:
-            write_file(folder.segment(number), segment_head(number))
-            folder.sync()
-            file = os.open(folder.segment(number), os.O_RDWR)
-            write_all(file, rest, SEGMENT_HEAD_BYTES)
-            if self._power_safe:
-                os.fdatasync(file)
+            following.take_place(folder)
             new.replace(folder.snapshot(number))
             folder.sync()
         except OSError as error:
-            if file >= 0:
-                os.close(file)
-            folder.clear_leftovers(before)
-            raise JournalError(f"The store {self._path} cannot take a snapshot: {error.strerror}.") from None
+            self.give_up_following()
+            self._clear_leftovers()
+            raise self._no_snapshot(error) from None
+        self._following = None
         with contextlib.suppress(OSError):  # for whoever falls back: what the new segment has, it has not
             os.ftruncate(self._file, mark.size)
-        self._follow(file, number, len(rest))
+        self._follow(following.file, number, following.copied_bytes)
         self.entries -= mark.entries
+
+    def _clear_leftovers(self) -> None:
+        """Remove what a snapshot that came to nothing left, unless the store is not ours any more."""
+        if not self.is_gone:
+            with contextlib.suppress(OSError):  # what stays behind goes with the next snapshot
+                self._folder.clear_leftovers(self._first)
+
+    def _no_snapshot(self, error: OSError) -> JournalError:
+        return JournalError(f"The store {self._path} cannot take a snapshot: {error.strerror}.")
 
     def _follow(self, file: int, number: int, rest_bytes: int = 0) -> None:
         """Go on in the segment that follows a new snapshot and has so many bytes; keep the old pair aside."""
@@ -410,6 +431,7 @@ class Journal:
         has not that.
         """
         number = self._next = self._next + 1
+        self.give_up_following()
         try:
             moved = generations.move_aside(self._path)
             folder = StoreFolder.taken(self._path, broker)
@@ -455,6 +477,7 @@ class Journal:
 
     def close(self) -> None:
         """Let the store go; what is pending is not committed."""
+        self.give_up_following()
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -463,33 +486,3 @@ class Journal:
     def _forget_pending(self) -> None:
         self._pending = []
         self._pending_bytes = 0
-
-
-def _sound_first(folder: StoreFolder) -> int:
-    """The number of the last snapshot that is whole, or else of what there is."""
-    first = folder.first()
-    snapshot = folder.snapshot(first)
-    try:
-        if snapshot.exists():
-            read_snapshot(snapshot.read_bytes(), first)
-            return first
-        if first == 1:
-            return first
-    except RecordError as error:
-        if LATER in str(error):  # it is whole, and only this release does not know it
-            return first
-    number = generations.fall_back(folder, first)
-    if number is None:
-        return first
-    _say_fallen_back(folder.path, first, number)
-    return number
-
-
-def _say_fallen_back(path: Path, first: int, number: int) -> None:
-    _log.warning(
-        "The snapshot.%d of the store %s is damaged: the broker comes back from the one before it, batch %d, "
-        "and the journal; nothing is lost.",
-        first,
-        path,
-        number,
-    )

@@ -12,6 +12,7 @@ and the one that mends a store which was taken away.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Generator
 
@@ -24,7 +25,8 @@ from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import table_for
 from sojourn.live.store.aside import Aside
 from sojourn.live.store.errors import JournalError
-from sojourn.live.store.journal import Journal, Mark
+from sojourn.live.store.following import Mark
+from sojourn.live.store.journal import Journal
 
 ROOM_CHECK_S = 2.0
 PRESENCE_S = 1.0
@@ -45,7 +47,9 @@ SNAPSHOT_PAUSE_S = 30.0
 ASIDE_LOOK_S = 0.2
 """How often it is looked whether a snapshot has been written."""
 ASIDE_S_MAX = 600.0
-"""How long that may take; then it is given up."""
+"""How long that may take, and to copy what came meanwhile; then it is given up."""
+COPY_LOOK_S = 0.02
+"""How often more of what came meanwhile is copied though nothing is committed."""
 FULL = "The broker's store is full; try again later."
 
 _log = logging.getLogger("sojourn.store")
@@ -71,6 +75,8 @@ class Keeper:
         self._aside: tuple[Mark, Aside] | None = None
         """The snapshot that is being written."""
         self._aside_look_s = self._aside_until_s = 0.0
+        self._is_written = False
+        """Whether it is, and what was committed meanwhile is being copied."""
 
     @classmethod
     def open(
@@ -127,7 +133,7 @@ class Keeper:
         except JournalError as error:
             return self._short_of_room(str(error), broker.now_s)
         if self._aside is not None:
-            self._look_at_aside(broker.now_s)
+            self._look_at_aside(broker.now_s, has_committed=True)
             return None
         early = COPIED_ENTRIES if self._is_copied else EARLY_ENTRIES
         is_long = journal.entries >= early or journal.bytes > SNAPSHOT_BYTES
@@ -176,32 +182,43 @@ class Keeper:
         except OSError as error:
             self._no_snapshot(str(error.strerror), now)
             return
-        self._aside = mark, aside
+        self._aside, self._is_written = (mark, aside), False
         self._aside_look_s, self._aside_until_s = now + ASIDE_LOOK_S, now + ASIDE_S_MAX
 
-    def _look_at_aside(self, now: float) -> None:
-        """Let a snapshot that has been written take the place of what it holds."""
-        if self._aside is None or now < self._aside_look_s:
+    def _look_at_aside(self, now: float, *, has_committed: bool = False) -> None:
+        """Go on with a snapshot that is being written, until it takes the place of what it holds."""
+        if self._aside is None or (now < self._aside_look_s and not (has_committed and self._is_written)):
             return
-        self._aside_look_s = now + ASIDE_LOOK_S
-        mark, aside = self._aside
-        why = aside.outcome()
-        if why is None and now < self._aside_until_s and not self.journal.torn:
-            return
-        if why is None:
-            why = "it took too long"
-        if why == "" and not self.journal.torn:
-            self._aside = None
+        why = self._go_on_aside(*self._aside, now)
+        if why:
+            self._give_up_aside()
+            self._no_snapshot(why, now)
+
+    def _go_on_aside(self, mark: Mark, aside: Aside, now: float) -> str:
+        """Look whether it is written, then copy what came meanwhile, a part a turn; say why there is none."""
+        if not self._is_written:
+            why = aside.outcome()
+            if why:
+                return why
+            self._is_written = why == ""
+            if self._is_written:
+                self._aside_until_s = now + ASIDE_S_MAX
+        if self.journal.torn:
+            return "there was no room for what was committed meanwhile"
+        if now >= self._aside_until_s:
+            return "it took too long"
+        self._aside_look_s = now + (COPY_LOOK_S if self._is_written else ASIDE_LOOK_S)
+        if self._is_written:
             try:
-                self.journal.adopt(mark, aside.path)
+                if self.journal.catch_up(mark):
+                    self.journal.adopt(mark, aside.path)
+                    self._aside = None
             except JournalError as error:
-                why = str(error)
-            else:
-                return
-        self._give_up_aside()
-        self._no_snapshot(why, now)
+                return str(error)
+        return ""
 
     def _give_up_aside(self) -> None:
+        self.journal.give_up_following()
         if self._aside is not None:
             self._aside[1].give_up()
             self._aside = None
@@ -211,7 +228,17 @@ class Keeper:
         _log.warning("There is no snapshot of the store: %s. The journal goes on growing.", why.rstrip("."))
 
     def _short_of_room(self, why: str, now: float) -> facts.Remembered | None:
-        """Make safe what was taken in already; nothing more is promised until there is room."""
+        """Make safe what was taken in already; nothing more is promised until there is room.
+
+        A snapshot that is being written, and the copy of what came meanwhile, may be what fills the disk:
+        they go first, and if that is enough nobody is refused.
+        """
+        if self._aside is not None:
+            self._give_up_aside()
+            self._no_snapshot(why, now)
+            with contextlib.suppress(JournalError):
+                self.journal.commit()
+                return None
         is_news = self.look_again_s is None
         self.look_again_s = now + ROOM_CHECK_S
         self.journal.spend_reserve()
