@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import signal
 import sys
 import tempfile
 import time
@@ -181,9 +182,12 @@ class Run:
         """Let clients talk while brokers die; return when all has come, or nothing comes any more."""
         low, high = (self.options.stays * one for one in SUBSCRIBER_STAYS_S)
         reading = [asyncio.create_task(one.run((low, high))) for one in self.subscribers]
+        ready = asyncio.gather(*(one.ready.wait() for one in self.subscribers))
         async with asyncio.timeout(START_S):
-            for subscriber in self.subscribers:
-                await subscriber.ready.wait()
+            await asyncio.wait([ready, *reading], return_when=asyncio.FIRST_COMPLETED)
+        for task in reading:
+            if task.done():  # nobody would ever be ready
+                task.result()
         pause_s = len(self.publishers) / self.options.rate
         writing = [asyncio.create_task(one.run(pause_s, PUBLISHER_STAYS_S)) for one in self.publishers]
         deaths = await kill_in_turn(network, self.options, console)
@@ -404,6 +408,7 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     """Run, print, and say by the exit code whether all is well."""
     options = read_options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Terminated."))  # the brokers end as well
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
     console.print("python " + " ".join(sys.argv))
     with contextlib.ExitStack() as stack:

@@ -58,13 +58,14 @@ class Network:
         text = path.read_text()
         wider = "".join(f"{name} = {value}\n" for name, value in limits.items())
         text = text.replace("[limits]\n", f"[limits]\n{wider}")
+        text = re.sub(r'^# (addresses = "addresses")', r"\1", text, flags=re.MULTILINE)
         path.write_text(re.sub(r"^(# )?copies = \d+$", f"copies = {copies}", text, flags=re.MULTILINE))
         self.names = re.findall(r'^name = "(.*)"$', text, re.MULTILINE)
         config = read_config(path.read_text())
         self._near = {name: _near(config.settings(name)) for name in self.names}
         logs = folder / "logs"
         self.said = folder / "serve.log"
-        self.book = FolderBook(folder / "addresses" if any_ports else logs)
+        self.book = FolderBook(folder / "addresses")
         with self.said.open("wb") as log:
             self.process = subprocess.Popen(
                 [*SOJOURN, "serve", str(path), "--all", "--logs", str(logs), "--log", "json"],
@@ -84,7 +85,9 @@ class Network:
     def places(self) -> list[Place]:
         """Where the brokers listen."""
         found = (self.book.find(name) for name in self.names)
-        return [Place(one.broker, *_split(one.clients)) for one in found if one is not None]
+        places = [Place(one.broker, *_split(one.clients)) for one in found if one is not None]
+        assert places, f"some broker has said in {self.book.folder} where it listens"
+        return places
 
     def listening(self, name: str) -> Listening:
         """Where a broker listens, and its process."""
