@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from sojourn.broker.records import (
     BATCH_HEAD_BYTES,
     SEGMENT_HEAD_BYTES,
+    SNAPSHOT_HEAD_BYTES,
     RecordError,
     SegmentReader,
+    SnapshotCheck,
     Verdict,
     batches_after,
     read_snapshot,
@@ -157,3 +159,27 @@ def test_a_snapshot_is_whole_or_refused() -> None:
             read_snapshot(data, 7)
     with pytest.raises(RecordError, match="before batch 7 and not 8"):
         read_snapshot(whole, 8)
+
+
+def test_a_snapshot_that_comes_in_parts_is_judged_as_one_that_is_read_at_once() -> None:
+    """However it is cut behind its head; and every truncation and flipped byte is found."""
+    whole = write_snapshot(7, b"some state")
+    broken = [whole[:cut] for cut in range(len(whole))]
+    broken += [whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :] for at in range(len(whole))]
+    for first in range(SNAPSHOT_HEAD_BYTES, len(whole) + 1):
+        for size in (1, 3, 100):
+            assert _is_sound(whole, first, size)
+            assert not any(_is_sound(data, first, size) for data in broken)
+    assert not SnapshotCheck(7).is_sound
+    check = SnapshotCheck(8)
+    check.add(whole)
+    assert not check.is_sound
+
+
+def _is_sound(data: bytes, first: int, size: int) -> bool:
+    """Judge a snapshot of batch 7 of which the first part has so many bytes, and each other one so many."""
+    check = SnapshotCheck(7)
+    check.add(data[:first])
+    for at in range(first, len(data), size):
+        check.add(data[at : at + size])
+    return check.is_sound

@@ -8,10 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from sojourn.broker.records import write_batch, write_snapshot
 from sojourn.broker.seats import effects as do
 from sojourn.live.seats import folders as module
 from sojourn.live.seats.chamber import Chamber
 from sojourn.live.seats.folders import Folders
+from sojourn.live.store import generations
+from sojourn.live.store.folder import StoreFolder
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
@@ -72,3 +75,31 @@ def test_a_copy_that_cannot_take_its_place_is_not_whole(
         Chamber._install(chamber, do.Install("B2"))  # type: ignore[arg-type]  # it needs these two alone
     assert lost == ["B2"]
     folders.close()
+
+
+def test_a_large_copy_is_looked_at_as_it_comes_and_never_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read it whole when its last part is there would keep everybody waiting; what is damaged is read."""
+    read_whole: list[int] = []
+    sound_first = generations.sound_first
+
+    def looked(folder: StoreFolder) -> int:
+        read_whole.append(sound_first(folder))
+        return read_whole[-1]
+
+    monkeypatch.setattr(generations, "sound_first", looked)
+    monkeypatch.setattr(module, "SAFE_BYTES", 100)
+    state = os.urandom(1_000)
+    for name, sent in (("B2", write_snapshot(5, state)), ("B3", write_snapshot(5, state)[:-1] + b"!")):
+        folders = Folders("B1", str(tmp_path / name / "B1"), power_safe=True)
+        folders.read_register(("B1", name))
+        folders.take(name, 5, len(sent))
+        for at in range(0, len(sent), 300):
+            folders.take_part(name, sent[at : at + 300])
+        folders.append(name, 5, write_batch(5, [b"entry"]))
+        folders.install(name)
+        assert bool(read_whole) == (name == "B3"), "only what is not what was sent"
+        assert folders.next(name) == 6
+        assert (folders.path(name) / "snapshot.5").read_bytes() == sent
+        folders.close()

@@ -108,6 +108,17 @@ def write_snapshot(number: int, state: bytes) -> bytes:
 
 def read_snapshot(data: bytes, expected: int) -> bytes:
     """Return the state in a snapshot that has the number it should have, or say what is wrong with it."""
+    length, checksum = _read_snapshot_head(data, expected)
+    state = data[SNAPSHOT_HEAD_BYTES:]
+    if len(state) != length:
+        raise RecordError(f"it has {len(state)} bytes of state where {length} were written")
+    if zlib.crc32(state) != checksum:
+        raise RecordError("its checksum is wrong")
+    return state
+
+
+def _read_snapshot_head(data: bytes, expected: int) -> tuple[int, int]:
+    """Return the length and the checksum of the state in a snapshot."""
     if len(data) < SNAPSHOT_HEAD_BYTES:
         raise RecordError(f"it has {len(data)} bytes, fewer than a snapshot's head")
     magic, version, number, length, checksum = _SNAPSHOT.unpack_from(data)
@@ -117,12 +128,33 @@ def read_snapshot(data: bytes, expected: int) -> bytes:
         raise RecordError(f"its format is {version}, {LATER} {FORMAT}")
     if number != expected:
         raise RecordError(f"it was taken before batch {number} and not {expected}")
-    state = data[SNAPSHOT_HEAD_BYTES:]
-    if len(state) != length:
-        raise RecordError(f"it has {len(state)} bytes of state where {length} were written")
-    if zlib.crc32(state) != checksum:
-        raise RecordError("its checksum is wrong")
-    return state
+    return length, checksum
+
+
+class SnapshotCheck:
+    """Looks at a snapshot in the parts that it comes in, so that nobody has to read a large one at once."""
+
+    def __init__(self, expected: int) -> None:
+        self._expected = expected
+        self._wanted: tuple[int, int] | None = None
+        """Length and checksum of the state, as the head says."""
+        self._found = (0, 0)
+
+    def add(self, data: bytes) -> None:
+        """Look at one more part; the first has the whole head."""
+        if self._wanted is None:
+            try:
+                self._wanted = _read_snapshot_head(data, self._expected)
+            except RecordError:
+                self._wanted = (-1, -1)
+            data = data[SNAPSHOT_HEAD_BYTES:]
+        length, checksum = self._found
+        self._found = length + len(data), zlib.crc32(data, checksum)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all parts together are what `read_snapshot` would take."""
+        return self._found == self._wanted
 
 
 class SegmentReader:

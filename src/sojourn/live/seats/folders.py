@@ -27,6 +27,7 @@ from sojourn.broker.records import (
     BATCH_HEAD_BYTES,
     SEGMENT_HEAD_BYTES,
     SNAPSHOT_HEAD_BYTES,
+    SnapshotCheck,
     batch_head,
     entries_of,
     is_batch,
@@ -42,6 +43,8 @@ from sojourn.live.store.journal import Journal
 
 ASIDE_MAX = 3
 """Stores that were moved aside and are kept."""
+SAFE_BYTES = 8 << 20
+"""A copy that is being made is made safe after so many bytes, again and again."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 _log = logging.getLogger("sojourn.seats")
@@ -112,6 +115,8 @@ class Incoming:
         shutil.rmtree(path, ignore_errors=True)
         self.path, self._name, self._first, self._left = path, name, first, size
         self._power_safe = power_safe
+        self._check = SnapshotCheck(first)
+        self._unsafe = 0
         self._file = -1
         self._folder: StoreFolder | None = None
         self.journal: Journal | None = None
@@ -122,9 +127,19 @@ class Incoming:
             self._open()
 
     def add(self, data: bytes) -> None:
-        """Write on at the snapshot."""
+        """Write on at the snapshot, and make it safe as it grows: a large one at once takes a while."""
+        self._check.add(data)
+        self._unsafe += len(data)
         while data:
             data = data[os.write(self._file, data) :]
+        if self._unsafe >= SAFE_BYTES:
+            os.fdatasync(self._file)
+            self._unsafe = 0
+
+    @property
+    def sound(self) -> int | None:
+        """The number of the snapshot, if it is what was sent; its parts were looked at as they came."""
+        return self._first if self._check.is_sound else None
 
     def took(self, size: int) -> None:
         """Count bytes of the snapshot, and begin its journal after the last."""
@@ -140,7 +155,9 @@ class Incoming:
             self._open()
 
     def _open(self) -> None:
-        self.journal = Journal.open(self.path, broker=self._name, power_safe=self._power_safe)
+        self.journal = Journal.open(
+            self.path, broker=self._name, power_safe=self._power_safe, sound=self.sound
+        )
 
     @property
     def next(self) -> int:
@@ -268,10 +285,10 @@ class Folders:
     def _before(self, name: str) -> Path:
         return self._copies / f"{name}.before"
 
-    def open(self, name: str) -> None:
+    def open(self, name: str, *, sound: int | None = None) -> None:
         """Open one journal; what is damaged counts as lost, and what cannot be opened for now is an error."""
         try:
-            journal = Journal.open(self.path(name), broker=name, power_safe=self._power_safe)
+            journal = Journal.open(self.path(name), broker=name, power_safe=self._power_safe, sound=sound)
         except DamagedError as error:
             if name == self._name:
                 raise JournalError(
@@ -353,7 +370,7 @@ class Folders:
         for folder in {path.parent, self._copies}:
             sync_folder(folder)  # before it is noted that this one is whole
         self._remove_before(name)
-        self.open(name)
+        self.open(name, sound=incoming.sound)
         if name in self.held:
             shutil.rmtree(self._aside(name), ignore_errors=True)
 

@@ -94,14 +94,20 @@ class Journal:
         """Their size."""
 
     @classmethod
-    def open(cls, path: str | Path, *, broker: str, power_safe: bool = False) -> Journal:
-        """Open the store at a path, or begin one; it belongs to the broker of that name."""
+    def open(
+        cls, path: str | Path, *, broker: str, power_safe: bool = False, sound: int | None = None
+    ) -> Journal:
+        """Open the store at a path, or begin one; it belongs to the broker of that name.
+
+        Its snapshot is read whole, to see that it is sound, unless that of number `sound` was just written.
+        """
         try:
             folder = StoreFolder.taken(Path(path), broker)
         except FolderError as error:
             raise (DamagedError if error.is_damage else JournalError)(str(error)) from None
         try:
-            journal = cls(folder, generations.sound_first(folder), power_safe=power_safe)
+            first = generations.sound_first(folder) if sound is None else sound
+            journal = cls(folder, first, power_safe=power_safe)
             journal._begin()
             folder.clear_unfinished()
         except OSError as error:
