@@ -182,12 +182,12 @@ class Run:
         """Let clients talk while brokers die; return when all has come, or nothing comes any more."""
         low, high = (self.options.stays * one for one in SUBSCRIBER_STAYS_S)
         reading = [asyncio.create_task(one.run((low, high))) for one in self.subscribers]
-        ready = asyncio.gather(*(one.ready.wait() for one in self.subscribers))
         async with asyncio.timeout(START_S):
-            await asyncio.wait([ready, *reading], return_when=asyncio.FIRST_COMPLETED)
-        for task in reading:
-            if task.done():  # nobody would ever be ready
-                task.result()
+            for task, subscriber in zip(reading, self.subscribers, strict=True):
+                ready = asyncio.create_task(subscriber.ready.wait())
+                await asyncio.wait([ready, task], return_when=asyncio.FIRST_COMPLETED)
+                if task.done():  # it will never be ready
+                    task.result()
         pause_s = len(self.publishers) / self.options.rate
         writing = [asyncio.create_task(one.run(pause_s, PUBLISHER_STAYS_S)) for one in self.publishers]
         deaths = await kill_in_turn(network, self.options, console)

@@ -102,10 +102,12 @@ def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:
     (move,) = [row for row in rows(tmp_path, "handoffs") if row["client"] == "reader"]
     assert (move["from_broker"], move["to_broker"]) == ("B1", "B2")
     assert move["ready_s"] >= move["arrived_s"] >= move["left_s"]  # type: ignore[operator]  # columns of numbers
-    began, ended = rows(tmp_path, "interests")
-    assert (began["filter"], began["to_s"]) == (ended["filter"], None)
-    assert began["from_s"] == ended["from_s"]
-    assert ended["to_s"] > ended["from_s"]  # type: ignore[operator]  # columns of numbers
+    asked, began, ended = rows(tmp_path, "interests")
+    assert asked["filter"] == began["filter"] == ended["filter"]
+    assert asked["from_s"] == asked["asked_s"] == began["asked_s"] == ended["asked_s"]
+    assert asked["to_s"] is began["to_s"] is None
+    assert began["from_s"] > asked["from_s"], "when brokers know"  # type: ignore[operator]  # columns of numbers
+    assert ended["to_s"] > began["from_s"]  # type: ignore[operator]  # columns of numbers
     (run,) = rows(tmp_path, "runs")
     assert run["world"] == "live"
     load = rows(tmp_path, "broker_load")

@@ -53,9 +53,13 @@ def random_trace(run_id: str, seed: int, publications: int = 200, duration_s: fl
             )
             begin = rng.uniform(0, duration_s / 3)
             asked = rng.choice([None, begin, begin - 20.0])
+            first = begin
+            if asked is not None and interest:  # told when it is asked for, as live processes do
+                first = asked
+                rows["interests"].append((client, f"i{interest}", text, asked, None, asked))
             rows["interests"].append((client, f"i{interest}", text, begin, None, asked))
             if rng.random() < 0.5:  # told again when it ends, as live processes do
-                rows["interests"].append((client, f"i{interest}", text, begin, begin + duration_s / 2, asked))
+                rows["interests"].append((client, f"i{interest}", text, first, begin + duration_s / 2, asked))
     for number in range(publications):
         attributes: dict[str, Any] = {"price": rng.randrange(120)}
         if rng.random() < 0.7:
@@ -97,18 +101,19 @@ def wanted_of(trace: RandomTrace) -> dict[tuple[str, str, int], tuple[float, boo
     """Return the deliveries that are expected or allowed, when each was published and whether it is owed."""
     attributes = {client: Event(json.loads(text)) for client, text in trace.rows["clients"]}
     ends: dict[Row, float | None] = {}
-    asking: dict[Row, float] = {}
-    for client, interest, text, begin, end, *asked in trace.rows["interests"]:
-        key = (client, interest, text, begin)
-        asking[key] = begin if not asked or asked[0] is None else asked[0]
+    begins: dict[Row, float] = {}
+    for client, interest, text, begin, end, *told in trace.rows["interests"]:
+        key = (client, interest, text, begin if not told or told[0] is None else told[0])
+        begins[key] = max(begin, begins.get(key, begin))
         ends[key] = end if ends.get(key) is None else ends[key]
     wanted: dict[tuple[str, str, int], tuple[float, bool]] = {}
     for source, sequence, time_s, _, topic, text, policy, _ in trace.rows["publications"]:
         event = Event(json.loads(text), topic=topic)
         permitted = None if policy is None else Policy.parse(policy)
         for interest_key, end in ends.items():
-            client, _, sought, begin = interest_key
-            if asking[interest_key] <= time_s and (end is None or time_s < end):
+            client, _, sought, asked = interest_key
+            begin = begins[interest_key]
+            if asked <= time_s and (end is None or time_s < end):
                 subscriber = attributes.get(client, Event({}))
                 if may_receive(event, permitted, Filter.parse(sought), subscriber):
                     name = (client, source, sequence)

@@ -92,6 +92,11 @@ class Clients:
         """Say something that a trace or a page wants to know."""
         self.notes.append(Note(kind, what))
 
+    def tell_trace(self, kind: str, *what: Any) -> None:
+        """Say something that only a trace wants to know."""
+        if self.traces:
+            self.note(kind, *what)
+
     # Clients -------------------------------------------------------------------------------------------
 
     def changed(self, change: Change, now: float, *, is_last: bool) -> None:

@@ -127,6 +127,7 @@ class LiveBroker:
             if is_unconfirmed or network.links.congested or network.pressure.held:
                 for answer in network.settle(now):
                     self.core.answer(answer.connection, answer.packet)
+                    network.clients.tell_trace("in_force", answer.connection, now)
         if self._quencher is not None or self.core.effects.sources:
             self._quench()
         turn, self._turn = self._turn, Turn()
@@ -461,6 +462,7 @@ class LiveBroker:
         for one in due:  # when all brokers in reach know of the subscriptions
             if self.network is not None and self.network.confirms:
                 self.network.confirming.ask(Answer(one.number, one.packet))
+                self.network.clients.tell_trace("awaits", one.client_id, one.number)
             else:
                 self.core.answer(one.number, one.packet)
 

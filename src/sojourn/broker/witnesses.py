@@ -54,4 +54,10 @@ class Tracer(Protocol):
         """A client that was at another broker has all its events here."""
 
     def wants(self, client: str, interest: str, since: float, until: float | None, /) -> None:
-        """An interest was made, or has ended."""
+        """An interest was asked for, or has ended."""
+
+    def awaits(self, client: str, connection: int, /) -> None:
+        """A client is to be told that all it asked for is in force, when brokers know."""
+
+    def in_force(self, connection: int, now: float, /) -> None:
+        """A client was told so, of what it waited for longest."""

@@ -15,8 +15,9 @@ lost is a drop of reason `forgotten`, likewise, once for each neighbour that had
 
 How busy a broker was is a row of `broker_load` for each time between two seals: all of them add up.
 
-An interest is written when it is made, with no end, and again with its end when it has one: what is told last
-counts.
+An interest is written when it is asked for, again when every broker in reach knows of it, which is when the
+client is told (SUBACK), and with its end when it has one: the later moments count. What is published between
+the first two may be delivered and need not.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import json
 import os
 import secrets
 import zlib
+from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +80,10 @@ class Tracer:
         self._started_s = started_s
         self._below = round(sample * 0x1_0000_0000)
         self._came: dict[str, float] = {}
+        self._asked: dict[str, list[tuple[str, float]]] = {}
+        """By client, the interests that it asked for and nobody has been asked to confirm, and when."""
+        self._awaited: dict[int, deque[tuple[str, list[tuple[str, float]]]]] = {}
+        """By connection, what its answers that are on their way will say is in force."""
         self._last_s = 0.0
 
     @classmethod
@@ -141,6 +147,7 @@ class Tracer:
 
     def went(self, client: str, now: float) -> None:
         """Its connection is gone."""
+        self._asked.pop(client, None)
         came = self._came.pop(client, None)
         if came is not None:
             self._writer.add("sojourns", client, self._broker, came, self._at(now))
@@ -156,9 +163,28 @@ class Tracer:
         )
 
     def wants(self, client: str, interest: str, since: float, until: float | None) -> None:
-        """An interest was made, or has ended."""
+        """An interest was asked for, or has ended."""
         end = None if until is None else self._at(until)
-        self._writer.add("interests", client, interest, interest, self._at(since), end)
+        asked = self._at(since)
+        self._writer.add("interests", client, interest, interest, asked, end, asked)
+        if until is None:
+            self._asked.setdefault(client, []).append((interest, asked))
+
+    def awaits(self, client: str, connection: int) -> None:
+        """A client is to be told that all it asked for is in force, when brokers know."""
+        waiting = self._awaited.setdefault(connection, deque())
+        waiting.append((client, self._asked.pop(client, [])))
+
+    def in_force(self, connection: int, now: float) -> None:
+        """A client was told so, of what it waited for longest."""
+        waiting = self._awaited.get(connection)
+        if waiting is None:
+            return
+        client, interests = waiting.popleft()
+        if not waiting:
+            del self._awaited[connection]
+        for interest, asked in interests:
+            self._writer.add("interests", client, interest, interest, self._at(now), None, asked)
 
     def load(self, handled: int, busy_s: float, waiting_max: int, waiting_mean: float) -> None:
         """How busy the broker was for a time: what it was told, for how long that took, and who waited."""

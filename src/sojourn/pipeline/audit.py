@@ -96,9 +96,10 @@ COSTS = {"publications": 16.0, "deliveries": 1.0, "drops": 1.0, "sojourns": 1.0}
 
 
 def told_last(interests: DataFrame) -> DataFrame:
-    """Join interests told when they began and again when they ended: the end, if told, wins."""
-    return interests.groupBy("run_id", *TABLES["interests"].named_by).agg(
-        F.max("to_s").alias("to_s"), F.min("asked_s").alias("asked_s")
+    """Join interests told when they were asked for, when they were in force and when they ended."""
+    asked = interests.withColumn("asked_s", F.coalesce("asked_s", "from_s"))
+    return asked.groupBy("run_id", *TABLES["interests"].named_by).agg(
+        F.max("from_s").alias("from_s"), F.max("to_s").alias("to_s")
     )
 
 

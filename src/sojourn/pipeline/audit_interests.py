@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 
 
 _NAMED_BY = ("run_id", *TABLES["interests"].named_by)
-INTEREST = (*_NAMED_BY, "to_s", "asked_s")
+INTEREST = (*_NAMED_BY, "from_s", "to_s")
 """What an audit reads of interests."""
 
 PART_ROWS = 1 << 19
@@ -136,8 +136,10 @@ class IndexPlan:
 
 
 def told_once(interests: pa.Table) -> pa.Table:
-    """Join (INTEREST) rows told when an interest began and again when it ended: the end, if told, wins."""
-    told = interests.group_by(list(_NAMED_BY)).aggregate([("to_s", "max"), ("asked_s", "min")])
+    """Join (INTEREST) rows told when an interest was asked for, when it was in force and when it ended."""
+    asked = pc.coalesce(interests.column("asked_s"), interests.column("from_s"))
+    rows = interests.set_column(interests.column_names.index("asked_s"), "asked_s", asked)
+    told = rows.group_by(list(_NAMED_BY)).aggregate([("from_s", "max"), ("to_s", "max")])
     return told.rename_columns(list(INTEREST))
 
 

@@ -34,7 +34,9 @@ class Client(NamedTuple):
 
 
 class Interest(NamedTuple):
-    """What a client wants, and from when to when; of a live run it is told again when it ends."""
+    """What a client wants, and from when to when; of a live run it is told again when brokers know, and when
+    it ends. What has the same name, filter and moment of asking is one: the later moments count.
+    """
 
     client: Annotated[str, "who wants it"]
     interest: Annotated[str | None, "its name among the client's interests"]
@@ -42,7 +44,8 @@ class Interest(NamedTuple):
     from_s: Annotated[float, "when it came into force: what is published from then on must be delivered"]
     to_s: Annotated[float | None, "when it ended; null while in force"]
     asked_s: Annotated[
-        float | None, "when it was asked for: until it is in force, a delivery may come and need not"
+        float | None,
+        "when it was asked for: until it is in force, a delivery may come and need not; null: just then",
     ] = None
 
 
@@ -223,7 +226,7 @@ TABLES: dict[str, Table] = {
     "interests": Table(
         Interest,
         ("client", "filter", "from_s"),
-        ("client", "interest", "filter", "from_s"),
+        ("client", "interest", "filter", "asked_s"),
         {"client": "clients"},
     ),
     "sojourns": Table(Sojourn, ("client", "from_s"), ("client", "broker", "from_s"), {"client": "clients"}),
