@@ -34,9 +34,7 @@ class Client(NamedTuple):
 
 
 class Interest(NamedTuple):
-    """What a client wants, and from when to when; of a live run it is told again when brokers know, and when
-    it ends. What has the same name, filter and moment of asking is one: the later moments count.
-    """
+    """What a client wants, and when; of rows that differ in `from_s` and `to_s` alone the later moments count."""
 
     client: Annotated[str, "who wants it"]
     interest: Annotated[str | None, "its name among the client's interests"]
