@@ -34,7 +34,7 @@ class Client(NamedTuple):
 
 
 class Interest(NamedTuple):
-    """What a client wants, and when; of rows that differ in `from_s` and `to_s` alone the later moments count."""
+    """What a client wants, and when; of rows that differ in `from_s` or `to_s` alone the later one counts."""
 
     client: Annotated[str, "who wants it"]
     interest: Annotated[str | None, "its name among the client's interests"]
