@@ -12,6 +12,7 @@ from sojourn.broker.live_broker import LiveBroker
 from sojourn.mqtt.limits import Limits
 from tests.live.hall import Hall, Visitor, line
 from tests.live.test_retained_limit import values
+from tests.retained_values import values_of
 
 QUOTA = 0x97
 WILLS = Limits(will_bytes_max_all=8_000, will_bytes_address_max=4_000)
@@ -59,7 +60,7 @@ def retain(hall: Hall, who: Visitor, topic: str, payload: bytes = b"x") -> int:
 def retained(broker: LiveBroker) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, int]]:
     """What was refused, what each address has, and the number of each topic's value."""
     state = broker.core.state
-    numbers = {one.topic: one.sequence for one in state.retained.values(broker.now_s)}
+    numbers = {one.topic: one.sequence for one in values_of(state.retained, broker.now_s)}
     return dict(state.counters.refused), dict(state.retained.shares.by_party), numbers
 
 

@@ -11,6 +11,7 @@ from sojourn.broker.carried import Carried
 from sojourn.broker.messages import Retain
 from tests.broker.crew import Silent
 from tests.live.hall import Hall, Visitor, line
+from tests.retained_values import values_of
 
 OLD, NEW = b"closed", b"open"
 
@@ -100,7 +101,7 @@ def test_who_has_a_value_from_another_broker_is_not_given_it_by_one_that_hears_o
     hall.visit(2, "traveller", lasts_s=500, got=got)
     hall.settle()
     network = hall.by_name["B3"].network
-    (value,) = network.core.state.retained.values(hall.now)
+    (value,) = values_of(network.core.state.retained, hall.now)
     network.core.state.retained.forget("door/1")
     network.receive(Retain((Carried(value),)), "B2", hall.now)
     assert network.core.state.retained.count == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 
 import pytest
 
@@ -109,5 +110,49 @@ def test_only_so_many_addresses_are_remembered(monkeypatch: pytest.MonkeyPatch) 
         for number in range(50):
             assert not await doors.knows(_basic("guess"), f"10.0.0.{number}")
         assert [*doors._wrong] == [f"10.0.0.{number}" for number in range(40, 50)]
+
+    asyncio.run(scenario())
+
+
+def test_all_addresses_of_one_host_pause_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By IPv6 it has a /64 of them; and IPv4 carried by IPv6 is IPv4."""
+    looked_at: list[bytes] = []
+    monkeypatch.setattr(guard, "password_fits", lambda _, given: looked_at.append(given))
+    monkeypatch.setattr(guard, "FIRST_PAUSE_S", 600.0)
+    monkeypatch.setattr(guard, "LONGEST_PAUSE_S", 3_600.0)
+
+    async def scenario() -> None:
+        doors = Guard(Address("::", 0), lambda: "the hash")
+        for number in range(20):
+            assert not await doors.knows(_basic("guess"), f"2001:db8::{number:x}")
+        assert len(looked_at) == guard.FREE_GUESSES + 1
+        for number in range(10):
+            address = "192.0.2.7" if number % 2 else "::ffff:192.0.2.7"
+            assert not await doors.knows(_basic("guess"), address)
+        assert [*doors._wrong] == ["2001:db8::/64", "192.0.2.7"]
+
+    asyncio.run(scenario())
+    assert len(looked_at) == 2 * (guard.FREE_GUESSES + 1)
+
+
+def test_guesses_of_one_address_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever knows the password is not refused since somebody elsewhere guesses as fast as it can."""
+    goes_on = threading.Event()
+
+    def fits(_kept: str, given: bytes) -> bool:
+        return goes_on.wait(60) and given == b"right"
+
+    monkeypatch.setattr(guard, "password_fits", fits)
+
+    async def scenario() -> None:
+        doors = Guard(Address("127.0.0.1", 0), lambda: "the hash")
+        guesses = [asyncio.create_task(doors.knows(_basic(f"{one}"), "there")) for one in range(20)]
+        await asyncio.sleep(0)
+        right = asyncio.create_task(doors.knows(_basic("right"), "here"))
+        await asyncio.sleep(0)
+        goes_on.set()
+        assert not any(await asyncio.gather(*guesses))
+        assert await right
+        assert not doors._waiting
 
     asyncio.run(scenario())

@@ -23,6 +23,7 @@ from sojourn.mqtt.retained import (
 from sojourn.mqtt.room import change_queued, why_full
 from tests.counting import counted
 from tests.mqtt.world import World, again
+from tests.retained_values import values_of
 
 
 def value(
@@ -170,14 +171,14 @@ def test_numbers_are_the_same_when_packets_are_told_again() -> None:
     for number in range(5):
         client.publish("unsure", b"%d" % number)
         client.publish(f"t/{number}", b"x", number % 2, retain=True)
-    live = [(one.topic, one.sequence) for one in world.core.state.retained.values(world.now)]
+    live = [(one.topic, one.sequence) for one in values_of(world.core.state.retained, world.now)]
     packets = world.core.take_kept()
     again = network()
     client = again.client()
     client.connect("client")
     again.core.retain(value(b"theirs", int((world.now + 60) * 1e6)))
     again.core.received_again(client.number, packets, again.now)
-    assert [(one.topic, one.sequence) for one in again.core.state.retained.values(again.now)] == live
+    assert [(one.topic, one.sequence) for one in values_of(again.core.state.retained, again.now)] == live
 
 
 def test_brokers_exchange_all_they_know() -> None:
@@ -187,13 +188,13 @@ def test_brokers_exchange_all_they_know() -> None:
         here.core.retain(value(b"%d" % number, 1_000_000_010 - number, topic=f"t/{number}"))
     here.core.retain(value(b"", 1_000_000_020, topic="t/2"))
     there.core.retain(value(b"stale", 1_000_000_000, topic="t/2"))
-    told = list(here.core.state.retained.values(here.now))
+    told = list(values_of(here.core.state.retained, here.now))
     assert [one.topic for one in told] == ["t/3", "t/1", "t/0", "t/2"]
     assert all(one.retain for one in told)
     assert [one.payload for one in told] == [b"3", b"1", b"0", b""]
     assert all(there.core.retain(one) for one in told)
-    assert not any(there.core.retain(one) for one in here.core.state.retained.values(here.now))
-    assert not any(here.core.retain(one) for one in there.core.state.retained.values(here.now))
+    assert not any(there.core.retain(one) for one in values_of(here.core.state.retained, here.now))
+    assert not any(here.core.retain(one) for one in values_of(there.core.state.retained, here.now))
     assert [kept(there, f"t/{number}") for number in range(4)] == [b"0", b"1", None, b"3"]
 
 
@@ -202,11 +203,17 @@ def test_telling_all_values_may_be_interrupted() -> None:
     world = network()
     for number in range(3):
         world.core.retain(value(b"x", 1_000_000_000 + number, topic=f"t/{number}"))
-    values = world.core.state.retained.values(world.now)
-    assert next(values).topic == "t/0"
+    retained = world.core.state.retained
+    topics = retained.topics(world.now)
     world.core.retain(value(b"", 1_000_000_010, topic="t/1"))
     world.core.retain(value(b"new", 1_000_000_011, topic="t/2"))
-    assert [(one.payload, one.sequence) for one in values] == [(b"", 1_000_000_010), (b"new", 1_000_000_011)]
+    told = [retained.value(topic, world.now) for topic in topics]
+    assert [one and (one.payload, one.sequence) for one in told] == [
+        (b"x", 1_000_000_000),
+        (b"", 1_000_000_010),
+        (b"new", 1_000_000_011),
+    ]
+    assert retained.value("t/3", world.now) is None
 
 
 def test_expired_values_hold_no_room() -> None:
@@ -225,7 +232,7 @@ def test_expired_values_hold_no_room() -> None:
     assert [publish(f"long/{number}") for number in range(4)] == [0, 0, 0, 0x97]
     retained = world.core.state.retained
     assert retained.count == 3
-    assert retained.bytes == sum(one.size for one in retained.values(world.now) if one.payload)
+    assert retained.bytes == sum(one.size for one in values_of(retained, world.now) if one.payload)
 
 
 class Topic(str):
@@ -276,7 +283,7 @@ def test_what_expires_at_one_moment_is_not_buried_in_one_turn() -> None:
         assert not retained.matching(pattern, 1_010.0)
     assert retained.keep(value(b"y", 1_010_000_000, topic="u", now=1_010.0))
     assert retained.changes - before <= 5 * BURIED_AT_ONCE + 1
-    told = [*retained.values(1_010.0)]
+    told = values_of(retained, 1_010.0)
     assert [one.payload for one in told] == [b""] * count + [b"y"]
     assert retained.count > count // 2
     assert not retained.is_news(value(b"x", 1_000_000_998, topic="t/999", now=1_010.0))
@@ -313,7 +320,7 @@ def test_an_expired_value_leaves_its_key() -> None:
     world = network()
     world.core.retain(value(b"short", 1_000_000_002, expiry=5))
     world.now += 6
-    assert [one.payload for one in world.core.state.retained.values(world.now)] == [b""]
+    assert [one.payload for one in values_of(world.core.state.retained, world.now)] == [b""]
     assert not world.core.retain(value(b"older", 1_000_000_001, now=world.now))
     assert kept(world) is None
 
@@ -340,7 +347,7 @@ def test_tombstones_are_bounded_in_number_and_time() -> None:
     assert (retained.count, retained.bytes) == (0, 0)
     assert retained.keep(value(b"x", first - 1, topic="u"))
     later = 1_001.0 + TOMBSTONE_S
-    assert [one.topic for one in retained.values(later)] == ["u"]
+    assert [one.topic for one in values_of(retained, later)] == ["u"]
     retained.keep(value(b"", int(later * 1e6), topic="v", now=later))
     assert retained.tombstones == 1
 

@@ -11,6 +11,7 @@ from sojourn.mqtt.limits import Limits
 from sojourn.mqtt.message import Message, new_message
 from tests.mqtt.test_retained import kept, network, value
 from tests.mqtt.world import Client, World, again
+from tests.retained_values import values_of
 
 QUOTA = 0x97
 FEW = Limits(retained_messages_max=10, retained_messages_address_max=4)
@@ -162,8 +163,8 @@ def test_a_will_that_finds_no_share_ends_the_value_before_at_every_broker() -> N
     assert [there.core.retain(message) for message in told] == [True] * 6
     assert kept(there, "status") is None
     assert len(here.core.effects.published[-1].payload) == 90, "subscribers get it as it is"
-    assert [one.topic for one in there.core.state.retained.values(there.now)] == [
-        one.topic for one in here.core.state.retained.values(here.now)
+    assert [one.topic for one in values_of(there.core.state.retained, there.now)] == [
+        one.topic for one in values_of(here.core.state.retained, here.now)
     ]
 
 

@@ -21,6 +21,7 @@ from sojourn.mqtt.retained import Retained
 from sojourn.mqtt.session import Session, Subscription
 from sojourn.mqtt.topic_tree import TopicTree
 from tests.mqtt.world import World, again
+from tests.retained_values import values_of
 
 LEVELS = 30_000
 DEEP = "/".join(["a"] * LEVELS)
@@ -48,7 +49,7 @@ def test_strange_texts_are_served_like_any(text: str, *, collects: bool) -> None
     (got,) = client.messages()
     assert (got.topic, got.user_properties[0]) == (f"{text}/t", (text, text))
     world.core = again(world.core)
-    assert [one.topic for one in world.core.state.retained.values(world.now)] == [f"{text}/t"]
+    assert [one.topic for one in values_of(world.core.state.retained, world.now)] == [f"{text}/t"]
     state = world.core.custody.export_session(text, world.now)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(state))[0] == text
 
@@ -119,7 +120,7 @@ def test_a_retained_topic_of_many_levels_from_another_broker() -> None:
     empty.sequence = message.sequence + 1
     assert retained.keep(empty)
     assert not retained.matching("#", 1_000.0)
-    assert [one.topic for one in retained.values(1_000.0)] == [DEEP]
+    assert [one.topic for one in values_of(retained, 1_000.0)] == [DEEP]
     assert not retained._root.below
 
 

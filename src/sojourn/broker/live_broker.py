@@ -30,7 +30,6 @@ from msgspec.structs import replace
 from sojourn.broker import facts, regrouping, session_facts
 from sojourn.broker.carried import Carried
 from sojourn.broker.channel import Position
-from sojourn.broker.confirming import Answer
 from sojourn.broker.effects import Turn
 from sojourn.broker.meetings import Meetings, arranged
 from sojourn.broker.network import TIMERS_MAX, Network
@@ -39,7 +38,7 @@ from sojourn.broker.quenching import Quencher
 from sojourn.broker.reviving import at_once, forget_effects, reviving
 from sojourn.broker.ruling import Rights, Ruling
 from sojourn.broker.settings import Settings
-from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_SLICE, Slices
+from sojourn.broker.slices import DELIVERIES_A_FRAME, FRAMES_A_SLICE, Slices, frames_worth
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
@@ -127,7 +126,6 @@ class LiveBroker:
             if is_unconfirmed or network.links.congested or network.pressure.held:
                 for answer in network.settle(now):
                     self.core.answer(answer.connection, answer.packet)
-                    network.clients.tell_trace("in_force", answer.connection, now)
         if self._quencher is not None or self.core.effects.sources:
             self._quench()
         turn, self._turn = self._turn, Turn()
@@ -400,7 +398,7 @@ class LiveBroker:
         if effects.published or effects.settled or effects.changes:
             clients.report(now)
         delivered = self.core.state.counters.delivered - before
-        return 1 + len(events) // EVENTS_A_FRAME + delivered // DELIVERIES_A_FRAME
+        return frames_worth(message, events, delivered)
 
     def _on_frame(self, fact: facts.FrameTaken, now: float) -> None:
         self._take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)
@@ -461,8 +459,7 @@ class LiveBroker:
         due, effects.subacks = effects.subacks, []
         for one in due:  # when all brokers in reach know of the subscriptions
             if self.network is not None and self.network.confirms:
-                self.network.confirming.ask(Answer(one.number, one.packet))
-                self.network.clients.tell_trace("awaits", one.client_id, one.number)
+                self.network.confirm(one)
             else:
                 self.core.answer(one.number, one.packet)
 

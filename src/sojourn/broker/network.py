@@ -54,6 +54,7 @@ from sojourn.broker.settings import Settings
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import CLEARED, FIND, FORGOT, FOUND
 from sojourn.mqtt.core import Core
+from sojourn.mqtt.effects import SubAckDue
 from sojourn.mqtt.session import Session
 from sojourn.routing.messages import Kind
 
@@ -80,7 +81,9 @@ class Network:
         self.clients = Clients(settings, core, self.links)
         self.arrivals = Arrivals(settings, core, self.links, self.clients)
         self.confirming = Confirming(self.links)
-        self.reconciling = Reconciling(core, self.links, self.clients, lambda: regrouping.told(self))
+        self.reconciling = Reconciling(
+            core, self.links, self.clients, lambda: regrouping.told(self), settings.at_once.told
+        )
         self.pressure = Pressure(core, self.links, settings.at_once)
         self.forgetting = Forgetting(settings.mobility.timeout_s)
         self.confirms = settings.routing.mode == "content"
@@ -137,7 +140,7 @@ class Network:
         elif kind == SPREAD:
             self._on_spread(message, sender, now)
         elif kind == RETAIN_ASK:
-            self.reconciling.tell_retained(self.links.neighbours.bit(sender), now)
+            self.reconciling.tell_retained(sender, now)
         elif kind == REACH:
             self._on_reach(message, sender, now)
         elif kind == ORDER:
@@ -286,7 +289,7 @@ class Network:
             self.confirming.next_moment(),
             self.pressure.next_moment(),
             self.forgetting.next_moment(self),
-            0.0 if self.clients.broker.router.leaving else None,
+            0.0 if self.clients.broker.router.leaving or self.reconciling.telling else None,
             0.0 if self.clients.broker.subscribers.is_giving or self.clients.shares.left else None,
             self.retained_look_s if self.core.state.retained.lacks else None,
         ]
@@ -306,6 +309,7 @@ class Network:
         self._go_on_giving(now)
         if clients.shares.left:
             clients.members.go_on(now)
+        self.reconciling.go_on_telling(now)
         self._ask_for_retained(now)
         return fired
 
@@ -331,7 +335,14 @@ class Network:
             self.confirming.settle(now)
         self.pressure.settle(now)
         confirmed, self.confirming.confirmed = self.confirming.confirmed, []
+        for answer in confirmed:
+            self.clients.tell_trace("in_force", answer.connection, now)
         return confirmed
+
+    def confirm(self, due: SubAckDue) -> None:
+        """Answer a SUBSCRIBE when every broker in reach knows of it."""
+        self.confirming.ask(Answer(due.number, due.packet))
+        self.clients.tell_trace("awaits", due.client_id, due.number)
 
     def restarted(self, life: str, now: float) -> None:
         """The broker was killed and is back from its journal: no connection is left."""

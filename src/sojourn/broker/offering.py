@@ -61,5 +61,6 @@ def left_behind(network: Network) -> dict[str, int]:
         "sessions looked for": network.arrivals.finder.expects,
         "events of groups that members have not acknowledged": clients.shares.elsewhere(),
         "frames for neighbours": frames,
+        "retained values for neighbours": sum(map(len, network.reconciling.telling.values())),
     }
     return {what: count for what, count in found.items() if count}

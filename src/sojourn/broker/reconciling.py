@@ -24,6 +24,7 @@ from sojourn.broker.effects import Note
 from sojourn.broker.links import Links
 from sojourn.broker.messages import RETAIN, ROLL, SETTLED, SYNC_END, Reach, Retain, Roll, SyncEnd
 from sojourn.broker.ruling import tell_bans
+from sojourn.broker.settings import AtOnce
 from sojourn.broker.wire import kind_of
 from sojourn.mobility import facts
 from sojourn.mobility.finding_messages import Forgot
@@ -31,8 +32,8 @@ from sojourn.mqtt.core import Core
 from sojourn.routing.flooding import FloodingRouter
 from sojourn.routing.messages import Advertise, Kind, Subscribe, Unadvertise, Unsubscribe
 
-RETAIN_BATCH_BYTES = 1 << 18
-"""Retained values in one frame."""
+RETAIN_BATCH, RETAIN_BATCH_BYTES = 64, 1 << 18
+"""Retained values in one frame, and about how large they may be together."""
 _TOLD_ANEW = (Kind.ADVERTISE, Kind.UNADVERTISE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, RETAIN, ROLL, SYNC_END)
 
 
@@ -40,9 +41,15 @@ class Reconciling:
     """What one broker has to hear again from neighbours."""
 
     def __init__(
-        self, core: Core, links: Links, clients: Clients, roll: Callable[[], Roll | None] = lambda: None
+        self,
+        core: Core,
+        links: Links,
+        clients: Clients,
+        roll: Callable[[], Roll | None] = lambda: None,
+        told_at_once: int = AtOnce().told,
     ) -> None:
         self._core, self._links, self._clients = core, links, clients
+        self._told_at_once = told_at_once
         self._roll = roll
         """Says who has joined and left the network, if anybody has."""
         self._routes = not isinstance(clients.broker.router, FloodingRouter)
@@ -60,6 +67,8 @@ class Reconciling:
         """By neighbour: what its memory was called when it was last met."""
         self.forgot: Counter[str] = Counter()
         """By neighbour: how often it came back without any memory."""
+        self.telling: dict[int, list[str]] = {}
+        """By neighbour: the topics whose retained values it is still to be told, the next one last."""
 
     def remember(self, old: Reconciling) -> None:
         """Take over what is known of neighbours from the network that the broker was in before."""
@@ -83,7 +92,7 @@ class Reconciling:
             if channel.births == [(life, 0)]:
                 number = self._links.numbers[peer]
                 self._tell_roll(self._links.neighbours.bit(number), now)
-                self._tell_holdings(self._links.neighbours.bit(number), now)
+                self._tell_holdings(number, now)
                 self._expect(number)
         self._end_stories(now)
         self._clients.members.told(now)
@@ -91,13 +100,14 @@ class Reconciling:
     def welcome(self, number: int, now: float) -> None:
         """A broker that joined the network is a neighbour now: tell it all, and expect to be told."""
         self._tell_roll(self._links.neighbours.bit(number), now)
-        self._tell_holdings(self._links.neighbours.bit(number), now)
+        self._tell_holdings(number, now)
         self._expect(number)
         self._end_stories(now)
 
     def part_with(self, number: int, now: float) -> None:
         """A neighbour has left the network: nobody owes it anything, nor waits for its story."""
         self.owed.discard(number)
+        self.telling.pop(number, None)
         for stale in (self.stale_ads, self.stale_subs, self.stale_links):
             stale.pop(number, None)
         self._end_stories(now)
@@ -145,7 +155,7 @@ class Reconciling:
         for sub, to, sent in router.out_subs():
             if to == bit and sent:
                 links.send(bit, Subscribe(sub), now)
-        self._tell_holdings(bit, now)
+        self._tell_holdings(number, now)
         for one, other in links.far_down:
             if not links.is_behind(number, one):
                 links.send(bit, Reach(one, other, up=False), now)
@@ -177,23 +187,41 @@ class Reconciling:
         if roll is not None:
             self._links.send(bit, roll, now)
 
-    def _tell_holdings(self, bit: int, now: float) -> None:
+    def _tell_holdings(self, number: int, now: float) -> None:
         """Tell a neighbour what every broker is to have: retained values, and who is banned."""
-        self.tell_retained(bit, now)
-        tell_bans(self._core, self._links, bit, now)
+        self.tell_retained(number, now)
+        tell_bans(self._core, self._links, self._links.neighbours.bit(number), now)
 
-    def tell_retained(self, bit: int, now: float) -> None:
-        """Tell a neighbour all retained values."""
-        batch: list[Carried] = []
-        size = 0
-        for message in self._core.state.retained.values(now):
-            batch.append(Carried(message))
-            size += len(message.frame)
-            if size >= RETAIN_BATCH_BYTES:
+    def tell_retained(self, number: int, now: float) -> None:
+        """Tell a neighbour retained values, from the first on; there may be very many."""
+        topics = self._core.state.retained.topics(now)
+        topics.reverse()
+        self.telling.pop(number, None)
+        self._tell_some(number, topics, now)
+
+    def go_on_telling(self, now: float) -> None:
+        """Tell one neighbour some more of the retained values, each in turn."""
+        if self.telling:
+            number = next(iter(self.telling))
+            self._tell_some(number, self.telling.pop(number), now)
+
+    def _tell_some(self, number: int, topics: list[str], now: float) -> None:
+        """Tell a neighbour what some topics have by now; what is retained meanwhile it hears of at once."""
+        retained, bit = self._core.state.retained, self._links.neighbours.bit(number)
+        left = self._told_at_once
+        while topics and left > 0:
+            batch: list[Carried] = []
+            size, most = 0, min(left, RETAIN_BATCH)
+            while topics and len(batch) < most and size < RETAIN_BATCH_BYTES:
+                message = retained.value(topics.pop(), now)
+                if message is not None:
+                    batch.append(Carried(message))
+                    size += len(message.frame)
+            if batch:
                 self._links.send(bit, Retain(tuple(batch)), now)
-                batch, size = [], 0
-        if batch:
-            self._links.send(bit, Retain(tuple(batch)), now)
+            left -= max(len(batch), RETAIN_BATCH if size >= RETAIN_BATCH_BYTES else 1)
+        if topics:
+            self.telling[number] = topics
 
     def heard(self, message: Advertise | Unadvertise | Subscribe | Unsubscribe, sender: int) -> None:
         """A neighbour speaks of an interest: what it had said of that before no longer counts."""

@@ -63,6 +63,8 @@ class AtOnce(msgspec.Struct, frozen=True, kw_only=True):
     picked_again: int = 250
     """Events for which another member of a group is picked when one has ended that had not acknowledged
     them."""
+    told: int = 256
+    """Retained values that are told to a neighbour which is to have them all."""
     read: int = 1_024
     """Characters of filters and advertisements that are read for a client, or its session, before it is
     taken in: some ten milliseconds."""

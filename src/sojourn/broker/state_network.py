@@ -304,9 +304,13 @@ NETWORK = (
     Part(
         Reconciling,
         fields(
-            "resets memories forgot", owed=SET, stale_ads=Masks(), stale_subs=Masks(), stale_links=PairSets()
+            "resets memories forgot telling",
+            owed=SET,
+            stale_ads=Masks(),
+            stale_subs=Masks(),
+            stale_links=PairSets(),
         ),
-        wired="_core _links _clients _routes _roll",
+        wired="_core _links _clients _routes _roll _told_at_once",
     ),
     Part(
         LiveInterests,

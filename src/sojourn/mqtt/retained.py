@@ -19,7 +19,7 @@ is kept or looked for, and more where there is no room. Those that wait to be bu
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
@@ -324,19 +324,19 @@ class Retained:
         """Return the message kept for a topic, also where its time has run out."""
         return self._kept.get(topic)
 
-    def values(self, now: float) -> Iterator[Message]:
-        """Return all messages in the order of their keys, and an empty one for each tombstone."""
+    def topics(self, now: float) -> list[str]:
+        """Return all topics of which something is known that other brokers are to know (`value`)."""
         self._drop_expired(now)
-        keys: list[tuple[Key, str]] = [(key_of(message), topic) for topic, message in self._kept.items()]
-        keys += [(one, topic) for topic, one in self._tombstones.items() if not one.is_old(now)]
-        for _, topic in sorted(keys):  # what changed since this began is told as it is by then
-            message, tombstone = self._kept.get(topic), self._tombstones.get(topic)
-            if message is not None and message.expires_s <= now:  # it waits to be buried
-                tombstone, message = Tombstone(*key_of(message)), None
-            if message is None and tombstone is not None and not tombstone.is_old(now):
-                message = _end(topic, tombstone, now)
-            if message is not None:
-                yield message
+        return [*self._kept, *(topic for topic, one in self._tombstones.items() if not one.is_old(now))]
+
+    def value(self, topic: str, now: float) -> Message | None:
+        """Return a topic's message, an empty one where a tombstone is left; None where nothing is known."""
+        message, tombstone = self._kept.get(topic), self._tombstones.get(topic)
+        if message is not None and message.expires_s <= now:  # it waits to be buried
+            tombstone, message = Tombstone(*key_of(message)), None
+        if message is None and tombstone is not None and not tombstone.is_old(now):
+            message = _end(topic, tombstone, now)
+        return message
 
     def matching(self, pattern: str, now: float) -> list[Message]:
         """Return the messages whose topics meet a topic filter and whose time has not run out.

@@ -5,7 +5,8 @@ usual ones, so that a web site elsewhere, whose name leads here for a moment, ca
 visitor's browser, nor a page that another program serves on this machine. A password is asked for as HTTP's
 Basic scheme does, with any user name. Comparing one with its hash takes a while on purpose: that is done in a
 thread, one at a time, and what was found right is remembered as a digest under a key that only this process
-has. An address that brings wrong ones is refused without a look for a while, longer each time.
+has. An address that brings wrong ones is refused without a look for a while, longer each time; what an
+address counts as is said in `mqtt/parties.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from sojourn.live.brokers.admission import PASSWORD_BYTES_MAX, password_fits
 from sojourn.live.config import Address
+from sojourn.mqtt.parties import party_of
 
 LOCALHOST = "localhost"
 USUAL = (LOCALHOST, "127.0.0.1", "::1")
@@ -33,8 +36,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 """After so many wrong passwords of an address there is a pause, which doubles with each further one."""
 ADDRESSES_MAX = 1_000
 """Addresses with wrong passwords that are remembered; the one that was wrong longest ago is forgotten."""
-WAITING_MAX = 8
-"""Passwords that wait to be compared; more are refused at once."""
+WAITING_MAX, WAITING_ADDRESS_MAX = 8, 6
+"""Passwords that wait to be compared, of all and of one address, whose browser asks six things at once."""
 
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -51,7 +54,8 @@ class Guard:
         self._key = secrets.token_bytes(32)
         self._known: bytes | None = None
         self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()
+        """By address: how many passwords wait to be compared."""
         self._wrong: dict[str, tuple[int, float]] = {}
         """By address: how many wrong passwords it brought, and until when it is refused without a look."""
 
@@ -79,17 +83,19 @@ class Guard:
         digest = hmac.digest(self._key, kept.encode() + b"\0" + given, hashlib.sha256)
         if self._known is not None and hmac.compare_digest(self._known, digest):
             return True
-        if self._waiting >= WAITING_MAX:
+        party = party_of(address)
+        if self._waiting.total() >= WAITING_MAX or self._waiting[party] >= WAITING_ADDRESS_MAX:
             return False
-        self._waiting += 1
+        self._waiting[party] += 1
         try:
             async with self._turn:
-                fits = not self._must_pause(address) and await asyncio.get_running_loop().run_in_executor(
+                fits = not self._must_pause(party) and await asyncio.get_running_loop().run_in_executor(
                     None, password_fits, kept, given
                 )
-                self._note(address, fits=fits)
+                self._note(party, fits=fits)
         finally:
-            self._waiting -= 1
+            self._waiting[party] -= 1
+            self._waiting += Counter()  # forgets those of whom none waits
         if fits:
             self._known = digest
         return fits

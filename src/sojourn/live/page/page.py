@@ -31,7 +31,7 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from sojourn.errors import SojournError
-from sojourn.live.addresses import bind, why_not
+from sojourn.live.addresses import address_of, bind, why_not
 from sojourn.live.config import Address
 from sojourn.live.page.asking import BusyError
 from sojourn.live.page.guard import Guard, headers_of
@@ -153,7 +153,7 @@ class SmallServer:
             text = b"This page is for this machine only.\n"
             await self._write(writer, Answer("421 Misdirected Request", "text/plain", text))
         elif path not in OPEN_TO_ALL and not await self._guard.knows(
-            headers.get("authorization", []), str((writer.get_extra_info("peername") or ("",))[0])
+            headers.get("authorization", []), address_of(writer.get_extra_info("peername"))
         ):
             answer = Answer("401 Unauthorized", "text/plain", b"This page asks for a password.\n")
             await self._write(writer, answer)
