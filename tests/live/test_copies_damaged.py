@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tests.live.copied_network import (
     come_back,
     copied,
     end,
+    is_well,
     kill,
     leave_events,
     read_events,
@@ -74,6 +76,53 @@ def test_a_copy_that_is_damaged_is_made_anew_from_its_broker(
         found = asyncio.run(scenario())
     assert found == [*range(EVENTS), "last"]
     assert not [one for one in caplog.records if "mistake of the broker" in one.getMessage()]
+
+
+@pytest.mark.parametrize("what", ["copy", "all"])
+def test_copies_that_are_taken_away_from_a_running_process_are_made_anew(tmp_path: Path, what: str) -> None:
+    """And so are its notes of votes: until then what it holds does not count as whole."""
+    config = copied(tmp_path, brokers=3)
+
+    async def scenario() -> list[object]:
+        servers = await begun(config)
+        await leave_events(config, at=0, source=2)
+        assert servers[0].chamber is not None
+        (name,) = servers[0].chamber.council.seat("B1").followers
+        folder = tmp_path / f"{name}.copies"
+        told: list[bool] = []
+        shutil.rmtree(folder / "B1" if what == "copy" else folder)
+
+        def is_there() -> bool:
+            told.append(is_well(servers[0]))
+            return (folder / "B1" / "about").exists()
+
+        await until(is_there)
+        assert not all(told), "it is at risk meanwhile"
+        await until(lambda: all(map(is_well, servers)))
+        assert (folder / "votes").exists()
+        kill(servers[0], wipes=True)
+        await come_back(servers, 0)
+        found = await read_events(config, 0)
+        await end(servers)
+        return found
+
+    assert asyncio.run(scenario()) == [*range(EVENTS), "last"]
+
+
+def test_only_one_process_keeps_copies_in_a_folder_that_was_made_anew(tmp_path: Path) -> None:
+    """The lock was on the folder that is gone."""
+    one, other = (Folders("B2", str(tmp_path / "B2"), power_safe=False) for _ in range(2))
+    one.read_register(["B1", "B2"])
+    assert not one.renew_votes(), "there were none"
+    one.save_register(b"{}")
+    assert not one.renew_votes()
+    shutil.rmtree(one.copies)
+    assert one.renew_votes()
+    with pytest.raises(SeatError, match="another process is B2 already"):
+        other.read_register(["B1", "B2"])
+    one.close()
+    other.read_register([])
+    other.close()
 
 
 @pytest.mark.parametrize("where", ["entries", "length"])

@@ -42,14 +42,11 @@ from sojourn.live.seats.pump import Pump
 from sojourn.live.seats.revivals import revived
 from sojourn.live.seats.roll_files import on_roll, who_joins
 from sojourn.live.seats.watching import Watch, who_plays
-from sojourn.live.seldom import Seldom
 from sojourn.live.store.errors import JournalError
 from sojourn.live.store.folder import FolderError
 
 TOLD_S = 0.05
 """How long a process waits before it does what holds it up, so that others hear of it."""
-WAITING_S = 5.0
-"""After how long a broker that is not played yet says what it waits for."""
 
 _log = logging.getLogger("sojourn.seats")
 
@@ -112,9 +109,7 @@ class Chamber:
         self._has_ended = False
         self.failure: SojournError | None = None
         """Why this process cannot go on."""
-        self._waits_since_s = loop.time()
-        self._waiting = Seldom(_log)
-        self._watch = Watch(self.council, name)
+        self._watch = Watch(self.council, name, loop.time())
         roll = self.council.register.roll.seat
         self._voters = set(roll.members)
         self._regroup(roll)
@@ -243,14 +238,16 @@ class Chamber:
         for node in self.nodes:
             if node.network is not None:
                 self.council.parted(node.network.settings.left)
+        played = {node.place.name for node in self.nodes} | self._revivals.keys()
+        for name in self._watch.look_at_files(self.folders, played, now):
+            self.council.cannot_play(name)
         self.council.tick(now)
         self._run()
         if self.own is not None and self.own.outbox is not None and self.own.failure is None:
             self._watch.look(self.own.outbox, now)
             self._watch.count_voters(now)
-        if not self._may_serve.is_set() and now - self._waits_since_s > WAITING_S:
-            self._waits_since_s = now
-            self._waiting.warning("waits", "%s", self.waits_for())
+        if not self._may_serve.is_set():
+            self._watch.wait_to_serve(self.waits_for, now)
 
     def _tell(self, fact: facts.Fact) -> None:
         """Take what the connections tell."""

@@ -21,6 +21,7 @@ import logging
 import os
 import shutil
 from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from sojourn.broker.records import (
@@ -194,7 +195,10 @@ class Folders:
 
     def __init__(self, name: str, store: str, *, power_safe: bool) -> None:
         self._name, self._store, self._power_safe = name, Path(store), power_safe
-        self._copies = votes_beside(self._store).parent
+        self.copies = votes_beside(self._store).parent
+        """The folder of all copies."""
+        self._noted: bytes | None = None
+        """The notes of votes as they were read or written last."""
         self.held: dict[str, Held] = {}
         self._incoming: dict[str, Incoming] = {}
         self._is_same_boot = False
@@ -212,7 +216,7 @@ class Folders:
 
         Its file names brokers, and says which of them joined and who left.
         """
-        self._copies.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.copies.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._take_lock()
         path = votes_beside(self._store)
         boot = self._boot()
@@ -220,27 +224,27 @@ class Folders:
             before, _, data = path.read_bytes().partition(b"\n")
         except FileNotFoundError:
             return Register()
-        self._remembers = True
+        self._remembers, self._noted = True, data
         self._is_same_boot = self._power_safe or before == boot
         register = Register.read(data)
         others = strangers(register, names, came, went)
         if others:
             self.close()
             raise SeatError(
-                f"The copies in {self._copies} are of a network of other brokers: only the file has, or only "
+                f"The copies in {self.copies} are of a network of other brokers: only the file has, or only "
                 f"they have, {', '.join(others)}. Stop all brokers and remove these folders of all of them, "
                 "and copies begin anew."
             )
         return register
 
     def _take_lock(self) -> None:
-        lock = os.open(self._copies, os.O_RDONLY | os.O_DIRECTORY)
+        lock = os.open(self.copies, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
             raise SeatError(
-                f"The copies in {self._copies} are in use: another process is {self._name} already; stop "
+                f"The copies in {self.copies} are in use: another process is {self._name} already; stop "
                 "that one, or start another broker."
             ) from None
         self._lock = lock
@@ -251,7 +255,20 @@ class Folders:
         new = path.with_name("votes.new")
         write_file(new, self._boot() + b"\n" + data)
         new.replace(path)
+        self._noted = data
         sync_folder(path.parent)  # else power that fails brings back what was noted before, unnoticed
+
+    def renew_votes(self) -> bool:
+        """Write the notes of votes anew if they were taken away, folder and all; return whether they were."""
+        if self._noted is None or votes_beside(self._store).exists():
+            return False
+        self.copies.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.path.samestat(self.copies.stat(), os.fstat(self._lock)):
+            before = self._lock
+            self._take_lock()
+            os.close(before)
+        self.save_register(self._noted)
+        return True
 
     def _boot(self) -> bytes:
         try:
@@ -263,7 +280,7 @@ class Folders:
 
     def path(self, name: str) -> Path:
         """Where the journal of a broker is."""
-        return self._store if name == self._name else self._copies / name
+        return self._store if name == self._name else self.copies / name
 
     def open_all(self, names: list[str]) -> None:
         """Open what is there."""
@@ -283,7 +300,7 @@ class Folders:
         self._remove_before(name)
 
     def _before(self, name: str) -> Path:
-        return self._copies / f"{name}.before"
+        return self.copies / f"{name}.before"
 
     def open(self, name: str, *, sound: int | None = None) -> None:
         """Open one journal; what is damaged counts as lost, and what cannot be opened for now is an error."""
@@ -305,6 +322,10 @@ class Folders:
         held = self.held.pop(name, None)
         if held is not None:
             held.journal.close()
+
+    def taken_away(self, played: AbstractSet[str]) -> list[str]:
+        """Name the brokers whose copies are not where they were, or others are; not those played here."""
+        return [name for name, held in self.held.items() if name not in played and held.journal.is_gone]
 
     def next(self, name: str) -> int:
         """Return the number of the batch that comes next; 0 if nothing is held of the broker."""
@@ -335,7 +356,7 @@ class Folders:
     def take(self, name: str, first: int, size: int) -> None:
         """Begin a copy beside the one there is."""
         self.drop(name)
-        path = self._copies / f"{name}.incoming"
+        path = self.copies / f"{name}.incoming"
         self._incoming[name] = Incoming(path, name, first, size, power_safe=self._power_safe)
 
     def take_part(self, name: str, data: bytes) -> None:
@@ -367,7 +388,7 @@ class Folders:
         if path.exists():
             path.rename(before)  # whoever is killed here finds the one or the other
         incoming.path.rename(path)
-        for folder in {path.parent, self._copies}:
+        for folder in {path.parent, self.copies}:
             sync_folder(folder)  # before it is noted that this one is whole
         self._remove_before(name)
         self.open(name, sound=incoming.sound)
@@ -392,7 +413,7 @@ class Folders:
         _log.warning("What was held of %s was moved aside to %s", name, moved)
 
     def _aside(self, name: str) -> Path:
-        return self._copies / f"{name}.damaged"
+        return self.copies / f"{name}.damaged"
 
     def _remove_before(self, name: str) -> None:
         """Let go what a copy took the place of; of the broker whose home this is it is kept for a while."""

@@ -1,16 +1,28 @@
-"""Says when a broker waits for its copies for so long that its clients should know, and when it goes on."""
+"""Looks after one process that keeps copies, and says what people should know of it.
+
+That is when a broker waits for its copies for so long that its clients should know, and when it goes on; what
+keeps it from serving; who is missing to vote; and that a folder was taken away while the process ran.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 from sojourn.broker.seats.council import Council
 from sojourn.broker.seats.messages import Seat
 from sojourn.broker.seats.waiting import Electorate
 from sojourn.live.brokers.outbox import Outbox
+from sojourn.live.seats.folders import Folders
+from sojourn.live.seldom import Seldom
 
 HELD_UP_S = 10.0
 """How long clients wait for an answer, before they are told that they wait in vain."""
+WAITING_S = 5.0
+"""How long a broker that does not serve yet is silent about that."""
+PRESENCE_S = 1.0
+"""How often it is looked whether what is held is still where it was."""
 NOTICED_S = 5.0
 """How long too few are there to vote, before that is said."""
 
@@ -20,8 +32,11 @@ _log = logging.getLogger("sojourn.seats")
 class Watch:
     """One process's eye on the broker whose home it is, and on who can vote."""
 
-    def __init__(self, council: Council, name: str) -> None:
+    def __init__(self, council: Council, name: str, now: float) -> None:
         self._council, self._name = council, name
+        self._waiting, self._said_s = Seldom(_log), now
+        """When it was last said what the broker waits for before it serves."""
+        self._looked_s = now
         self._waits_since_s: float | None = None
         self._few_since_s: float | None = None
         self._few_said = False
@@ -52,6 +67,31 @@ class Watch:
             outbox.go_on()
             waited_s = now - since_s if since_s is not None else HELD_UP_S
             _log.warning("%s acknowledges again: its copies are whole, after %.0f s", self._name, waited_s)
+
+    def wait_to_serve(self, waits_for: Callable[[], str], now: float) -> None:
+        """Say now and then what the broker waits for, before it serves."""
+        if now - self._said_s > WAITING_S:
+            self._said_s = now
+            self._waiting.warning("waits", "%s", waits_for())
+
+    def look_at_files(self, folders: Folders, played: AbstractSet[str], now: float) -> list[str]:
+        """Look now and then whether what is held is there; return the brokers of which there is no copy now.
+
+        Notes of votes that were taken away are written anew: who keeps the stores of those that this process
+        plays does the same.
+        """
+        if now - self._looked_s < PRESENCE_S:
+            return []
+        self._looked_s = now
+        try:
+            if folders.renew_votes():
+                _log.error("The notes of votes in %s were taken away, and are written anew", folders.copies)
+        except OSError as error:
+            _log.error("The notes of votes in %s were taken away: %s", folders.copies, error.strerror)
+        gone = folders.taken_away(played)
+        for name in gone:
+            _log.error("The copy of %s was taken away while the process ran; it is made anew", name)
+        return gone
 
     def count_voters(self, now: float) -> None:
         """Say once when not one more process may go, and once when one may again."""
