@@ -95,13 +95,15 @@ class Giving:
 
     def _serve_part(self, stay: Holding) -> None:
         """Deliver some of what is stored; after the last of it the client is ready."""
-        client, ceiling = stay.client, stay.ceiling
+        client, ceiling, marks = stay.client, stay.ceiling, stay.marks
         most = self.part_max if self.is_long(stay) else None
         part = list(islice(stay.queue, stay.served, None if most is None else stay.served + most))
         for publication in part:
-            if publication.sequence > ceiling.get(publication.source, -1):  # else it came twice meanwhile
+            source, sequence = publication.source, publication.sequence
+            # Else it came twice meanwhile, or the client had it on its way before, and has answered.
+            if sequence > ceiling.get(source, -1) and sequence > marks.get(source, -1):
                 self._effects.deliveries.append(Deliver((client,), publication))
-                ceiling[publication.source] = publication.sequence
+                ceiling[source] = sequence
         stay.served += len(part)
         if stay.served < len(stay.queue):
             return
