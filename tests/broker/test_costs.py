@@ -9,7 +9,6 @@ import pytest
 from mqtt5 import PublishPacket, SubscribePacket, TopicFilter
 
 from sojourn.broker import facts, live_broker
-from sojourn.broker import slices as slices_of_work
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.mqtt import conventions
 from tests.broker.alone import Alone, events
@@ -168,8 +167,7 @@ def test_an_event_with_many_recipients_is_a_slice(monkeypatch: pytest.MonkeyPatc
 
 def test_frames_whose_events_go_to_many_are_fewer_in_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A neighbour's events are taken in by their deliveries, too."""
-    for module in (live_broker, slices_of_work):
-        monkeypatch.setattr(module, "DELIVERIES_A_FRAME", 4)
+    monkeypatch.setattr(live_broker, "DELIVERIES_A_FRAME", 4)
     hall = Hall(line(2))
     for number in range(12):
         hall.visit(1, f"reader {number}").ask("sh/x")

@@ -38,7 +38,7 @@ from sojourn.broker.quenching import Quencher
 from sojourn.broker.reviving import at_once, forget_effects, reviving
 from sojourn.broker.ruling import Rights, Ruling
 from sojourn.broker.settings import Settings
-from sojourn.broker.slices import DELIVERIES_A_FRAME, FRAMES_A_SLICE, Slices, frames_worth
+from sojourn.broker.slices import DELIVERIES_A_FRAME, EVENTS_A_FRAME, FRAMES_A_SLICE, Slices
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import dump_state
 from sojourn.broker.transplanting import is_another_network, transplant
@@ -398,7 +398,7 @@ class LiveBroker:
         if effects.published or effects.settled or effects.changes:
             clients.report(now)
         delivered = self.core.state.counters.delivered - before
-        return frames_worth(message, events, delivered)
+        return 1 + len(events) // EVENTS_A_FRAME + delivered // DELIVERIES_A_FRAME
 
     def _on_frame(self, fact: facts.FrameTaken, now: float) -> None:
         self._take_frame(fact.peer, Position(fact.number, fact.rank), fact.body, now)

@@ -97,7 +97,7 @@ class Network:
     def take_in(
         self, peer: str, position: Position, message: Any, now: float, most: int | None
     ) -> Sequence[Carried] | None:
-        """Take in what a neighbour says; return the events that were routed for that.
+        """Take in what a neighbour says; return the events that were routed for that, or that are retained.
 
         A run that would lead to more than so many deliveries is taken apart, and its events wait their turn
         before all that came later: None is returned.
@@ -107,7 +107,7 @@ class Network:
             return ()
         if not isinstance(message, Run):
             self.receive(message, peer, now)
-            return ()
+            return message.publications if message.kind == RETAIN else ()
         run = message.publications
         if most is not None and len(run) * self.clients.broker.router.audience(run[0]) > most:
             self._take_apart(peer, position, run, now)

@@ -15,10 +15,8 @@ link), and a driver is told to read again when neither holds.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from sojourn.broker.messages import Retain
 from sojourn.broker.preparing import PreparedClients
 from sojourn.broker.settings import AtOnce
 from sojourn.mqtt import costs
@@ -31,12 +29,6 @@ EVENTS_A_FRAME = 4
 """Events of a run, or retained values, that count for one more frame: together they take less than alone."""
 DELIVERIES_A_FRAME = 256
 """Deliveries that count for one more frame."""
-
-
-def frames_worth(message: Any, events: Sequence[Any], delivered: int) -> int:
-    """For how many ordinary frames one counts that told this, and led to these events and deliveries."""
-    values = len(message.publications) if isinstance(message, Retain) else 0
-    return 1 + (len(events) + values) // EVENTS_A_FRAME + delivered // DELIVERIES_A_FRAME
 
 
 class Slices:
