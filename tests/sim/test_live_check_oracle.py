@@ -62,3 +62,19 @@ def test_what_was_stated_to_a_session_holds_for_one_that_may_be_the_same(diary: 
     diary.begins(1, present=True)
     assert diary.session is not None
     assert values[TOPIC] in diary.session.stated
+
+
+@pytest.mark.parametrize("is_retained", [True, False])
+def test_what_was_given_to_a_session_holds_for_one_that_may_be_the_same(
+    diary: Diary, *, is_retained: bool
+) -> None:
+    """It began anew while another part of the network had its old session, and came back to that."""
+    values = _retained(diary)
+    _begin(diary)
+    diary.arrived(values[TOPIC], TOPIC, 1, is_again=False, is_retained=is_retained)
+    diary.connects(1, clean=False, stated=frozenset())
+    assert diary.begins(1, present=True), "it may be the old one"
+    wish = Wish(TOPIC, "", 1, 0)
+    diary.asks(wish, 1)
+    diary.granted(wish)
+    diary.judge_retained(values)

@@ -212,6 +212,7 @@ class Diary:
             self.session.stated |= self._stated
             if before is not None and is_doubtful:  # this may be that one all the same
                 self.session.stated |= before.stated
+                self.session.greetings |= before.greetings | before.got.keys()
             self.session.visit(self._asked_s, broker, None)
             if before is not None and why is not None:
                 self._oracle.excused[f"session: {why}"] += 1
