@@ -74,7 +74,12 @@ class Tombstone(NamedTuple):
 
     def is_old(self, now: float) -> bool:
         """Whether it is time to forget it."""
-        return self.sequence < (now - TOMBSTONE_S) * 1e6
+        return self.sequence < _oldest(now)
+
+
+def _oldest(now: float) -> float:
+    """The number of a tombstone that is kept just yet."""
+    return (now - TOMBSTONE_S) * 1e6
 
 
 def _end(topic: str, tombstone: Tombstone, now: float) -> Message:
@@ -215,8 +220,11 @@ class Retained:
         """Whether what there was no room for may be asked for now, as there is room; asked once."""
         if not self.lacks:
             return False
-        sizes = [one.size for one in self._kept.values() if one.expires_s > now]
-        is_time = len(sizes) <= ROOM_SHARE * self._messages_max and sum(sizes) <= ROOM_SHARE * self._bytes_max
+        count, size = self.count, self.bytes
+        if self._has_expired(now):  # these take no room, and there may be many
+            sizes = [one.size for one in self._kept.values() if one.expires_s > now]
+            count, size = len(sizes), sum(sizes)
+        is_time = count <= ROOM_SHARE * self._messages_max and size <= ROOM_SHARE * self._bytes_max
         self.lacks = not is_time
         return is_time
 
@@ -327,7 +335,8 @@ class Retained:
     def topics(self, now: float) -> list[str]:
         """Return all topics of which something is known that other brokers are to know (`value`)."""
         self._drop_expired(now)
-        return [*self._kept, *(topic for topic, one in self._tombstones.items() if not one.is_old(now))]
+        oldest = _oldest(now)
+        return [*self._kept, *[topic for topic, one in self._tombstones.items() if one.sequence >= oldest]]
 
     def value(self, topic: str, now: float) -> Message | None:
         """Return a topic's message, an empty one where a tombstone is left; None where nothing is known."""
