@@ -27,6 +27,7 @@ from sojourn.live.apart import why_not_apart
 from sojourn.live.choices import with_choices
 from sojourn.live.copying import why_no_copies
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.ranges import Share, ZeroOrMore, why_out_of_range
 
 PORT_MAX = 65_535
 LISTENED = ("listen", "listen_tls", "listen_ws", "listen_wss", "peers", "seats", "page", "metrics")
@@ -133,7 +134,7 @@ class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Where the tables are written."""
     run: str = "live"
     """The name of the run among others in that folder."""
-    sample: float = 1.0
+    sample: Share = 1.0
     """The share of events that is traced, the same ones at every broker."""
 
 
@@ -143,11 +144,11 @@ class PredictionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     file: str | None = None
     """What was learnt; a configuration file NAME.toml that names none has NAME.learnt.json beside it, which
     need not be there."""
-    share: float = 0.9
+    share: Share = 0.9
     """How much of the next broker's probability copies cover."""
     order: Literal[1, 2] = 2
     """Whether it counts only where a client is (1), or also where it came from (2)."""
-    evidence_min: int = 10
+    evidence_min: ZeroOrMore = 10
     """Crossings of a path, or in an hour of the day, from which on it is relied on."""
 
 
@@ -392,7 +393,10 @@ def _has_free_port(config: Config) -> bool:
 
 
 def check_config(config: Config) -> None:
-    """Refuse names given twice, links to nowhere and addresses that are none."""
+    """Refuse numbers out of range, names given twice, links to nowhere and addresses that are none."""
+    why = why_out_of_range(config)
+    if why:
+        raise ConfigError(why)
     names = [broker.name for broker in config.brokers]
     if not names:
         raise ConfigError("A configuration has at least one [[brokers]] table.")
@@ -408,10 +412,6 @@ def check_config(config: Config) -> None:
     _check_links(config.links, names)
     check_roll(names, config.network.joined, config.network.left, config.settings)
     _check_copies(config)
-    if config.trace is not None and not 0 < config.trace.sample <= 1:
-        raise ConfigError(f"sample of [trace] is a share above 0 and up to 1, not {config.trace.sample}.")
-    if not 0 < config.prediction.share <= 1:
-        raise ConfigError(f"share of [prediction] is above 0 and at most 1, not {config.prediction.share:g}.")
     users = [user.name for user in config.users]
     if len(set(users)) < len(users):
         raise ConfigError("Two users have the same name; each needs its own.")
