@@ -398,3 +398,23 @@ def test_a_broker_that_joins_can_be_measured_if_all_others_can(tmp_path: Path) -
     path.write_text("".join(one + 'metrics = "127.0.0.1:0"\n' * ("store" in one) for one in lines))
     sojourn("join", str(path), "B4", "--link", "B3")
     assert load_config(path).broker("B4").metrics == "127.0.0.1:0"
+
+
+def test_a_broker_is_not_added_again_otherwise_than_it_stands_there(tmp_path: Path) -> None:
+    """Whatever is given and differs is refused, and nothing is written; the same again is the same."""
+    path = tmp_path / "line.toml"
+    network(path)
+    again = ("join", str(path), "B4", "--link", "B3", "--listen", "127.0.0.1:18311", "--store", "stores/four")
+    sojourn(*again)
+    before = path.read_text()
+    for words, sentence in (
+        (("--listen", "127.0.0.1:18312"), "with listen 127.0.0.1:18311 and not 127.0.0.1:18312"),
+        (("--peers", "127.0.0.1:18313"), "with peers 127.0.0.1:0 and not 127.0.0.1:18313"),
+        (("--store", "stores/B4"), "four and not stores/B4"),
+        (("--page", "127.0.0.1:18314"), "without page, not with 127.0.0.1:18314"),
+    ):
+        with pytest.raises(SojournError, match=sentence):
+            sojourn("join", str(path), "B4", "--link", "B3", *words)
+    for same in (again, again[:5]):
+        assert "Start the broker" in sojourn(*same)
+    assert path.read_text() == before
