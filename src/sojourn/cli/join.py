@@ -10,6 +10,7 @@ import typer
 
 from sojourn.broker.roll import by_whom
 from sojourn.cli.roll_call import File, JoinError, runs_here, say, who_came
+from sojourn.errors import typed
 from sojourn.live.apart import why_not_apart
 from sojourn.live.brokers.control import ControlError, ask
 from sojourn.live.brokers.source import reload_of
@@ -85,7 +86,7 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
         _check_same(file, config, name, link, given)
     config = load_config(file)
     _expect(file, config, name)
-    typer.echo(f"Start the broker: sojourn serve {file} --broker {name}")
+    typer.echo(f"Start the broker: sojourn serve {typed(file)} --broker {typed(name)}")
 
 
 def _check_same(file: Path, config: Config, name: str, link: list[str], given: dict[str, str | None]) -> None:
@@ -102,8 +103,8 @@ def _check_same(file: Path, config: Config, name: str, link: list[str], given: d
                 )
     if why:
         raise JoinError(
-            f"{file} has {name} already, {why}; if it was never started, `sojourn leave {file} {name} "
-            "--dead` takes it back."
+            f"{file} has {name} already, {why}; if it was never started, "
+            f"`sojourn leave {typed(file)} {typed(name)} --dead` takes it back."
         )
 
 
@@ -166,10 +167,12 @@ def _check_came(file: Path, config: Config, links: list[str]) -> None:
     known = who_came(config)
     for one in links if known.rolls else []:
         if one in known.left:
-            raise JoinError(f"{one} has left the network: run `sojourn leave {file} {one}` to the end.")
+            raise JoinError(
+                f"{one} has left the network: run `sojourn leave {typed(file)} {typed(one)}` to the end."
+            )
         if not known.has(one) and not runs_here(config, one):
             raise JoinError(
                 f"{one} has not joined yet, and brokers join one after the other: start it first with "
-                f"`sojourn serve {file} --broker {one}`, or take it back with `sojourn leave {file} {one} "
-                "--dead`."
+                f"`sojourn serve {typed(file)} --broker {typed(one)}`, or take it back with "
+                f"`sojourn leave {typed(file)} {typed(one)} --dead`."
             )

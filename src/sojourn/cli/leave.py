@@ -14,6 +14,7 @@ import typer
 
 from sojourn.broker.roll import behind, by_whom
 from sojourn.cli.roll_call import File, JoinError, never_came, say, who_came
+from sojourn.errors import typed
 from sojourn.live.brokers.control import Answer, ControlError, ask
 from sojourn.live.brokers.source import reload_of
 from sojourn.live.config import Config, load_config
@@ -101,7 +102,7 @@ def _check_nobody_waits(file: Path, config: Config, name: str, *, dead: bool) ->
     waiting = [one for one in behind(config.settings(name), name) if not known.has(one)]
     if not known.rolls or not waiting:
         return
-    first = f"`sojourn leave {file} {waiting[0]} --dead`"
+    first = f"`sojourn leave {typed(file)} {typed(waiting[0])} --dead`"
     then = f", then {', '.join(waiting[1:])} likewise" if waiting[1:] else ""
     what = "has left the network, but cannot be taken out" if name in known.left else "cannot leave"
     raise JoinError(

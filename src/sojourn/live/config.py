@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from sojourn.broker.roll import check_roll, enrolled
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.live.apart import why_not_apart
 from sojourn.live.choices import with_choices
 from sojourn.live.copying import why_no_copies
@@ -323,11 +323,13 @@ def load_config(path: Path) -> Config:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise ConfigError(f"There is no file {path}; `sojourn init single {path}` writes one.") from None
+        raise ConfigError(
+            f"There is no file {path}; `sojourn init single {typed(path)}` writes one."
+        ) from None
     except IsADirectoryError:
         raise ConfigError(
             f"{path} is a folder; name the file of a configuration: `sojourn init single "
-            f"{path / 'sojourn.toml'}` writes one."
+            f"{typed(path / 'sojourn.toml')}` writes one."
         ) from None
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
@@ -403,7 +405,12 @@ def check_config(config: Config) -> None:
     for name in names:
         if names.count(name) > 1 or not name:
             raise ConfigError(f"The broker name {name!r} is empty or given twice; each broker has its own.")
-        if "/" in name or name.startswith(".") or not name.isprintable():
+        if not name.isprintable():
+            raise ConfigError(
+                f"The broker name {name!r} has a character that cannot be printed, such as the end of a "
+                "line; it stands in logs and commands, so leave that out."
+            )
+        if "/" in name or name.startswith("."):
             raise ConfigError(
                 f"The broker name {name!r} is the name of files too: it has no / and no dot first."
             )
