@@ -206,3 +206,12 @@ def test_a_password_that_was_not_given_is_not_called_wrong(
             assert "none was given: it is read from the variable SOJOURN_PASSWORD." in done.stderr
         monkeypatch.setenv("SOJOURN_PASSWORD", "guess")
         assert "The user name or the password is wrong" in run("pub", url, "t", "--user", "ann").stderr
+
+
+def test_a_topic_cannot_be_empty(broker: BrokerProcess) -> None:
+    """Nothing is said of aliases, of which nobody spoke."""
+    done = run("pub", f"127.0.0.1:{broker.port}", "", "news")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "sojourn: An event needs a topic, and a topic cannot be empty.\n",
+    )
