@@ -226,7 +226,16 @@ def test_certificates_that_will_not_do_are_told_with_the_way_out(folder: Path) -
             (there.replace("localhost", "127.0.0.1"), known, "use a name that it has"),
             (there, {"ca_file": folder / "none.pem"}, "none.pem is not there"),
             (there, {"ca_file": folder / "letter.pem"}, "letter.pem holds no certificate of an authority"),
-            (there, ann, "ann.pem is no certificate with its key"),
+            (
+                there,
+                ann,
+                r"ann.pem is no certificate with its key .*; if its key .*, name that as key \(--key\)",
+            ),
+            (
+                there,
+                {**ann, "key": folder / "letter.pem"},
+                r"are no certificate with its key in PEM \([^;]*\)\.$",
+            ),
             (there, {"key": folder / "ann.key"}, "without the certificate"),
             (urls["mqtt"], known, "is not encrypted; certificates are for mqtts:// and wss://"),
         )
