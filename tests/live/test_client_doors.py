@@ -244,3 +244,16 @@ def test_certificates_that_will_not_do_are_told_with_the_way_out(folder: Path) -
                 await asyncio.to_thread(pub, url, "t", "", **files)
 
     beside_a_broker(folder, scenario)
+
+
+def test_who_shows_a_certificate_that_is_not_accepted_is_told_of_that(folder: Path) -> None:
+    """Such as a broker's own, of another authority; who shows none hears the same, for it may be either."""
+    strange: Files = {"certificate": folder / "B1.pem", "key": folder / "B1.key"}
+
+    async def scenario(urls: dict[str, str]) -> None:
+        for files in (strange, {}):
+            publish = partial(pub, urls["mqtts"], "t", "", ca_file=folder / "authority.pem", **files)
+            with pytest.raises(SojournError, match="none was shown, or one that is not accepted"):
+                await asyncio.to_thread(publish)
+
+    beside_a_broker(folder, scenario, certificates="required")
