@@ -86,13 +86,23 @@ def _is_still_known(config: Config, name: str) -> bool:
 
 
 def _check_copies(config: Config, name: str) -> None:
-    """Refuse to let a broker go without which there are too few for copies; whoever never came is none."""
+    """Refuse to let a broker go without which there are too few for copies; whoever never came is none.
+
+    Two are enough, but it is said what that means.
+    """
     copies, known = config.mobility.copies, who_came(config)
     there = [one.name for one in config.brokers if not known.rolls or known.has(one.name)]
     if copies and len(there) - 1 <= copies and name not in known.left:
         raise JoinError(
             f"{name} cannot leave: with copies = {copies} in [mobility] there are at least {copies + 1} "
             "brokers."
+        )
+    if copies and len(there) - 1 == 2 and name not in known.left:
+        left = " and ".join(one for one in there if one != name)
+        typer.echo(
+            f"sojourn: {left} are left then, and with copies = {copies} in [mobility] each waits while "
+            "the other is away; with 0, what only a lost disk had is lost.",
+            err=True,
         )
 
 
