@@ -10,6 +10,7 @@ import msgspec
 from words import attribute_words, prose, table
 
 from sojourn.live.config import Config, GuestConfig, UserConfig
+from sojourn.mqtt.ranges import range_of
 
 LINKS = "Between which brokers there is a connection: pairs of names. Loops are fine."
 HEAD = """# Configuration
@@ -72,6 +73,8 @@ def kind_of(kind: Any) -> str:
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return ", ".join(f'`"{one}"`' for one in inside)
+    if origin is typing.Annotated:
+        return f"{kind_of(inside[0])}, {range_of(kind)}"
     if origin in (types.UnionType, typing.Union):
         return " or ".join(kind_of(one) for one in inside if one is not type(None))
     if origin is list:

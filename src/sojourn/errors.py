@@ -4,6 +4,8 @@ A `SojournError` carries one sentence and the way out; the command line prints i
 Broken invariants of our own are assertions, never errors of this family.
 """
 
+import shlex
+
 LIBRARIES = {
     "numba": ("Numba", "index"),
     "llvmlite": ("Numba", "index"),
@@ -18,6 +20,11 @@ LIBRARIES = {
     "duckdb": ("DuckDB", "bench"),
 }
 """The libraries that only some of Sojourn needs: what people call them, and the extra that brings them."""
+
+
+def typed(word: object) -> str:
+    """A path or a name as it is typed into a shell, with quotes where it needs them."""
+    return shlex.quote(str(word))
 
 
 class SojournError(Exception):

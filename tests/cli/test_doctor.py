@@ -66,7 +66,23 @@ def test_ports_and_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that somebody has is worth a note; a clock of the last century is wrong."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert doctors._port(port, "a port").state == "note"
-    assert doctors._port(port, "a port").state == "ok"
+        found = doctors._port(port, "a port", "take another")
+        assert (found.state, found.text) == ("note", "somebody else has it; a port (take another)")
+    assert doctors._port(port, "a port", "take another").state == "ok"
     monkeypatch.setattr(time, "time", lambda: 900_000_000.0)
     assert doctors._clock().state == "wrong"
+
+
+def test_each_port_is_told_with_its_own_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--port` is where clients connect; a page's port stands in the file of its broker."""
+
+    class Taken(socket.socket):
+        def bind(self, address: object) -> None:
+            raise OSError(f"somebody has {address}")
+
+    monkeypatch.setattr("socket.socket", Taken)
+    found = {one.what: one for one in doctors.examine([]) if one.what.startswith("port ")}
+    assert {one.state for one in found.values()} == {"note"}
+    assert "`serve --port` without a file" in found["port 1883"].text
+    assert "--port" not in found["port 8080"].text
+    assert "`page` in its broker's file" in found["port 8080"].text

@@ -17,6 +17,7 @@ from tests.running import running
 
 from sojourn.cli.main import main
 from sojourn.cli.pub import why_no_json
+from sojourn.live.brokers.admission import hash_password
 
 SOJOURN = [sys.executable, "-m", "sojourn.cli.main"]
 
@@ -185,3 +186,32 @@ def wait_for_subscriber(port: int) -> None:
         while probe.publish("cars/0", b"{}", qos=1) == 0x10:  # no matching subscribers
             assert time.monotonic() < until
             time.sleep(0.1)
+
+
+def test_a_password_that_was_not_given_is_not_called_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who gives a name alone is told where the password is read from; one that is wrong is wrong."""
+    file = tmp_path / "one.toml"
+    file.write_text(
+        '[[brokers]]\nname = "B1"\nlisten = "127.0.0.1:0"\n'
+        f'[[users]]\nname = "ann"\npassword = "{hash_password("secret")}"\n'
+    )
+    monkeypatch.delenv("SOJOURN_PASSWORD", raising=False)
+    with running_broker(str(file)) as small:
+        url = f"mqtt://127.0.0.1:{small.port}"
+        for command in (["pub", url, "t"], ["sub", url]):
+            done = run(*command, "--user", "ann")
+            assert done.returncode == 2
+            assert "none was given: it is read from the variable SOJOURN_PASSWORD." in done.stderr
+        monkeypatch.setenv("SOJOURN_PASSWORD", "guess")
+        assert "The user name or the password is wrong" in run("pub", url, "t", "--user", "ann").stderr
+
+
+def test_a_topic_cannot_be_empty(broker: BrokerProcess) -> None:
+    """Nothing is said of aliases, of which nobody spoke."""
+    done = run("pub", f"127.0.0.1:{broker.port}", "", "news")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "sojourn: An event needs a topic, and a topic cannot be empty.\n",
+    )

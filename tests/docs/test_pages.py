@@ -44,9 +44,13 @@ def test_links_lead_somewhere_in_a_clone(name: str) -> None:
     made = re.findall(r'"(reference/[^"]+)": ', (ROOT / "scripts" / "docs" / "hook.py").read_text())
     reference = {(ROOT / "docs" / one).resolve() for one in made}
     assert len(reference) == 5
-    for link in LINK.findall(PAGES[name].read_text()):
+    page = PAGES[name].read_text()
+    for link in LINK.findall(page):
         path = (PAGES[name].parent / link).resolve()
         assert path.exists() or path in reference, link
+        assert path not in reference or "`make docs`" in page, (
+            f"who reads {name} is told where {link} is from"
+        )
 
 
 def test_what_differs_is_noticed(tmp_path: Path) -> None:

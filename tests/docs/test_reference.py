@@ -29,8 +29,8 @@ def test_every_setting_is_there_with_default_and_words() -> None:
             assert what, name
             assert about, f"{place} {name} has no docstring"
     limit = msgspec.structs.fields(Limits)[0]
-    assert f"| `{limit.name}` | whole number | `{limit.default}` |" in page
-    assert "| `keep_alive_max_s` | whole number | `60` | seconds |" in page
+    assert f"| `{limit.name}` | whole number, at least 1 | `{limit.default}` |" in page
+    assert "| `keep_alive_max_s` | whole number, from 0 to 65535 | `60` | seconds |" in page
     assert '| `certificates` | `"ignored"`, `"optional"`, `"required"` | `"ignored"` |' in page
     assert "| `listen` | string | must be given |" in page
 

@@ -226,7 +226,16 @@ def test_certificates_that_will_not_do_are_told_with_the_way_out(folder: Path) -
             (there.replace("localhost", "127.0.0.1"), known, "use a name that it has"),
             (there, {"ca_file": folder / "none.pem"}, "none.pem is not there"),
             (there, {"ca_file": folder / "letter.pem"}, "letter.pem holds no certificate of an authority"),
-            (there, ann, "ann.pem is no certificate with its key"),
+            (
+                there,
+                ann,
+                r"ann.pem is no certificate with its key .*; if its key .*, name that as key \(--key\)",
+            ),
+            (
+                there,
+                {**ann, "key": folder / "letter.pem"},
+                r"are no certificate with its key in PEM \([^;]*\)\.$",
+            ),
             (there, {"key": folder / "ann.key"}, "without the certificate"),
             (urls["mqtt"], known, "is not encrypted; certificates are for mqtts:// and wss://"),
         )
@@ -235,3 +244,16 @@ def test_certificates_that_will_not_do_are_told_with_the_way_out(folder: Path) -
                 await asyncio.to_thread(pub, url, "t", "", **files)
 
     beside_a_broker(folder, scenario)
+
+
+def test_who_shows_a_certificate_that_is_not_accepted_is_told_of_that(folder: Path) -> None:
+    """Such as a broker's own, of another authority; who shows none hears the same, for it may be either."""
+    strange: Files = {"certificate": folder / "B1.pem", "key": folder / "B1.key"}
+
+    async def scenario(urls: dict[str, str]) -> None:
+        for files in (strange, {}):
+            publish = partial(pub, urls["mqtts"], "t", "", ca_file=folder / "authority.pem", **files)
+            with pytest.raises(SojournError, match="none was shown, or one that is not accepted"):
+                await asyncio.to_thread(publish)
+
+    beside_a_broker(folder, scenario, certificates="required")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -398,3 +399,49 @@ def test_a_broker_that_joins_can_be_measured_if_all_others_can(tmp_path: Path) -
     path.write_text("".join(one + 'metrics = "127.0.0.1:0"\n' * ("store" in one) for one in lines))
     sojourn("join", str(path), "B4", "--link", "B3")
     assert load_config(path).broker("B4").metrics == "127.0.0.1:0"
+
+
+def test_a_broker_is_not_added_again_otherwise_than_it_stands_there(tmp_path: Path) -> None:
+    """Whatever is given and differs is refused, and nothing is written; the same again is the same."""
+    path = tmp_path / "line.toml"
+    network(path)
+    again = ("join", str(path), "B4", "--link", "B3", "--listen", "127.0.0.1:18311", "--store", "stores/four")
+    sojourn(*again)
+    before = path.read_text()
+    for words, sentence in (
+        (("--listen", "127.0.0.1:18312"), "with listen 127.0.0.1:18311 and not 127.0.0.1:18312"),
+        (("--peers", "127.0.0.1:18313"), "with peers 127.0.0.1:0 and not 127.0.0.1:18313"),
+        (("--store", "stores/B4"), "four and not stores/B4"),
+        (("--page", "127.0.0.1:18314"), "without page, not with 127.0.0.1:18314"),
+    ):
+        with pytest.raises(SojournError, match=sentence):
+            sojourn("join", str(path), "B4", "--link", "B3", *words)
+    for same in (again, again[:5]):
+        assert "Start the broker" in sojourn(*same)
+    assert path.read_text() == before
+
+
+def test_commands_that_are_printed_can_be_pasted(tmp_path: Path) -> None:
+    """Names and paths with spaces stand in quotes in them, and in the sentence as they are."""
+    path = tmp_path / "my line.toml"
+    network(path)
+    said = sojourn("join", str(path), "B 4", "--link", "B3")
+    start = said.split("Start the broker: ")[1]
+    assert shlex.split(start) == ["sojourn", "serve", str(path), "--broker", "B 4"]
+    with pytest.raises(SojournError, match="has B 4 already") as refused:
+        sojourn("join", str(path), "B 4", "--link", "B2")
+    back = str(refused.value).split("`")[1]
+    assert shlex.split(back) == ["sojourn", "leave", str(path), "B 4", "--dead"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("B\n5", "cannot be printed, such as the end of a line"), ("a/b", "has no /"), (".b", "no dot first")],
+)
+def test_a_name_that_will_not_do_is_refused_for_its_own_reason(tmp_path: Path, name: str, why: str) -> None:
+    """One that has no slash is not told of slashes."""
+    path = tmp_path / "line.toml"
+    network(path)
+    with pytest.raises(SojournError, match=why) as refused:
+        sojourn("join", str(path), name, "--link", "B3")
+    assert (" / " in str(refused.value)) == ("\n" not in name)

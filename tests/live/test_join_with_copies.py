@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from sojourn.cli.main import app
 from sojourn.errors import SojournError
 from sojourn.live.brokers.control import ControlError, ask
 from sojourn.live.brokers.fleet import Fleet
@@ -136,3 +138,16 @@ def test_a_broker_that_is_gone_for_good_leaves_from_where_it_is_played(tmp_path:
         assert without_repeats(rider.got) == list(range(rider.got[0], writer.sent))
         rider.leave()
     assert [one.name for one in load_config(path).brokers] == ["B1", "B2", "B3"]
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+def test_who_leaves_two_behind_is_told_what_copies_mean_then(tmp_path: Path, copies: int) -> None:
+    """Each waits while the other is away; without copies nobody waits, and of four three are left."""
+    path = tmp_path / "line.toml"
+    line(path)
+    path.write_text(path.read_text().replace("\ncopies = 1\n", f"\ncopies = {copies}\n"))
+    warning = "sojourn: B1 and B2 are left then, and with copies = 1 in [mobility] each waits while"
+    done = CliRunner().invoke(app, ["leave", str(path), "B3"])
+    assert (warning in done.stderr) == bool(copies)
+    sojourn("join", str(path), "B4", "--link", "B3")
+    assert "are left then" not in CliRunner().invoke(app, ["leave", str(path), "B4"]).stderr

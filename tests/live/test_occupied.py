@@ -58,3 +58,15 @@ def test_only_if_all_are_in_the_way_nothing_is_started(tmp_path: Path) -> None:
         f"{there}; and 1 more): stop what is there first, or give {tmp_path / 'f.toml'} other stores and "
         "ports."
     )
+
+
+def test_an_address_of_another_machine_is_told_as_that() -> None:
+    """One for documentation, which nobody has; the sentence names the way out."""
+
+    async def scenario() -> None:
+        with pytest.raises(
+            ListenError, match=r"^B1 cannot listen on 192\.0\.2\.1:18391: this machine has no such "
+        ):
+            await Server(single_broker(Address("192.0.2.1", 18391)), "B1").start()
+
+    asyncio.run(scenario())

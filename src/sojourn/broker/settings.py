@@ -7,12 +7,13 @@ network have the same settings but for `name`.
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from sojourn.mobility.prediction import Foreseen
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.ranges import PositiveSeconds, Range, ZeroOrMore
 
 DRAWN_MAX = 200
 """Characters of a network in words."""
@@ -24,21 +25,22 @@ class MobilityConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     subscribers: Literal["proactive", "reactive", "durable"] = "proactive"
     """What happens to the session of a client that moves: copies wait one hop ahead of it, it is fetched when
     the client arrives, or every broker keeps its own."""
-    timeout_s: float = 3_600.0
+    timeout_s: PositiveSeconds = 3_600.0
     """How long events are stored for a client that is away, at the most."""
-    give_up_s: float = 300.0
+    give_up_s: PositiveSeconds = 300.0
     """How long a client is told to try again while its session may be at a broker that is out of reach; after
     that it begins anew. As long a client that is in waits for events that its last broker has for it."""
-    grace_s: float = 0.05
+    grace_s: Annotated[float, Range(0)] = 0.05
     """How long after a client has left copies begin to store for it; whoever is elsewhere sooner is served as
     fast without them."""
     publishers: str = "standard"
     """A publisher protocol, or several joined by +."""
-    copies: int = 0
+    copies: ZeroOrMore = 0
     """How many other brokers' processes hold a copy of each broker's journal before anything is acknowledged;
     with 0 each has its own store alone."""
-    gone_s: float = 4.0
-    """After how long a process that is away or silent is thought gone, and others take over what it has."""
+    gone_s: Annotated[float, Range(1)] = 4.0
+    """After how long a process that is away or silent is thought gone, and others take over what it has. One
+    that is busy may well be silent for less than a second."""
     graph: Literal["crossed", "links"] = "crossed"
     """What a broker takes for edges of the neighbour graph: what clients cross, or from the start its links
     too."""

@@ -53,8 +53,11 @@ class _Departed(NamedTuple):
 
 def is_another_network(old: Settings, new: Settings) -> bool:
     """Whether two settings differ in what a network is made of, and not only in limits and times."""
+    if old.routes != new.routes:
+        return True
+    # Who routes nothing has no scheme, and an earlier build may have let numbers pass that make none.
     parts = (
-        (one.founders, one.founding_links, one.routing, one.routes, one.mobility, scheme_of(one))
+        (one.founders, one.founding_links, one.routing, one.mobility, scheme_of(one) if one.routes else None)
         for one in (old, new)
     )
     return next(parts) != next(parts) or merged(roll_of(old), roll_of(new)) is None

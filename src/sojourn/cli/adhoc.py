@@ -10,7 +10,7 @@ from rich.console import Console
 
 from sojourn.adhoc.election.timing import Meeting, Timing
 from sojourn.cli.logs import LogFormat, set_up_logs
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.live.adhoc.device import Settings
 from sojourn.live.adhoc.running import Status, run
 from sojourn.live.adhoc.segment import Segment
@@ -98,5 +98,5 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise AdhocCommandError(f"The secret {path} cannot be read: {error.strerror}.") from None
     if not secret:
-        raise AdhocCommandError(f"The secret {path} is empty; `sojourn secret {path}` writes one.")
+        raise AdhocCommandError(f"The secret {path} is empty; `sojourn secret {typed(path)}` writes one.")
     return secret

@@ -25,6 +25,7 @@ from rich.text import Text
 
 from sojourn.cli.following import FollowError, first_line, interrupts, rest
 from sojourn.cli.heartbeat import working
+from sojourn.errors import typed
 from sojourn.pipeline.audit_job import JOB_FAILURES
 from sojourn.pipeline.audit_losses import REASONS
 from sojourn.pipeline.audit_options import LiveOptions
@@ -93,7 +94,7 @@ def follow(
     console.print(
         f"Interrupted; the same command goes on where it stopped, by its checkpoint in {folder}."
         if interrupted.is_set()
-        else f"The run {run} has ended; `sojourn audit {root}` looks at it as a whole.",
+        else f"The run {run} has ended; `sojourn audit {typed(root)}` looks at it as a whole.",
         markup=False,
         soft_wrap=True,
     )

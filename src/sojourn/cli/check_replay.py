@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sojourn.broker.records import SegmentReader, read_snapshot
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.live.store import generations
 from sojourn.live.store.examining import Examination, examine, taken
 from sojourn.live.store.folder import StoreFolder
@@ -68,7 +68,7 @@ def _recorded(path: Path) -> Recorded:
         if bad is not None:
             raise ReplayError(
                 f"The store {path} is damaged, {bad.file}: {bad.what.removesuffix('.')}; "
-                f"`sojourn store repair {path}` gives up what cannot be read, and keeps a copy."
+                f"`sojourn store repair {typed(path)}` gives up what cannot be read, and keeps a copy."
             )
         return _read(folder, found)
     finally:

@@ -40,7 +40,11 @@ EXTRAS = {
 }
 """What each extra brings, as `pyproject.toml` says."""
 NEEDS_JAVA = ("demo", "spark", "studies", "bench")
-PORTS = {1883: "the usual port of a broker", 8080: "the usual port of a page"}
+PORTS = {
+    1883: ("a broker", "`listen` in its file, or `serve --port` without a file, takes another"),
+    8080: ("a page", "`page` in its broker's file takes another"),
+}
+"""Whose usual port each is, and how another is taken."""
 FILES_MIN = 4_096
 """Connections are files; a broker raises its limit as far as the system lets it."""
 ROOM_BYTES_MIN = 1 << 30
@@ -102,8 +106,8 @@ def examine(needs: list[str]) -> Iterator[Finding]:
         yield _extra(extra, libraries, asked=extra in needs)
     yield _java(asked=any(extra in NEEDS_JAVA for extra in needs))
     yield _kernels()
-    for port, what in PORTS.items():
-        yield _port(port, what)
+    for port, (whose, way_out) in PORTS.items():
+        yield _port(port, f"the usual port of {whose}", way_out)
     yield _files()
     yield _room()
     yield _clock()
@@ -171,12 +175,12 @@ def _kernels() -> Finding:
     return Finding("kernels", "ok", f"{took}, kept in {cache_folder()}")
 
 
-def _port(port: int, what: str) -> Finding:
+def _port(port: int, what: str, way_out: str) -> Finding:
     with socket.socket() as probe, contextlib.suppress(OSError):
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", port))
         return Finding(f"port {port}", "ok", f"free; {what}")
-    return Finding(f"port {port}", "note", f"somebody else has it; {what} (`serve --port` takes another)")
+    return Finding(f"port {port}", "note", f"somebody else has it; {what} ({way_out})")
 
 
 def _files() -> Finding:

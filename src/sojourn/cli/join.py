@@ -10,6 +10,7 @@ import typer
 
 from sojourn.broker.roll import by_whom
 from sojourn.cli.roll_call import File, JoinError, runs_here, say, who_came
+from sojourn.errors import typed
 from sojourn.live.apart import why_not_apart
 from sojourn.live.brokers.control import ControlError, ask
 from sojourn.live.brokers.source import reload_of
@@ -56,6 +57,9 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
     sojourn join line.toml B4 --link B3
     """
     config = load_config(file)
+    given = {
+        "listen": listen, "peers": peers, "store": store, "seats": seats, "page": page, "metrics": metrics
+    }  # fmt: skip
     if name not in {one.name for one in config.brokers}:
         if len(config.brokers) < 2 or not config.links:
             raise JoinError(
@@ -78,15 +82,30 @@ def join(  # noqa: PLR0913, PLR0917 - the options of a command
         typer.echo(f"{file} has {name}, linked to {', '.join(link)}.")
     elif name not in config.network.joined:
         raise JoinError(f"{file} has a broker {name} already, which was there from the start.")
+    else:
+        _check_same(file, config, name, link, given)
     config = load_config(file)
-    row = next(row for row in config.settings(name).joined if row[0] == name)
-    if {*link} != {*row[1:]}:
-        raise JoinError(
-            f"{file} has {name} already, linked to {', '.join(row[1:])} and not to {', '.join(link)}; if it "
-            f"was never started, `sojourn leave {file} {name} --dead` takes it back."
-        )
     _expect(file, config, name)
-    typer.echo(f"Start the broker: sojourn serve {file} --broker {name}")
+    typer.echo(f"Start the broker: sojourn serve {typed(file)} --broker {typed(name)}")
+
+
+def _check_same(file: Path, config: Config, name: str, link: list[str], given: dict[str, str | None]) -> None:
+    """Refuse to add a broker again otherwise than it stands there; what is not given may be anything."""
+    there = config.broker(name)
+    linked = next(row[1:] for row in config.settings(name).joined if row[0] == name)
+    why = f"linked to {', '.join(linked)} and not to {', '.join(link)}" if {*link} != {*linked} else ""
+    for key, value in given.items():
+        if value is not None:
+            has = getattr(there, key)
+            if has != (str(file.parent.absolute() / value) if key == "store" else value):
+                why = why or (
+                    f"with {key} {has} and not {value}" if has else f"without {key}, not with {value}"
+                )
+    if why:
+        raise JoinError(
+            f"{file} has {name} already, {why}; if it was never started, "
+            f"`sojourn leave {typed(file)} {typed(name)} --dead` takes it back."
+        )
 
 
 def _expect(file: Path, config: Config, name: str) -> None:
@@ -148,10 +167,12 @@ def _check_came(file: Path, config: Config, links: list[str]) -> None:
     known = who_came(config)
     for one in links if known.rolls else []:
         if one in known.left:
-            raise JoinError(f"{one} has left the network: run `sojourn leave {file} {one}` to the end.")
+            raise JoinError(
+                f"{one} has left the network: run `sojourn leave {typed(file)} {typed(one)}` to the end."
+            )
         if not known.has(one) and not runs_here(config, one):
             raise JoinError(
                 f"{one} has not joined yet, and brokers join one after the other: start it first with "
-                f"`sojourn serve {file} --broker {one}`, or take it back with `sojourn leave {file} {one} "
-                "--dead`."
+                f"`sojourn serve {typed(file)} --broker {typed(one)}`, or take it back with "
+                f"`sojourn leave {typed(file)} {typed(one)} --dead`."
             )

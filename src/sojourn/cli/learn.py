@@ -22,7 +22,7 @@ from rich.console import Console
 from sojourn.cli.following import first_line, interrupts, rest
 from sojourn.cli.heartbeat import working
 from sojourn.cli.spark_options import Conf, Master, Ship, Ui, session
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.live.brokers.control import ControlError, ask
 from sojourn.live.config import Config, load_config
 from sojourn.live.learning import write_graph
@@ -99,7 +99,7 @@ def learn(  # noqa: PLR0913 - options of the command
         graph = learn_all(spark, found)
     _teach(graph, target=target, config=config, tells=reload, as_json=as_json)
     if config is not None and not reload and not as_json:
-        typer.echo(f"Brokers that run read it after `sojourn reload {into}`.")
+        typer.echo(f"Brokers that run read it after `sojourn reload {typed(into)}`.")
 
 
 def _teach(graph: LearntGraph, *, target: Path, config: Config | None, tells: bool, as_json: bool) -> None:

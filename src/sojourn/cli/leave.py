@@ -14,6 +14,7 @@ import typer
 
 from sojourn.broker.roll import behind, by_whom
 from sojourn.cli.roll_call import File, JoinError, never_came, say, who_came
+from sojourn.errors import typed
 from sojourn.live.brokers.control import Answer, ControlError, ask
 from sojourn.live.brokers.source import reload_of
 from sojourn.live.config import Config, load_config
@@ -85,13 +86,23 @@ def _is_still_known(config: Config, name: str) -> bool:
 
 
 def _check_copies(config: Config, name: str) -> None:
-    """Refuse to let a broker go without which there are too few for copies; whoever never came is none."""
+    """Refuse to let a broker go without which there are too few for copies; whoever never came is none.
+
+    Two are enough, but it is said what that means.
+    """
     copies, known = config.mobility.copies, who_came(config)
     there = [one.name for one in config.brokers if not known.rolls or known.has(one.name)]
     if copies and len(there) - 1 <= copies and name not in known.left:
         raise JoinError(
             f"{name} cannot leave: with copies = {copies} in [mobility] there are at least {copies + 1} "
             "brokers."
+        )
+    if copies and len(there) - 1 == 2 and name not in known.left:
+        left = " and ".join(one for one in there if one != name)
+        typer.echo(
+            f"sojourn: {left} are left then, and with copies = {copies} in [mobility] each waits while "
+            "the other is away; with 0, what only a lost disk had is lost.",
+            err=True,
         )
 
 
@@ -101,7 +112,7 @@ def _check_nobody_waits(file: Path, config: Config, name: str, *, dead: bool) ->
     waiting = [one for one in behind(config.settings(name), name) if not known.has(one)]
     if not known.rolls or not waiting:
         return
-    first = f"`sojourn leave {file} {waiting[0]} --dead`"
+    first = f"`sojourn leave {typed(file)} {typed(waiting[0])} --dead`"
     then = f", then {', '.join(waiting[1:])} likewise" if waiting[1:] else ""
     what = "has left the network, but cannot be taken out" if name in known.left else "cannot leave"
     raise JoinError(

@@ -14,7 +14,7 @@ import typer
 
 from sojourn.errors import SojournError
 from sojourn.live.client.client import Client
-from sojourn.live.client.link import Address, StrangeAnswerError, UnreachableError
+from sojourn.live.client.link import Address, RefusedError, StrangeAnswerError, UnreachableError
 from sojourn.live.client.trust import reason_in, trusting
 
 UrlArgument = Annotated[
@@ -43,6 +43,8 @@ UserOption = Annotated[
 ]
 QosOption = Annotated[int, typer.Option(min=0, max=2, help="0 at most, 1 at least, 2 exactly once.")]
 PASSWORD = "SOJOURN_PASSWORD"  # noqa: S105 - the name of a variable
+WRONG_PASSWORD = 0x86
+"""The reason code of a name or a password that is not right."""
 PATIENCE_S = 30.0
 WRONG_NAME = (62, 64)
 """OpenSSL's codes for certificates of another name or address."""
@@ -85,6 +87,13 @@ async def connected(client: Client) -> AsyncIterator[Client]:
     client.on_wait = lambda why: typer.echo(f"sojourn: {why.rstrip('.')}; it is asked again", err=True)
     try:
         await client.connect()
+    except RefusedError as error:
+        if error.code != WRONG_PASSWORD or not client.username or os.environ.get(PASSWORD):
+            raise
+        raise ShellError(
+            f"{client.address} does not let {client.username!r} in without a password, and none was given: "
+            f"it is read from the variable {PASSWORD}."
+        ) from None
     except StrangeAnswerError as error:
         raise ShellError(str(error)) from None
     except UnreachableError as error:

@@ -26,7 +26,7 @@ from typer.core import TyperGroup
 from sojourn.cli.heartbeat import heartbeat
 from sojourn.cli.simulate_manet import run_manet
 from sojourn.cli.watch import watch_run
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.sim.manet.scenario import Manet
 from sojourn.sim.publishers.world import World
 from sojourn.sim.recorder import Recorder
@@ -72,7 +72,9 @@ def _simulate(world: str, options: Mapping[str, object], own: Mapping[str, Any])
         _show_row(row)
     if recorder is not None:
         write_run(own["trace"], run_id, recorder.tables)
-        Console(stderr=True).print(f"Wrote the trace into {own['trace']}: `sojourn audit {own['trace']}`.")
+        Console(stderr=True).print(
+            f"Wrote the trace into {own['trace']}: `sojourn audit {typed(own['trace'])}`."
+        )
 
 
 def _named(world: str, scenario: Described) -> str:

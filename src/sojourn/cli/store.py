@@ -10,6 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from sojourn.errors import typed
 from sojourn.live.store.examining import Examination, counts, examine, taken
 from sojourn.live.store.examining import repair as mend
 from sojourn.live.store.exporting import export as write_out
@@ -77,7 +78,8 @@ def _tell(found: Examination) -> None:
     if found.is_usable:
         say("verdict", "a broker takes this store as it is")
     else:
-        say("verdict", f"a broker refuses this store; `sojourn store repair {found.path}` keeps a copy of it")
+        mend = f"`sojourn store repair {typed(found.path)}`"
+        say("verdict", f"a broker refuses this store; {mend} keeps a copy of it")
 
 
 @app.command()

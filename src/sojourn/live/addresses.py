@@ -201,4 +201,6 @@ def why_not(error: OSError) -> str:
         return "another process has that port; stop it or choose another"
     if error.errno == errno.EACCES:
         return "this user may not use that port; choose one above 1023"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no such address; use one of its own, or 0.0.0.0 for all of them"
     return str(error.strerror or error)

@@ -22,11 +22,12 @@ from msgspec.structs import replace
 
 from sojourn.broker.roll import check_roll, enrolled
 from sojourn.broker.settings import MobilityConfig, RoutingConfig, Settings
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.live.apart import why_not_apart
 from sojourn.live.choices import with_choices
 from sojourn.live.copying import why_no_copies
 from sojourn.mqtt.limits import Limits
+from sojourn.mqtt.ranges import Share, ZeroOrMore, why_out_of_range
 
 PORT_MAX = 65_535
 LISTENED = ("listen", "listen_tls", "listen_ws", "listen_wss", "peers", "seats", "page", "metrics")
@@ -133,7 +134,7 @@ class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Where the tables are written."""
     run: str = "live"
     """The name of the run among others in that folder."""
-    sample: float = 1.0
+    sample: Share = 1.0
     """The share of events that is traced, the same ones at every broker."""
 
 
@@ -143,11 +144,11 @@ class PredictionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     file: str | None = None
     """What was learnt; a configuration file NAME.toml that names none has NAME.learnt.json beside it, which
     need not be there."""
-    share: float = 0.9
+    share: Share = 0.9
     """How much of the next broker's probability copies cover."""
     order: Literal[1, 2] = 2
     """Whether it counts only where a client is (1), or also where it came from (2)."""
-    evidence_min: int = 10
+    evidence_min: ZeroOrMore = 10
     """Crossings of a path, or in an hour of the day, from which on it is relied on."""
 
 
@@ -322,11 +323,13 @@ def load_config(path: Path) -> Config:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise ConfigError(f"There is no file {path}; `sojourn init single {path}` writes one.") from None
+        raise ConfigError(
+            f"There is no file {path}; `sojourn init single {typed(path)}` writes one."
+        ) from None
     except IsADirectoryError:
         raise ConfigError(
             f"{path} is a folder; name the file of a configuration: `sojourn init single "
-            f"{path / 'sojourn.toml'}` writes one."
+            f"{typed(path / 'sojourn.toml')}` writes one."
         ) from None
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
@@ -392,14 +395,22 @@ def _has_free_port(config: Config) -> bool:
 
 
 def check_config(config: Config) -> None:
-    """Refuse names given twice, links to nowhere and addresses that are none."""
+    """Refuse numbers out of range, names given twice, links to nowhere and addresses that are none."""
+    why = why_out_of_range(config)
+    if why:
+        raise ConfigError(why)
     names = [broker.name for broker in config.brokers]
     if not names:
         raise ConfigError("A configuration has at least one [[brokers]] table.")
     for name in names:
         if names.count(name) > 1 or not name:
             raise ConfigError(f"The broker name {name!r} is empty or given twice; each broker has its own.")
-        if "/" in name or name.startswith(".") or not name.isprintable():
+        if not name.isprintable():
+            raise ConfigError(
+                f"The broker name {name!r} has a character that cannot be printed, such as the end of a "
+                "line; it stands in logs and commands, so leave that out."
+            )
+        if "/" in name or name.startswith("."):
             raise ConfigError(
                 f"The broker name {name!r} is the name of files too: it has no / and no dot first."
             )
@@ -408,10 +419,6 @@ def check_config(config: Config) -> None:
     _check_links(config.links, names)
     check_roll(names, config.network.joined, config.network.left, config.settings)
     _check_copies(config)
-    if config.trace is not None and not 0 < config.trace.sample <= 1:
-        raise ConfigError(f"sample of [trace] is a share above 0 and up to 1, not {config.trace.sample}.")
-    if not 0 < config.prediction.share <= 1:
-        raise ConfigError(f"share of [prediction] is above 0 and at most 1, not {config.prediction.share:g}.")
     users = [user.name for user in config.users]
     if len(set(users)) < len(users):
         raise ConfigError("Two users have the same name; each needs its own.")

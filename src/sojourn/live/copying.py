@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sojourn.live.config import Config
 
-GONE_S_MIN = 1.0
-"""A process that is busy may well be silent for less."""
-
 OURS = re.compile(r"votes(\.new)?|.*\.(copies|incoming|before|damaged|found-.*|seats)")
 """Names of what is beside stores, copies and address files, which have the names of brokers
 (`seats/folders.py`, `seats/mesh.py`). Without copies there are none, and networks with such names go on."""
@@ -20,14 +17,12 @@ NEEDED = {"store": "a store", "seats": "an address for others (seats)"}
 
 def why_no_copies(config: Config) -> str:
     """Say what keeps brokers from having the copies that are wanted; nothing if nothing does."""
-    copies, gone_s = config.mobility.copies, config.mobility.gone_s
+    copies = config.mobility.copies
     others = len(config.brokers) - 1
     if not 0 <= copies <= max(1, others):
         return f"copies of [mobility] is from 0 to {others}, one for each other broker, and not {copies}."
     if copies and not others:
         return "copies of [mobility] needs other brokers; there is one, so let it be 0."
-    if not gone_s >= GONE_S_MIN:
-        return f"gone_s of [mobility] is at least {GONE_S_MIN:g} seconds, not {gone_s:g}."
     if not copies:
         return ""
     for broker in config.brokers:

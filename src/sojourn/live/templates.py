@@ -133,8 +133,8 @@ covering = true
 [limits]
 # The defaults, where you may want others:
 # connections_max = 20000
-# connections_address_max = 10000 # of one address; more are refused (0x97)
-# connects_per_s_max = 2000       # of one address; faster ones are refused (0x9F)
+# connections_address_max = 10000 # of one address, 0 for any number; more are refused (0x97)
+# connects_per_s_max = 2000       # of one address, 0 for any number; faster ones are refused (0x9F)
 # logins_waiting_max = 100        # passwords of one address that wait to be compared; more are refused (0x9F)
 # login_pause_max_s = 5.0         # after wrong passwords of one address for one user
 # publishes_per_s_max = 0         # of one client, 0 for any number; who sends more is disconnected (0x96)
@@ -171,7 +171,7 @@ covering = true
 # retained_messages_address_max = 50000 # of those that clients of one address published, at any broker
 # retained_bytes_max = 268435456
 # retained_bytes_address_max = 134217728
-# keep_alive_max_s = 60           # a longer keep-alive is shortened to this
+# keep_alive_max_s = 60           # a longer keep-alive is shortened to this; with 0 none is
 # session_expiry_max_s = 2592000  # in a network never longer than `timeout_s` above
 # old_session_expiry_s = 604800   # of MQTT 3.1.1 clients, which cannot say how long; in a network as above
 """

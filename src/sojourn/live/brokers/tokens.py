@@ -12,7 +12,7 @@ import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from sojourn.broker.proof import SECRET_BYTES_MIN
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.interest.events import Event
 from sojourn.live.brokers.admission import Refusal, permissions_of, wrong
 from sojourn.live.config import ConfigError, JwtConfig, UserConfig
@@ -97,7 +97,8 @@ def _read_key(config: JwtConfig) -> str:
     if algorithm == "HS256" and len(key.encode()) < SECRET_BYTES_MIN:
         raise ConfigError(
             f"{the_key} has {len(key.encode())} bytes, fewer than {SECRET_BYTES_MIN}, so that tokens could "
-            f"be forged: delete it, and `sojourn secret {path}` writes a better one, to sign them by too."
+            f"be forged: delete it, and `sojourn secret {typed(path)}` writes a better one, to sign by "
+            "too."
         )
     try:
         parsed = jwt.get_algorithm_by_name(algorithm).prepare_key(key)

@@ -111,7 +111,9 @@ class Client(Standing):
         self.dropped = 0
         """Events that found no room while it was away or did not read, as told when it connected last."""
         self._session_expiry_s, self._keep_alive_s = session_expiry_s, keep_alive_s
-        self._username, self._password, self._tls = username, password, tls
+        self.username = username
+        """The name that it gives, with its password."""
+        self._password, self._tls = password, tls
         self._attributes = attribute_properties(attributes or {})
         self._subscriptions = Subscriptions()
         self._advertisements: list[str] = []
@@ -245,7 +247,7 @@ class Client(Standing):
         told = (previous, marks, self._advertisements, self._attributes)
         return mqtt5.ConnectPacket(
             self.client_id,
-            username=self._username,
+            username=self.username,
             password=None if self._password is None else self._password.encode(),
             clean_start=not self.connections and not self._session_expiry_s,
             keep_alive=self._keep_alive_s,

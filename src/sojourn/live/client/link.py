@@ -39,11 +39,12 @@ HUNG_UP = "the broker closed the connection"
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG")
 """What OpenSSL says of an answer that is none of TLS."""
 PLAIN = {"mqtts": "mqtt", "wss": "ws"}
+ASKED = "is a certificate of the client asked for there, and none was shown, or one that is not accepted"
 LIKELY = {
     "mqtt": "is that a port for TLS (mqtts://), for WebSockets (ws://) or for other brokers (`peers`)?",
-    "mqtts": "is that a port for WebSockets (wss://), or is a certificate of the client asked for there?",
+    "mqtts": f"is that a port for WebSockets (wss://), or {ASKED}?",
     "ws": "is that a port for TLS (wss://) or without WebSockets (mqtt://)?",
-    "wss": "is that a port without WebSockets (mqtts://), or is a certificate of the client asked for there?",
+    "wss": f"is that a port without WebSockets (mqtts://), or {ASKED}?",
 }
 """By scheme: why somebody may hang up who has said nothing."""
 

@@ -64,6 +64,8 @@ def publish_packet(
     """An event as a packet, a mapping as JSON; or why it cannot be one."""
     _check_qos(qos)
     _check_kinds(topic, payload)
+    if not topic:
+        raise ClientError("An event needs a topic, and a topic cannot be empty.")
     if isinstance(payload, Mapping):
         try:
             payload = json.dumps(payload, separators=(",", ":"), allow_nan=False)

@@ -35,7 +35,10 @@ def trusting(
             context.load_cert_chain(certificate, key, password=_no_password)
         except (ssl.SSLError, OSError) as error:
             which = f"{certificate} and {key} are" if key is not None else f"{certificate} is"
-            raise ClientError(f"{which} no certificate with its key in PEM ({reason_in(error)}).") from None
+            way_out = "" if key else "; if its key has a file of its own, name that as key (--key)"
+            raise ClientError(
+                f"{which} no certificate with its key in PEM ({reason_in(error)}){way_out}."
+            ) from None
     return context
 
 

@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path
 
 from sojourn.broker.proof import SECRET_BYTES_MIN
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 
 SECRET_NAME = "network.secret"  # noqa: S105 - the name of a file
 SECRET_BYTES = 32
@@ -45,8 +45,8 @@ def read_secret(path: str | Path) -> bytes:
             secret = file.read(FILE_BYTES_MAX).strip()
     except FileNotFoundError:
         raise SecretError(
-            f"The secret {path} is not there; `sojourn secret {path}` writes one, which every broker of the "
-            "network needs."
+            f"The secret {path} is not there; `sojourn secret {typed(path)}` writes one, which every broker "
+            "of the network needs."
         ) from None
     except OSError as error:
         raise SecretError(f"The secret {path} cannot be read: {error.strerror}.") from None
@@ -55,6 +55,6 @@ def read_secret(path: str | Path) -> bytes:
     if len(secret) < SECRET_BYTES_MIN:
         raise SecretError(
             f"The secret {path} has {len(secret)} bytes, fewer than {SECRET_BYTES_MIN}; delete it, and "
-            f"`sojourn secret {path}` writes a better one."
+            f"`sojourn secret {typed(path)}` writes a better one."
         )
     return secret

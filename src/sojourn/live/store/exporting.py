@@ -21,6 +21,7 @@ from sojourn.broker.records import LATER, RecordError, SegmentReader, Verdict, r
 from sojourn.broker.snapshot import Snapshot
 from sojourn.broker.state_codec import read_document, rows_of
 from sojourn.broker.state_kinds import StateError
+from sojourn.errors import typed
 from sojourn.live.store import generations
 from sojourn.live.store.errors import JournalError
 from sojourn.live.store.folder import StoreFolder
@@ -72,7 +73,7 @@ def _entries(folder: StoreFolder, path: Path, first: int) -> Iterator[Line]:
 def _damaged(folder: StoreFolder, name: str, why: str) -> JournalError:
     return JournalError(
         f"The store {folder.path} is damaged, {name}: {why.removesuffix('.')}; what came before it was "
-        f"written out, and `sojourn store repair {folder.path}` gives up the rest."
+        f"written out, and `sojourn store repair {typed(folder.path)}` gives up the rest."
     )
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from sojourn import __version__
 from sojourn.broker.records import LATER
-from sojourn.errors import SojournError
+from sojourn.errors import SojournError, typed
 from sojourn.live.narrowing import narrow_folder
 
 FORMAT_NAME = "sojourn-store"
@@ -145,8 +145,8 @@ class StoreFolder:
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             raise DamagedFolderError(
                 f"The store {self.path} does not say what it is: its file about is missing or damaged; "
-                f"`sojourn store check {self.path}` looks at the rest, `sojourn store repair {self.path}` "
-                "writes it anew."
+                f"`sojourn store check {typed(self.path)}` looks at the rest, "
+                f"`sojourn store repair {typed(self.path)}` writes it anew."
             ) from None
 
     def check(self, broker: str | None) -> About:
@@ -157,12 +157,12 @@ class StoreFolder:
         if about.version > FORMAT_VERSION:
             raise FolderError(
                 f"The store {path} of release {about.release} has format {about.version}, {LATER} "
-                f"{FORMAT_VERSION}; run that release (`sojourn store check {path}` says more)."
+                f"{FORMAT_VERSION}; run that release (`sojourn store check {typed(path)}` says more)."
             )
         if broker is not None and about.broker != broker:
             raise FolderError(
                 f"The store {path} is that of broker {about.broker!r} and not of {broker!r}; give each its "
-                f"own (`sojourn store check {path}` says what is in it)."
+                f"own (`sojourn store check {typed(path)}` says what is in it)."
             )
         return about
 

@@ -51,6 +51,7 @@ from sojourn.broker.records import (
     write_batch,
     write_snapshot,
 )
+from sojourn.errors import typed
 from sojourn.live.store import generations
 from sojourn.live.store.errors import DamagedError, JournalError
 from sojourn.live.store.folder import FolderError, StoreFolder, write_all, write_file
@@ -159,8 +160,8 @@ class Journal:
 
     def _damaged(self, what: str) -> DamagedError:
         return DamagedError(
-            f"The store {self._path} is damaged ({what}); `sojourn store check {self._path}` looks at it, "
-            f"`sojourn store repair {self._path}` gives up what is lost."
+            f"The store {self._path} is damaged ({what}); `sojourn store check {typed(self._path)}` looks at "
+            f"it, `sojourn store repair {typed(self._path)}` gives up what is lost."
         )
 
     @property

@@ -23,6 +23,7 @@ from sojourn.broker.reviving import Revival, at_once, reviving
 from sojourn.broker.ruling import Rights
 from sojourn.broker.settings import Settings
 from sojourn.broker.state_codec import table_for
+from sojourn.errors import typed
 from sojourn.live.store.aside import Aside
 from sojourn.live.store.errors import JournalError
 from sojourn.live.store.following import Mark
@@ -116,7 +117,7 @@ class Keeper:
         except Exception as error:
             raise JournalError(
                 f"The store {journal.path} holds what this release cannot read ({_said(error)}); "
-                f"`sojourn store check {journal.path}` says more."
+                f"`sojourn store check {typed(journal.path)}` says more."
             ) from error
         journal.reserve()
         _log.info("revived", extra={"entries": journal.entries, "sessions": len(broker.core.state.sessions)})
