@@ -138,6 +138,8 @@ def test_an_open_writer_has_a_gap_from_its_last_seal_on() -> None:
     killed = Missing("B1", 3.0, 5.0)
     assert missing_of(told, 30.0) == (killed, Missing("B2", 18.0, inf))
     assert missing_of(told, None) == (killed, Missing("B2", 18.0, inf, may_go_on=True))
+    again = {"B1": Life(32.0), "B2": Life(18.0)}
+    assert {gap.may_go_on for gap in missing_of(again, 30.0)} == {True}, "B1 ended the run, and began anew"
 
 
 def test_gaps_are_said_in_a_sentence_a_broker() -> None:
@@ -153,7 +155,7 @@ def test_gaps_are_said_in_a_sentence_a_broker() -> None:
         "those may have told counts as unrecorded."
     )
     assert said_of(missing_of(told, 30.0), 30.0) == [first, second]
-    goes_on = "the run has not ended, and B2 may have noted what it has not written down yet;"
+    goes_on = "the run goes on, and B2 may have noted what it has not written down yet;"
     said = said_of(missing_of(told, None), None)
     assert said[0] == first
     assert said[1].startswith(goes_on)

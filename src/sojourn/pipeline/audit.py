@@ -19,6 +19,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from sojourn.pipeline.audit_chunks import (
     EXPECTED,
     FAULTY,
     NAMES,
+    NEAR_GAPS,
     NOBODY,
     PUBLISHED,
     STAYED,
@@ -50,6 +52,7 @@ from sojourn.pipeline.audit_findings import (
     outcome_rows,
     publication_findings,
 )
+from sojourn.pipeline.audit_gaps import Gaps, near_gaps
 from sojourn.pipeline.audit_interests import (
     RunInterests,
     check_filters,
@@ -60,7 +63,7 @@ from sojourn.pipeline.audit_interests import (
     split_by,
 )
 from sojourn.pipeline.audit_kernel import Outcomes, compare
-from sojourn.pipeline.audit_losses import RunEnds, with_reasons
+from sojourn.pipeline.audit_losses import RunEnds, judged_by
 from sojourn.pipeline.audit_sums import PERCENTILES, summed
 from sojourn.pipeline.derived_rows import Outcome
 from sojourn.pipeline.schemas import (
@@ -133,15 +136,20 @@ def _compile_indexes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def chunks(
-    interests: Broadcast[dict[str, RunInterests]] | None, buckets: int, hot: Hot = NOBODY
+    interests: Broadcast[dict[str, RunInterests]] | None,
+    buckets: int,
+    hot: Hot = NOBODY,
+    gaps: Gaps = MappingProxyType({}),
 ) -> Transform:
     """Turn splits of a trace's tables into chunks; without interests nothing is expected."""
+    missing = dict(gaps)
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         splits = sorted(splits_of(batches))
         for table, mine in groupby(splits, attrgetter("table")):
             if table == "publications":
-                yield from _publication_chunks(mine, interests.value if interests else {}, buckets, hot)
+                compiled = interests.value if interests else {}
+                yield from _publication_chunks(mine, compiled, buckets, hot, missing)
             else:
                 side, columns = _PACKED[table]
                 rows = map(named_rows, split_batches(mine, columns, NAMES))
@@ -154,7 +162,7 @@ def chunks(
 
 
 def _publication_chunks(
-    splits: Iterable[Split], interests: Mapping[str, RunInterests], buckets: int, hot: Hot
+    splits: Iterable[Split], interests: Mapping[str, RunInterests], buckets: int, hot: Hot, gaps: Gaps
 ) -> Iterator[pa.RecordBatch]:
     expected, published = Packer(EXPECTED, buckets, hot), Packer(PUBLISHED, buckets)
     for batch in split_batches(splits, PUBLICATION, NAMES):
@@ -162,6 +170,9 @@ def _publication_chunks(
             columns, unreadable = event_columns(rows)
             told = rows.select(["run_id", "source", "sequence", "time_s"])
             yield from published.add(told.append_column(UNREADABLE, pa.array(unreadable.astype("int8"))))
+            near = near_gaps(told, gaps[run_id]) if run_id in gaps else told.slice(0, 0)
+            if len(near):
+                yield to_all(near, NEAR_GAPS, buckets)
             if run_id in interests:
                 for part in expected_in_parts(run_id, rows, columns, interests[run_id]):
                     yield from expected.add(part)
@@ -291,7 +302,7 @@ def _judged(sides: Mapping[int, pa.Table | None], ends: RunEnds) -> Outcomes | N
     if EXPECTED not in sides and DELIVERED not in sides:
         return None
     compared_rows = compare(sides.get(EXPECTED), sides.get(DELIVERED))
-    return with_reasons(compared_rows, sides.get(DROPPED), sides.get(STAYED), ends)
+    return judged_by(compared_rows, sides.get(DROPPED), sides.get(STAYED), sides.get(NEAR_GAPS), ends)
 
 
 def counted(found: DataFrame) -> DataFrame:

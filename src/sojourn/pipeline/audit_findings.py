@@ -19,8 +19,13 @@ from sojourn.pipeline.audit_kernel import BIN_MAX, Codes, Flags, Floats, Ints, O
 from sojourn.pipeline.audit_losses import OTHER, REASONS
 
 LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED = "lost", "duplicated", "out_of_order", "unauthorised"
-INCIDENTS = (LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED)
-ALLOWED, LATENCY = "allowed", "latency"
+UNRECORDED_DELIVERIES, UNRECORDED_PUBLICATIONS = "unrecorded_deliveries", "unrecorded_publications"
+"""Deliveries that were expected, and those of unknown events, where rows are missing (`audit_gaps.py`)."""
+INCIDENTS = (
+    *(LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED),
+    *(UNRECORDED_DELIVERIES, UNRECORDED_PUBLICATIONS),
+)
+ALLOWED, LATENCY, UNRECORDED = "allowed", "latency", "unrecorded"
 PUBLISHED, CLOCK_JUMPS, UNREADABLE = "published", "clock_jumps", "unreadable"
 HANDOFFS = "handoffs"
 INCIDENT, BY_RUN, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "run", "client", "broker", "window"
@@ -93,18 +98,20 @@ def outcome_rows(outcomes: Outcomes) -> pa.Table:
     """Return outcomes one by one (`derived_rows.Outcome`), but for what was only allowed and did not come."""
     expected, arrived = outcomes.is_expected, outcomes.copies > 0
     at = np.flatnonzero(expected | arrived)
-    kind = np.where(expected, np.where(arrived, 0, 1), np.where(outcomes.is_wanted, 2, 3))[at]
+    kind = np.where(expected, np.where(arrived, 0, 1), np.where(outcomes.is_wanted, 2, 3))
+    if len(outcomes.is_unrecorded):
+        kind[outcomes.is_unrecorded] = 4
     latency = np.where(expected, outcomes.first_s - outcomes.published_s, np.nan)[at]
     broker = outcomes.broker[at]
     lost = outcomes.reason[at] if len(outcomes.reason) else np.full(len(at), -1, np.int32)
-    kinds = pa.array(["delivered", LOST, ALLOWED, UNAUTHORISED])
+    kinds = pa.array(["delivered", LOST, ALLOWED, UNAUTHORISED, UNRECORDED])
     return pa.table(
         {
             "run_id": _names_at(outcomes.runs, outcomes.run[at]),
             "client": _names_at(outcomes.clients, outcomes.client[at]),
             "source": _names_at(outcomes.sources, outcomes.source[at]),
             "sequence": outcomes.sequence[at],
-            "outcome": kinds.take(pa.array(kind)),
+            "outcome": kinds.take(pa.array(kind[at])),
             "published_s": pa.array(outcomes.published_s[at], from_pandas=True),
             "first_s": pa.array(outcomes.first_s[at], from_pandas=True),
             "latency_s": pa.array(latency, from_pandas=True),
@@ -223,15 +230,19 @@ def _counts(outcomes: Outcomes, closed: Flags | None) -> dict[str, Counts]:
     expected, copies = outcomes.is_expected, outcomes.copies
     shown = np.ones(len(copies), np.bool_) if closed is None else closed
     arrived = copies > 0
+    unknown = outcomes.is_unrecorded if len(outcomes.is_unrecorded) else np.zeros(len(copies), np.bool_)
+    leaked = ~outcomes.is_wanted & arrived & shown
     counts: dict[str, Counts] = {
         "expected": expected & shown,
         "delivered": expected & arrived & shown,
         "deliveries": np.where(shown, copies, 0),
-        LOST: expected & ~arrived & shown,
+        LOST: expected & ~arrived & ~unknown & shown,
         DUPLICATED: np.where(shown, np.maximum(copies - 1, 0), 0),
         OUT_OF_ORDER: outcomes.is_late & shown,
         ALLOWED: outcomes.is_wanted & ~expected & arrived & shown,
-        UNAUTHORISED: ~outcomes.is_wanted & arrived & shown,
+        UNAUTHORISED: leaked & ~unknown,
+        UNRECORDED_DELIVERIES: expected & ~arrived & unknown & shown,
+        UNRECORDED_PUBLICATIONS: leaked & unknown,
     }
     if len(outcomes.reason):
         named = [name if name in REASONS else OTHER for name in outcomes.reasons.to_pylist()]

@@ -10,9 +10,11 @@ pass over it then tells, for every name:
   changed places count once: for the one that should have come first. Equal times are in order;
 - *allowed*: delivered and not expected, by an interest that had been asked for and was not yet in force;
 - *unauthorised*: delivered and neither, because no such interest matched or the policy forbade it;
-- *latency*: from publication to first delivery. One below zero is a clock that jumped and is counted apart.
+- *unrecorded*: instead of lost or unauthorised, where a gap in the trace can explain it (`audit_gaps.py`);
+- *latency*: from publication to first delivery. One below zero is of clocks that differ and is counted apart.
 
-Expected = delivered + lost, and rows of deliveries = delivered + allowed + unauthorised + duplicated.
+Expected = delivered + lost + unrecorded deliveries, and rows of deliveries = delivered + allowed +
+unauthorised + duplicated + those of unrecorded publications.
 
 Latencies are counted in bins whose width is 1/128 of their lower end, taken from the bits of the number: sums
 of bins don't depend on the order of summation, and a percentile read from them is exact to 0.4%.
@@ -72,6 +74,8 @@ class Outcomes:
     reason: Codes = field(default_factory=lambda: np.empty(0, np.int32))
     """Why it was lost, a place in `reasons`, -1 where it was not; empty until `audit_losses.py` is asked."""
     reasons: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    is_unrecorded: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Whether nobody can know what became of it, or of its publication; empty where no rows are missing."""
 
     @property
     def is_wanted(self) -> Flags:

@@ -2,6 +2,8 @@
 
 What may be null, what names a row and which table a column refers to is declared in `trace/rows.py`; here it
 is asked of the data itself, in one job a table. A run that fails is named with what is wrong and how often.
+Where brokers ended without sealing what they had noted, rows may refer to what those had: to clients, and to
+events of sources at such a broker.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
+from sojourn.pipeline.audit_gaps import SOURCE_AT, Gaps
 from sojourn.trace.rows import EVENT, TABLES, columns_of
 
 
@@ -30,12 +33,12 @@ ORDERED = {
 """By table, pairs of columns of which the first is never after the second."""
 
 
-def faults(read: Callable[[str], DataFrame]) -> list[Fault]:
-    """Look at all tables; `read` gives the rows of one."""
+def faults(read: Callable[[str], DataFrame], gaps: Gaps) -> list[Fault]:
+    """Look at all tables; `read` gives the rows of one, `gaps` tells of which brokers rows are missing."""
     found = [fault for table in TABLES for fault in _within(table, read(table))]
     for table, about in TABLES.items():
         for column, other in about.refers_to.items():
-            found += _loose(table, read(table), column, other, read(other))
+            found += _loose(table, read(table).where(~_in_gaps(column, gaps)), column, other, read(other))
     return sorted(found)
 
 
@@ -56,6 +59,17 @@ def _within(table: str, rows: DataFrame) -> Iterator[Fault]:
         for what in asked:
             if row[what]:
                 yield Fault(row["run_id"], f"{row[what]} {what}")
+
+
+def _in_gaps(column: str, gaps: Gaps) -> Column:
+    """Whether a row may refer to one that a broker had noted and not sealed."""
+    found = F.lit(False)  # noqa: FBT003 - a column of that value
+    at = F.regexp_extract("source", SOURCE_AT, 1) if column == EVENT else None
+    for run_id, missing in gaps.items():
+        brokers = sorted({gap.broker for gap in missing})
+        here = F.lit(True) if at is None else at.isin(brokers)  # noqa: FBT003 - likewise
+        found |= (F.col("run_id") == run_id) & F.coalesce(here, F.lit(False))  # noqa: FBT003 - likewise
+    return found
 
 
 def _loose(table: str, rows: DataFrame, column: str, other: str, others: DataFrame) -> Iterator[Fault]:

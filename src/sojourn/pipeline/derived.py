@@ -119,12 +119,15 @@ def _times(column: str, name: str) -> dict[str, Column]:
 
 
 def _of_outcomes() -> dict[str, Column]:
+    unseen = _is("unrecorded") & (F.col("copies") == 0)
     return {
-        "expected": F.count_if(_is("delivered") | _is("lost")),
+        "expected": F.count_if(_is("delivered") | _is("lost") | unseen),
         "delivered": F.count_if(_is("delivered")),
         "lost": F.count_if(_is("lost")),
         "allowed": F.count_if(_is("allowed")),
         "unauthorised": F.count_if(_is("unauthorised")),
+        "unrecorded_deliveries": F.count_if(unseen),
+        "unrecorded_publications": F.count_if(_is("unrecorded") & (F.col("copies") > 0)),
         "duplicated": F.sum(F.greatest(F.col("copies") - 1, F.lit(0))),
         "out_of_order": F.count_if(F.col("out_of_order")),
         "latency_mean_s": F.avg("latency_s"),

@@ -122,6 +122,8 @@ COUNTED = _table(
             "out_of_order",
             "allowed",  # delivered between asking for an interest and its coming into force
             "unauthorised",
+            "unrecorded_deliveries",  # expected and without a row, where rows are missing
+            "unrecorded_publications",  # delivered of events without a row, likewise
             "before_published",
             "lost_queue_full",
             "lost_expired",

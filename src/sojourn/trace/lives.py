@@ -54,7 +54,7 @@ class Missing(NamedTuple):
     """Not finite where nobody began anew and the end of the run is not known, or before that."""
     times: int = 1
     may_go_on: bool = False
-    """Whether the writer may still be writing: the run has not ended."""
+    """Whether the writer may still be writing: the run goes on."""
 
 
 Lives = Mapping[str, Life | None]
@@ -106,10 +106,10 @@ def read_life(path: Place) -> Life | None:
         return None
 
 
-def read_lives(root: Place) -> dict[str, dict[str, Life | None]]:
-    """By run and writer, what writers of a trace say of themselves."""
+def read_lives(root: Place, run_id: str = "*") -> dict[str, dict[str, Life | None]]:
+    """By run and writer, what writers of a trace, or of one run, say of themselves."""
     found: dict[str, dict[str, Life | None]] = {}
-    for path in below(root / "_manifests", "run_id=*/*.life"):
+    for path in below(root / "_manifests", f"run_id={run_id}/*.life"):
         if not path.name.startswith("."):
             found.setdefault(path.parent.name.removeprefix("run_id="), {})[path.stem] = read_life(path)
     return found
@@ -127,13 +127,19 @@ def fault_of_lives(run_id: str, lives: Lives) -> str:
 
 
 def missing_of(lives: Lives, duration_s: float | None) -> tuple[Missing, ...]:
-    """Return the gaps of a run; an open writer has one from its last seal on."""
+    """Return the gaps of a run; an open writer has one from its last seal on.
+
+    A run goes on that has not ended, or of which an open writer sealed something after the end: the first
+    broker tells the end whenever it closes, also to begin anew.
+    """
+    open_s = [life.sealed_s for life in lives.values() if life is not None and life.is_open]
+    goes_on = duration_s is None or max(open_s, default=0.0) > duration_s
     found = []
     for writer, life in sorted(lives.items()):
         if life is not None:
             found += [Missing(writer, *gap) for gap in life.gaps]
             if life.is_open:
-                found.append(Missing(writer, life.sealed_s, inf, may_go_on=duration_s is None))
+                found.append(Missing(writer, life.sealed_s, inf, may_go_on=goes_on))
     return tuple(found)
 
 
@@ -147,7 +153,7 @@ def said_of(missing: Iterable[Missing], duration_s: float | None) -> list[str]:
     going = [one.broker for one in missing if one.may_go_on]
     if going:
         said.append(
-            f"the run has not ended, and {', '.join(going)} may have noted what {_they(going)} not written "
+            f"the run goes on, and {', '.join(going)} may have noted what {_they(going)} not written "
             "down yet; what that may be counts as unrecorded."
         )
     return said
