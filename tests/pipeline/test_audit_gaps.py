@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sojourn.pipeline import audit_sizes
-from sojourn.pipeline.audit_gaps import CLOCKS_S, NOTED_LATE_S, broker_of
+from sojourn.pipeline.audit_gaps import NOTED_LATE_S, broker_of
 from sojourn.pipeline.audit_job import AuditReport, audit_trace
+from sojourn.pipeline.audit_kernel import CLOCKS_S
 from sojourn.pipeline.audit_options import AuditOptions
 from sojourn.pipeline.derived_job import make_tables
 from sojourn.pipeline.views import views

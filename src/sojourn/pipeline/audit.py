@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
 from sojourn.pipeline.audit_chunks import (
@@ -62,7 +62,7 @@ from sojourn.pipeline.audit_interests import (
     expected_rows,
     split_by,
 )
-from sojourn.pipeline.audit_kernel import Outcomes, compare
+from sojourn.pipeline.audit_kernel import CLOCKS_S, Outcomes, compare
 from sojourn.pipeline.audit_losses import RunEnds, judged_by
 from sojourn.pipeline.audit_sums import PERCENTILES, summed
 from sojourn.pipeline.derived_rows import Outcome
@@ -336,10 +336,16 @@ def filter_incidents(found: DataFrame) -> DataFrame:
     )
 
 
+def of_clocks(time: Column) -> Column:
+    """What `audit_kernel.by_clocks` makes of times between moments of two clocks."""
+    return F.when((time < 0) & (time >= -CLOCKS_S), 0.0).otherwise(time)
+
+
 def handoff_times(handoffs: DataFrame) -> DataFrame:
     """Percentiles of hand-offs by run: until the client was back, until all was rebuilt, and between them."""
     left, arrived, ready = F.col("left_s"), F.col("arrived_s"), F.col("ready_s")
-    measures = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
+    apart = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
+    measures = {measure: of_clocks(time) for measure, time in apart.items()}
     return handoffs.groupBy("run_id").agg(
         F.count("*").alias("handoffs"),
         *(

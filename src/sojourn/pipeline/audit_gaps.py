@@ -11,7 +11,7 @@ says so. Two kinds of outcomes are *unrecorded* instead of lost or unauthorised:
   it: the delivery came after the gap began, and by the numbers of those events of the source that are known,
   this one was published in the gap. An event whose row is there is none of these.
 
-What no gap can explain stays lost or unauthorised. An open writer of a run that has not ended may go on: then
+What no gap can explain stays lost or unauthorised. An open writer of a run that goes on may do so too: then
 only what was published since its last seal, and what was in flight then, is unrecorded.
 """
 
@@ -26,14 +26,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from sojourn.pipeline.audit_kernel import Flags, Floats, Outcomes
+from sojourn.pipeline.audit_kernel import CLOCKS_S, Flags, Floats, Outcomes
 from sojourn.trace.lives import Missing
 
 Gaps = Mapping[str, Sequence[Missing]]
 """By run."""
 
-CLOCKS_S = 0.1
-"""By so much clocks of brokers may differ, where nobody changed one."""
 NOTED_LATE_S = 1.0
 """So long it may take until a broker notes what happened: first it has to be safe."""
 

@@ -11,7 +11,9 @@ pass over it then tells, for every name:
 - *allowed*: delivered and not expected, by an interest that had been asked for and was not yet in force;
 - *unauthorised*: delivered and neither, because no such interest matched or the policy forbade it;
 - *unrecorded*: instead of lost or unauthorised, where a gap in the trace can explain it (`audit_gaps.py`);
-- *latency*: from publication to first delivery. One below zero is of clocks that differ and is counted apart.
+- *latency*: from publication to first delivery. One below zero is of clocks that differ and is counted apart:
+  those of two processes differ by some milliseconds where nobody set one, so down to `CLOCKS_S` below zero it
+  is 0, and beyond that, where a clock jumped, there is none.
 
 Expected = delivered + lost + unrecorded deliveries, and rows of deliveries = delivered + allowed +
 unauthorised + duplicated + those of unrecorded publications.
@@ -35,6 +37,9 @@ Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+CLOCKS_S = 0.1
+"""By so much clocks of brokers may differ, where nobody set one."""
 
 BIN_BITS = 7
 _SHIFT = 52 - BIN_BITS
@@ -125,6 +130,12 @@ def compare(expected: pa.Table | None, delivered: pa.Table | None) -> Outcomes:
         sources=sources,
         brokers=brokers,
     )
+
+
+def by_clocks(times_s: Floats) -> Floats:
+    """Return times between moments of two clocks, 0 for those that are below it by what clocks may differ."""
+    known: Floats = np.where((times_s < 0) & (times_s >= -CLOCKS_S), 0.0, times_s)
+    return known
 
 
 def latency_bins(latency_s: Floats) -> Codes:

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
 from sojourn.pipeline.audit_gaps import SOURCE_AT, Gaps
+from sojourn.pipeline.audit_kernel import CLOCKS_S
 from sojourn.trace.rows import EVENT, TABLES, columns_of
 
 
@@ -26,11 +27,11 @@ class Fault(NamedTuple):
 
 
 ORDERED = {
-    "interests": (("asked_s", "from_s"), ("from_s", "to_s")),
-    "sojourns": (("from_s", "to_s"),),
-    "handoffs": (("left_s", "arrived_s"), ("arrived_s", "ready_s")),
+    "interests": (("asked_s", "from_s", 0.0), ("from_s", "to_s", 0.0)),
+    "sojourns": (("from_s", "to_s", 0.0),),
+    "handoffs": (("left_s", "arrived_s", CLOCKS_S), ("arrived_s", "ready_s", 0.0)),
 }
-"""By table, pairs of columns of which the first is never after the second."""
+"""By table, columns of which the first is never after the second, but by what two clocks may differ."""
 
 
 def faults(read: Callable[[str], DataFrame], gaps: Gaps) -> list[Fault]:
@@ -50,8 +51,8 @@ def _within(table: str, rows: DataFrame) -> Iterator[Fault]:
             asked[f"rows of {table} have no {column.name}"] = F.col(column.name).isNull()
         if column.kind is float:
             asked[f"rows of {table} have a {column.name} that is no number"] = F.isnan(column.name)
-    for first, second in ORDERED.get(table, ()):
-        asked[f"rows of {table} have {first} after {second}"] = F.col(first) > F.col(second)
+    for first, second, clocks_s in ORDERED.get(table, ()):
+        asked[f"rows of {table} have {first} after {second}"] = F.col(first) > F.col(second) + clocks_s
     if not asked:
         return
     counts = rows.groupBy("run_id").agg(*(F.count_if(wrong).alias(what) for what, wrong in asked.items()))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
+from sojourn.pipeline.audit import of_clocks
 from sojourn.pipeline.measuring import AWAY_S, REBUILD_S, WAIT_S
 from sojourn.pipeline.metrics import with_intervals
 from sojourn.pipeline.models import crossings, moves
@@ -32,9 +33,9 @@ def handoff_phases(handoffs: DataFrame, message_counts: DataFrame) -> DataFrame:
         "to_broker",
         "cause",
         "left_s",
-        F.expr(AWAY_S).alias("away_s"),
-        F.expr(WAIT_S).alias("wait_s"),
-        F.expr(REBUILD_S).alias("rebuild_s"),
+        of_clocks(F.expr(AWAY_S)).alias("away_s"),
+        of_clocks(F.expr(WAIT_S)).alias("wait_s"),
+        of_clocks(F.expr(REBUILD_S)).alias("rebuild_s"),
         "hops",
         "hop_bytes",
     )

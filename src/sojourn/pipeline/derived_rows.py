@@ -28,7 +28,10 @@ class Outcome(NamedTuple):
         float | None, "when it was published; null where nobody knows, or it is unauthorised"
     ]
     first_s: Annotated[float | None, "when its first copy was delivered; null where none was seen"]
-    latency_s: Annotated[float | None, "from one to the other, where it was expected"]
+    latency_s: Annotated[
+        float | None,
+        "from one to the other, where it was expected; 0 where clocks differ by up to 0.1 s, null beyond",
+    ]
     copies: Annotated[int, "how often it was delivered"]
     out_of_order: Annotated[bool, "whether a later event of its source had come before it"]
     broker: Annotated[str | None, "which broker delivered it first, lost it, or may have delivered it"]
