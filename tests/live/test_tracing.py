@@ -15,6 +15,8 @@ import pytest
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config, TraceConfig
 from sojourn.live.tracing import TraceError, Tracer, agree_on_start
+from sojourn.trace.lives import Gap, Life, life_path, read_life
+from sojourn.trace.manifests import manifest_path
 from tests.live.building import building, url
 from tests.live.raw_client import Raw, running_broker, single_config
 from tests.live.test_roaming import started, stop
@@ -54,7 +56,7 @@ def test_a_trace_is_for_its_owner_alone(tmp_path: Path) -> None:
     try:
         tracer = Tracer.open(str(tmp_path / "trace"), "run", "B1", 1e9)
         tracer.came("phone", {"role": "medic"}, 1e9)
-        tracer.seal()
+        tracer.seal(1e9)
         tracer.close(1e9 + 1, ends_run=True)
     finally:
         os.umask(before)
@@ -62,6 +64,17 @@ def test_a_trace_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert files
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     assert stat.S_IMODE((tmp_path / "trace").stat().st_mode) == 0o700
+
+
+def test_a_broker_that_is_killed_and_one_that_closes_are_told_apart(tmp_path: Path) -> None:
+    """From its last seal until the next of its name began; in seconds of the run."""
+    life = life_path(manifest_path(tmp_path, "run", "B2"))
+    Tracer.open(str(tmp_path), "run", "B1", 1e9)
+    Tracer.open(str(tmp_path), "run", "B2", 1e9 + 2).seal(1e9 + 4)
+    Tracer.open(str(tmp_path), "run", "B2", 1e9 + 9).close(1e9 + 11, ends_run=True)
+    assert read_life(life) == Life(11.0, False, (Gap(4.0, 9.0),))
+    Tracer.open(str(tmp_path), "run", "B2", 1e9 + 20)
+    assert read_life(life) == Life(20.0, True, (Gap(4.0, 9.0),))
 
 
 def test_a_live_run_leaves_the_tables_of_the_pipeline(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from sojourn.pipeline.compacting import CompactError, compact
 from sojourn.pipeline.tables import open_trace, small_table
 from sojourn.trace import COLUMNS, SegmentWriter, segment_folder
+from sojourn.trace.lives import Gap, Life
 from tests.pipeline.random_traces import RandomTrace, random_trace
 
 
@@ -67,6 +68,21 @@ def test_a_copy_that_was_not_finished_is_known_for_one(
     assert "missing" in problem.sentence
     assert not compact(str(root), into)[0][0].was_there
     assert open_trace(into).problems == []
+
+
+def test_what_is_missing_in_the_trace_is_missing_in_the_copy(tmp_path: Path) -> None:
+    """A broker that was killed is known for it there too, also if that is all that is new."""
+    root, into = tmp_path / "trace", tmp_path / "compacted"
+    for began_s in (0.0, 9.0):
+        writer = SegmentWriter(root, "r1", name="B1", began_s=began_s)
+        writer.add("deliveries", "c1", "p1", 1, began_s, "B1")
+        writer.seal(began_s + 5.0)
+        compact(str(root), into)
+        assert open_trace(into).lives == open_trace(root).lives
+    assert open_trace(into).lives["r1"]["B1"] == Life(14.0, gaps=(Gap(5.0, 9.0),))
+    SegmentWriter(root, "r1", name="B1", began_s=20.0).close(21.0)
+    assert compact(str(root), into)[0][0].was_there
+    assert open_trace(into).lives["r1"]["B1"] == Life(21.0, False, (Gap(5.0, 9.0), Gap(14.0, 20.0)))
 
 
 def test_a_trace_with_a_gap_and_the_trace_itself_are_refused(tmp_path: Path) -> None:

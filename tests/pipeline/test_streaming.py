@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from sojourn.cli.audit_follow import said_missing
 from sojourn.pipeline.audit_job import audit_trace
 from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.streaming import by_window, read_findings, start_live_audit
 from sojourn.trace import SegmentWriter
+from tests.pipeline.killed_traces import killed_trace
 from tests.pipeline.random_traces import RandomTrace, Row, audit_by_hand, expected_of, random_trace, wanted_of
 
 pytestmark = pytest.mark.timeout(900)  # half a minute alone, minutes on a machine that others use too
@@ -210,3 +212,57 @@ def test_what_comes_after_its_event_was_judged_is_counted_as_late(
     delivered = {row[:3] for row in trace.rows["deliveries"]}
     lost = [name for name, moment in expected.items() if name not in delivered and moment < 240.0]
     assert _sums(judged, ("lost",)) == {"lost": len(lost)}
+
+
+UNRECORDED = ("unrecorded_deliveries", "unrecorded_publications")
+
+
+def test_what_killed_brokers_had_not_sealed_is_unrecorded_as_in_a_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A run that is seen as a whole gives the counts of the batch audit, and says who was killed."""
+    root, out = tmp_path / "trace", tmp_path / "live"
+    killed_trace("r1", 4).write(root)
+    _watch(spark, root, out, lambda: None)
+    live = _assert_as_batch(spark, root, out)
+    report = audit_trace(spark, root)
+    (batch,) = report.runs
+    assert _sums(live, UNRECORDED) == {name: batch[name] for name in UNRECORDED}
+    assert min(_sums(live, UNRECORDED).values()) > 0
+    assert said_missing(root, "r1") == [problem.sentence for problem in report.problems]
+
+
+def test_of_a_broker_that_has_not_come_again_what_is_new_is_unrecorded(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """While it is away, and when it has come; what a writer that goes on has not sealed yet is not judged."""
+    root, out = tmp_path / "trace", tmp_path / "live"
+    one, two = (SegmentWriter(root, "r1", name=name, began_s=0.0) for name in ("B1", "B2"))
+    one.add("clients", "c1", "{}")
+    one.add("interests", "c1", "i", "n >= 0", 0.0, None, None)
+    two.seal(10.0)
+
+    def publish(*moments_s: float) -> None:
+        for at_s in moments_s:
+            one.add("publications", "q@B1~0a1b2c3d", int(at_s * 1e6), at_s, "B1", None, '{"n": 1}', None, 9)
+        one.seal(moments_s[-1])
+
+    def counts() -> tuple[int, int]:
+        sums = _sums(_live(spark, out), ("lost", "unrecorded_deliveries"))
+        return sums["lost"], sums["unrecorded_deliveries"]
+
+    found = []
+    _watch(
+        spark,
+        root,
+        out,
+        lambda: publish(2.0, 5.0),
+        lambda: publish(12.0, 13.0),
+        lambda: publish(60.0),
+        lambda: found.append(counts()),
+        lambda: publish(110.0),
+        lambda: found.append(counts()),
+    )
+    # What was published at 2 and 5 was to be there when B2 sealed; what came later B2 may have delivered.
+    assert found == [(2, 2), (2, 3)]
+    assert said_missing(root, "r1") == []

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DETAILS = {"client": "clients", "broker": "brokers", "window": "windows"}
 _DEFAULTS = AuditOptions()
 _LIVE = LiveOptions()
-_ONLY_IF_SOME = ("allowed", "lost_", "before_", "clock_")
+_ONLY_IF_SOME = ("allowed", "lost_", "before_", "clock_", "unrecorded_")
 
 
 class AuditError(SojournError):
@@ -66,7 +66,10 @@ def audit(  # noqa: PLR0913  each is an option of the command
     ui: Ui = False,
     ship: Ship = False,
     incidents: Annotated[
-        Path | None, typer.Option(help="Write every loss, duplicate, disorder and leak as Parquet here.")
+        Path | None,
+        typer.Option(
+            help="Write every loss, duplicate, disorder, leak and what is unrecorded as Parquet here."
+        ),
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Audit a run that goes on, by the window, until it ends.")
@@ -87,10 +90,11 @@ def audit(  # noqa: PLR0913  each is an option of the command
 ) -> None:
     """Compare what was delivered with what should have been, for every run of a trace.
 
+    What killed brokers had not written down is said, and unrecorded instead of lost or unauthorised.
+
     Example: sojourn simulate roaming --trace traces && sojourn audit traces --by broker
     """
-    wrong = [name for name in by or [] if name not in DETAILS]
-    if wrong:
+    if wrong := [name for name in by or [] if name not in DETAILS]:
         raise AuditError(f"--by may be {', '.join(DETAILS)}, not {wrong[0]!r}.")
     if window_s <= 0:
         raise AuditError(f"--window-s must be above 0, not {window_s}.")
@@ -126,15 +130,15 @@ def audit(  # noqa: PLR0913  each is an option of the command
         tell("looking at executors", None)
         probe(started, place(trace).absolute())
         report = audit_trace(started, trace, options, details=details, incidents=incidents, progress=tell)
+    _tell(report, details, console, as_json=as_json)
+
+
+def _tell(report: AuditReport, details: tuple[str, ...], console: Console, *, as_json: bool) -> None:
+    """Say what was found, and what was wrong with the trace; a run that could not be audited is a failure."""
     if as_json:
         typer.echo(json.dumps(_as_object(report, details), default=str))
     else:
         _show(report, details)
-    _tell_problems(report, console)
-
-
-def _tell_problems(report: AuditReport, console: Console) -> None:
-    """Say what was wrong with the trace; a run that could not be audited is a failure."""
     for problem in report.problems:
         refused = " It was not audited." if problem.refused else ""
         console.print(f"{problem.run_id}: {problem.sentence}{refused}", markup=False, soft_wrap=True)

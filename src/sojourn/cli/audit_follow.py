@@ -31,6 +31,7 @@ from sojourn.pipeline.audit_losses import REASONS
 from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.streaming import CHECKPOINT, by_window, read_findings, sized, start_live_audit
 from sojourn.trace import COLUMNS, segment_folder
+from sojourn.trace.lives import missing_of, read_lives, said_of
 
 WINDOWS_SHOWN = 15
 NOTE = "options.json"
@@ -43,6 +44,7 @@ _SHOWN = {
     "duplicated": "doubled",
     "out_of_order": "out of order",
     "unauthorised": "leaked",
+    "unrecorded": "not known",
     "latency_p50_s": "latency p50",
     "latency_p99_s": "p99",
     "handoffs": "hand-offs",
@@ -51,6 +53,7 @@ _SHOWN = {
     "late": "came late",
 }
 _LATE = ("late_publications", "late_deliveries", "late_interests")
+_UNRECORDED = ("unrecorded_deliveries", "unrecorded_publications")
 
 Rows = list[dict[str, Any]]
 
@@ -91,6 +94,8 @@ def follow(
         finally:
             query.stop()
     _say_late(console, rows)
+    for sentence in said_missing(root, run):
+        console.print(sentence, markup=False, soft_wrap=True)
     console.print(
         f"Interrupted; the same command goes on where it stopped, by its checkpoint in {folder}."
         if interrupted.is_set()
@@ -102,14 +107,26 @@ def follow(
 
 def has_ended(root: Path, run_id: str) -> bool:
     """Whether the end of a run has been sealed."""
+    return _duration_s(root, run_id) is not None
+
+
+def _duration_s(root: Path, run_id: str) -> float | None:
+    """Return how long a run was; None while it goes on."""
+    found: list[float] = []
     for path in segment_folder(root, "runs", run_id).glob("part-*.parquet"):
         try:
             durations = pq.ParquetFile(path).read(["duration_s"]).column("duration_s")
         except (pa.ArrowException, OSError):
             continue  # the query complains of it
-        if durations.null_count < len(durations):
-            return True
-    return False
+        found += durations.drop_null().to_pylist()
+    return max(found, default=None)
+
+
+def said_missing(root: Path, run_id: str) -> list[str]:
+    """Return a sentence for each broker that ended without sealing what it had noted."""
+    duration_s = _duration_s(root, run_id)
+    missing = missing_of(read_lives(root, run_id).get(run_id, {}), duration_s)
+    return said_of([gap for gap in missing if not gap.may_go_on], duration_s)
 
 
 def _only_run(root: Path) -> str:
@@ -200,6 +217,8 @@ def _value(row: dict[str, Any], name: str) -> Any:
     if name == "why":
         given = {reason: row[f"lost_{reason}"] for reason in REASONS}
         return ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in given.items() if count)
+    if name == "unrecorded":
+        return sum(row[count] for count in _UNRECORDED)
     return sum(row[late] for late in _LATE) if name == "late" else row[name]
 
 

@@ -69,7 +69,7 @@ def tables(  # noqa: PLR0913 - options of the command
         probe(spark, place(trace).absolute())
         made = make_tables(spark, trace, into.absolute(), beat.tell, anyway=anyway)
     if as_json:
-        told = {"new": made.new, "kept": made.kept, "refused": made.refused}
+        told = {"new": made.new, "kept": made.kept, "refused": made.refused, "missing": made.missing}
         typer.echo(json.dumps({**told, "faults": [fault._asdict() for fault in made.faults]}))
     else:
         typer.echo(f"{into}: {len(made.new)} runs made, {len(made.kept)} were there.")
@@ -79,6 +79,9 @@ def tables(  # noqa: PLR0913 - options of the command
 def _complain(made: Made, console: Console, *, anyway: bool) -> None:
     for run_id, sentence in made.refused.items():
         console.print(f"{run_id}: {sentence}", markup=False, soft_wrap=True)
+    for run_id, sentences in made.missing.items():
+        for sentence in sentences:
+            console.print(f"{run_id}: {sentence}", markup=False, soft_wrap=True)
     for fault in made.faults[:FAULTS_SHOWN]:
         console.print(f"{fault.run_id}: {fault.sentence}.", markup=False, soft_wrap=True)
     if len(made.faults) > FAULTS_SHOWN:

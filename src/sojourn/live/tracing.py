@@ -2,7 +2,8 @@
 
     tracer = Tracer.open(folder, run, broker, sample)
     tracer.published(message, now); tracer.delivered(client, message, now); …
-    tracer.seal()                # now and then, and at the end
+    tracer.seal(now)             # now and then
+    tracer.close(now, ends_run=…)
 
 All brokers of a run write into one folder, each its own segments. What a time is counted from is agreed by
 whoever comes first: it leaves `RUN.json` there. A delivery is noted when the client has acknowledged it, at
@@ -18,6 +19,9 @@ How busy a broker was is a row of `broker_load` for each time between two seals:
 An interest is written when it is asked for, again when every broker in reach knows of it, which is when the
 client is told (SUBACK), and with its end when it has one: the later moments count. What is published between
 the first two may be delivered and need not.
+
+A broker that is killed takes with it what it noted since the last `seal`. The next one of its name says so
+(`trace/lives.py`), so that an audit counts apart what it cannot know.
 """
 
 from __future__ import annotations
@@ -92,7 +96,10 @@ class Tracer:
         started_s = agree_on_start(Path(folder) / f"{run}.json", now)
         from sojourn.trace import SegmentWriter  # noqa: PLC0415 - pyarrow is large, and few brokers trace
 
-        writer = SegmentWriter(folder, run, name=broker, rows_max=WRITER_ROWS_MAX, mode=0o600)
+        began_s = now - started_s
+        writer = SegmentWriter(
+            folder, run, name=broker, rows_max=WRITER_ROWS_MAX, mode=0o600, began_s=began_s
+        )
         return cls(writer, broker, started_s, sample)
 
     def _at(self, now: float) -> float:
@@ -190,9 +197,9 @@ class Tracer:
         """How busy the broker was for a time: what it was told, for how long that took, and who waited."""
         self._writer.add("broker_load", self._broker, handled, busy_s, waiting_max, waiting_mean)
 
-    def seal(self) -> None:
-        """Make what was noted so far readable."""
-        self._writer.seal()
+    def seal(self, now: float) -> None:
+        """Make what was noted so far readable, and say that nothing before now is missing."""
+        self._writer.seal(self._at(now))
 
     def close(self, now: float, *, ends_run: bool) -> None:
         """Note what is still open; the last to leave ends the run."""
@@ -202,4 +209,4 @@ class Tracer:
         if ends_run:
             started = datetime.fromtimestamp(self._started_s, UTC)
             self._writer.add("runs", "live", None, None, "{}", started, self._at(now), 0.0, None)
-        self._writer.seal()
+        self._writer.close(self._at(now))

@@ -19,10 +19,11 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
 from sojourn.pipeline.audit_chunks import (
@@ -31,6 +32,7 @@ from sojourn.pipeline.audit_chunks import (
     EXPECTED,
     FAULTY,
     NAMES,
+    NEAR_GAPS,
     NOBODY,
     PUBLISHED,
     STAYED,
@@ -50,6 +52,7 @@ from sojourn.pipeline.audit_findings import (
     outcome_rows,
     publication_findings,
 )
+from sojourn.pipeline.audit_gaps import Gaps, near_gaps
 from sojourn.pipeline.audit_interests import (
     RunInterests,
     check_filters,
@@ -59,8 +62,8 @@ from sojourn.pipeline.audit_interests import (
     expected_rows,
     split_by,
 )
-from sojourn.pipeline.audit_kernel import Outcomes, compare
-from sojourn.pipeline.audit_losses import RunEnds, with_reasons
+from sojourn.pipeline.audit_kernel import CLOCKS_S, Outcomes, compare
+from sojourn.pipeline.audit_losses import RunEnds, judged_by
 from sojourn.pipeline.audit_sums import PERCENTILES, summed
 from sojourn.pipeline.derived_rows import Outcome
 from sojourn.pipeline.schemas import (
@@ -133,15 +136,20 @@ def _compile_indexes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def chunks(
-    interests: Broadcast[dict[str, RunInterests]] | None, buckets: int, hot: Hot = NOBODY
+    interests: Broadcast[dict[str, RunInterests]] | None,
+    buckets: int,
+    hot: Hot = NOBODY,
+    gaps: Gaps = MappingProxyType({}),
 ) -> Transform:
     """Turn splits of a trace's tables into chunks; without interests nothing is expected."""
+    missing = dict(gaps)
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         splits = sorted(splits_of(batches))
         for table, mine in groupby(splits, attrgetter("table")):
             if table == "publications":
-                yield from _publication_chunks(mine, interests.value if interests else {}, buckets, hot)
+                compiled = interests.value if interests else {}
+                yield from _publication_chunks(mine, compiled, buckets, hot, missing)
             else:
                 side, columns = _PACKED[table]
                 rows = map(named_rows, split_batches(mine, columns, NAMES))
@@ -154,7 +162,7 @@ def chunks(
 
 
 def _publication_chunks(
-    splits: Iterable[Split], interests: Mapping[str, RunInterests], buckets: int, hot: Hot
+    splits: Iterable[Split], interests: Mapping[str, RunInterests], buckets: int, hot: Hot, gaps: Gaps
 ) -> Iterator[pa.RecordBatch]:
     expected, published = Packer(EXPECTED, buckets, hot), Packer(PUBLISHED, buckets)
     for batch in split_batches(splits, PUBLICATION, NAMES):
@@ -162,6 +170,9 @@ def _publication_chunks(
             columns, unreadable = event_columns(rows)
             told = rows.select(["run_id", "source", "sequence", "time_s"])
             yield from published.add(told.append_column(UNREADABLE, pa.array(unreadable.astype("int8"))))
+            near = near_gaps(told, gaps[run_id]) if run_id in gaps else told.slice(0, 0)
+            if len(near):
+                yield to_all(near, NEAR_GAPS, buckets)
             if run_id in interests:
                 for part in expected_in_parts(run_id, rows, columns, interests[run_id]):
                     yield from expected.add(part)
@@ -291,7 +302,7 @@ def _judged(sides: Mapping[int, pa.Table | None], ends: RunEnds) -> Outcomes | N
     if EXPECTED not in sides and DELIVERED not in sides:
         return None
     compared_rows = compare(sides.get(EXPECTED), sides.get(DELIVERED))
-    return with_reasons(compared_rows, sides.get(DROPPED), sides.get(STAYED), ends)
+    return judged_by(compared_rows, sides.get(DROPPED), sides.get(STAYED), sides.get(NEAR_GAPS), ends)
 
 
 def counted(found: DataFrame) -> DataFrame:
@@ -325,10 +336,16 @@ def filter_incidents(found: DataFrame) -> DataFrame:
     )
 
 
+def of_clocks(time: Column) -> Column:
+    """What `audit_kernel.by_clocks` makes of times between moments of two clocks."""
+    return F.when((time < 0) & (time >= -CLOCKS_S), 0.0).otherwise(time)
+
+
 def handoff_times(handoffs: DataFrame) -> DataFrame:
     """Percentiles of hand-offs by run: until the client was back, until all was rebuilt, and between them."""
     left, arrived, ready = F.col("left_s"), F.col("arrived_s"), F.col("ready_s")
-    measures = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
+    apart = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
+    measures = {measure: of_clocks(time) for measure, time in apart.items()}
     return handoffs.groupBy("run_id").agg(
         F.count("*").alias("handoffs"),
         *(

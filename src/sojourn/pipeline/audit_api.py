@@ -28,10 +28,10 @@ def audit(
     """Compare what was delivered with what should have been, for every run in a directory of traces.
 
     `runs` of the report has a row for each run, with what was published, expected, delivered, lost,
-    duplicated and out of order; with `by` there are such rows by client, broker or window of `window_s`
-    seconds too. What was published in the last `in_flight_s` seconds of a run and not delivered was in
-    flight, and is not lost. Every single incident is written as Parquet into the directory `incidents`, if
-    one is named.
+    duplicated, out of order and unrecorded; with `by` there are such rows by client, broker or window of
+    `window_s` seconds too. What was published in the last `in_flight_s` seconds of a run and not delivered
+    was in flight, and is not lost. Every single incident is written as Parquet into the directory
+    `incidents`, if one is named.
 
     It runs on the Spark session that is given, on the cluster `master`, or on this machine. That takes a
     while and blocks: in an asyncio program call it by `asyncio.to_thread`.

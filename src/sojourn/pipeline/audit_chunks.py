@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-EXPECTED, DELIVERED, DROPPED, STAYED, PUBLISHED, FAULTY = range(6)
-"""What a chunk has rows of: expected and actual deliveries, drops, sojourns, publications, bad filters."""
+EXPECTED, DELIVERED, DROPPED, STAYED, PUBLISHED, FAULTY, NEAR_GAPS = range(7)
+"""What a chunk has rows of: expected and actual deliveries, drops, sojourns, publications, bad filters, and
+publications near gaps (`audit_gaps.py`), which go to all buckets."""
 
 CHUNK_ROWS = 1 << 19
 """Rows gathered by a task before they are split into chunks: bounds its memory at some 30 MB."""

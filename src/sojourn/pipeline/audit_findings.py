@@ -15,14 +15,28 @@ import numpy as np
 import pyarrow as pa
 
 from sojourn.pipeline.audit_chunks import dense
-from sojourn.pipeline.audit_kernel import BIN_MAX, Codes, Flags, Floats, Ints, Outcomes, latency_bins
+from sojourn.pipeline.audit_kernel import (
+    BIN_MAX,
+    Codes,
+    Flags,
+    Floats,
+    Ints,
+    Outcomes,
+    by_clocks,
+    latency_bins,
+)
 from sojourn.pipeline.audit_losses import OTHER, REASONS
 
 LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED = "lost", "duplicated", "out_of_order", "unauthorised"
-INCIDENTS = (LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED)
-ALLOWED, LATENCY = "allowed", "latency"
+UNRECORDED_DELIVERIES, UNRECORDED_PUBLICATIONS = "unrecorded_deliveries", "unrecorded_publications"
+"""Deliveries that were expected, and those of unknown events, where rows are missing (`audit_gaps.py`)."""
+INCIDENTS = (
+    *(LOST, DUPLICATED, OUT_OF_ORDER, UNAUTHORISED),
+    *(UNRECORDED_DELIVERIES, UNRECORDED_PUBLICATIONS),
+)
+ALLOWED, LATENCY, UNRECORDED = "allowed", "latency", "unrecorded"
 PUBLISHED, CLOCK_JUMPS, UNREADABLE = "published", "clock_jumps", "unreadable"
-HANDOFFS = "handoffs"
+HANDOFFS, BEFORE_PUBLISHED = "handoffs", "before_published"
 INCIDENT, BY_RUN, BY_CLIENT, BY_BROKER, BY_WINDOW = "incident", "run", "client", "broker", "window"
 Counts = Ints | Codes | Flags
 STRANGER = "stranger"
@@ -56,6 +70,8 @@ class Times(NamedTuple):
     """Which outcomes those are."""
     seconds: Floats
     bins: Codes
+    before_s: Floats
+    """Of all outcomes: by how much a delivery is older than its publication; mostly below 0."""
 
 
 def findings(
@@ -63,10 +79,11 @@ def findings(
 ) -> pa.Table:
     """Count outcomes in some scopes, all of them or those named by `closed`."""
     counts = _counts(outcomes, closed)
-    latency = outcomes.first_s - outcomes.published_s
+    apart = outcomes.first_s - outcomes.published_s
+    counts[BEFORE_PUBLISHED] = (apart < 0) & (counts["delivered"] > 0)
+    latency = by_clocks(apart)
     timed: Flags = (latency >= 0) & (counts["delivered"] > 0)
-    counts["before_published"] = (latency < 0) & (counts["delivered"] > 0)
-    times = Times(timed, latency[timed], latency_bins(latency[timed]))
+    times = Times(timed, latency[timed], latency_bins(latency[timed]), -apart)
     parts = [_SCHEMA.empty_table()]
     if BY_RUN in scopes:
         one = np.zeros(len(outcomes.run), np.int32)
@@ -82,7 +99,7 @@ def findings(
         parts.append(_tallies(outcomes, BY_WINDOW, windows, names, counts, times))
     if STRANGER in scopes and counts[UNAUTHORISED].any():
         leaked = {UNAUTHORISED: counts[UNAUTHORISED]}
-        none = Times(np.zeros(len(timed), np.bool_), times.seconds[:0], times.bins[:0])
+        none = Times(np.zeros(len(timed), np.bool_), times.seconds[:0], times.bins[:0], times.before_s)
         parts.append(_tallies(outcomes, STRANGER, outcomes.client, outcomes.clients, leaked, none))
     if INCIDENT in scopes:
         parts += [_incidents(outcomes, name, counts[name]) for name in INCIDENTS]
@@ -93,18 +110,21 @@ def outcome_rows(outcomes: Outcomes) -> pa.Table:
     """Return outcomes one by one (`derived_rows.Outcome`), but for what was only allowed and did not come."""
     expected, arrived = outcomes.is_expected, outcomes.copies > 0
     at = np.flatnonzero(expected | arrived)
-    kind = np.where(expected, np.where(arrived, 0, 1), np.where(outcomes.is_wanted, 2, 3))[at]
-    latency = np.where(expected, outcomes.first_s - outcomes.published_s, np.nan)[at]
+    kind = np.where(expected, np.where(arrived, 0, 1), np.where(outcomes.is_wanted, 2, 3))
+    if len(outcomes.is_unrecorded):
+        kind[outcomes.is_unrecorded] = 4
+    apart = by_clocks(outcomes.first_s - outcomes.published_s)
+    latency = np.where(expected & (apart >= 0), apart, np.nan)[at]
     broker = outcomes.broker[at]
     lost = outcomes.reason[at] if len(outcomes.reason) else np.full(len(at), -1, np.int32)
-    kinds = pa.array(["delivered", LOST, ALLOWED, UNAUTHORISED])
+    kinds = pa.array(["delivered", LOST, ALLOWED, UNAUTHORISED, UNRECORDED])
     return pa.table(
         {
             "run_id": _names_at(outcomes.runs, outcomes.run[at]),
             "client": _names_at(outcomes.clients, outcomes.client[at]),
             "source": _names_at(outcomes.sources, outcomes.source[at]),
             "sequence": outcomes.sequence[at],
-            "outcome": kinds.take(pa.array(kind)),
+            "outcome": kinds.take(pa.array(kind[at])),
             "published_s": pa.array(outcomes.published_s[at], from_pandas=True),
             "first_s": pa.array(outcomes.first_s[at], from_pandas=True),
             "latency_s": pa.array(latency, from_pandas=True),
@@ -188,7 +208,8 @@ def handoff_findings(handoffs: pa.Table, window_s: float) -> pa.Table:
     run_id = handoffs.column("run_id")[0].as_py()
     names = pa.array([_window_name(begin, window_s) for begin in begins])
     parts = [late_findings(run_id, HANDOFFS, ready, window_s)]
-    for measure, times in (("handoff_away", arrived - left), ("handoff_ready", ready - left)):
+    for measure, apart in (("handoff_away", arrived - left), ("handoff_ready", ready - left)):
+        times = by_clocks(apart)
         timed = times >= 0  # unlike not a number, or a clock that jumped
         known = times[timed]
         at, bins, most = _histograms(group[timed], latency_bins(known), known, len(begins))
@@ -223,15 +244,19 @@ def _counts(outcomes: Outcomes, closed: Flags | None) -> dict[str, Counts]:
     expected, copies = outcomes.is_expected, outcomes.copies
     shown = np.ones(len(copies), np.bool_) if closed is None else closed
     arrived = copies > 0
+    unknown = outcomes.is_unrecorded if len(outcomes.is_unrecorded) else np.zeros(len(copies), np.bool_)
+    leaked = ~outcomes.is_wanted & arrived & shown
     counts: dict[str, Counts] = {
         "expected": expected & shown,
         "delivered": expected & arrived & shown,
         "deliveries": np.where(shown, copies, 0),
-        LOST: expected & ~arrived & shown,
+        LOST: expected & ~arrived & ~unknown & shown,
         DUPLICATED: np.where(shown, np.maximum(copies - 1, 0), 0),
         OUT_OF_ORDER: outcomes.is_late & shown,
         ALLOWED: outcomes.is_wanted & ~expected & arrived & shown,
-        UNAUTHORISED: ~outcomes.is_wanted & arrived & shown,
+        UNAUTHORISED: leaked & ~unknown,
+        UNRECORDED_DELIVERIES: expected & ~arrived & unknown & shown,
+        UNRECORDED_PUBLICATIONS: leaked & unknown,
     }
     if len(outcomes.reason):
         named = [name if name in REASONS else OTHER for name in outcomes.reasons.to_pylist()]
@@ -252,7 +277,7 @@ def _tallies(
     wide = max(1, len(names))
     groups, group = dense(outcomes.run.astype(np.int64) * wide + codes, wide * max(1, len(outcomes.runs)))
     run_of, name_of = np.divmod(groups, wide)
-    places, tallies, measures = [], [], []
+    places, tallies, measures, most = [], [], [], []
     for measure, values in counts.items():
         # Most measures are rare, and a tally of few is soon made.
         rare = np.flatnonzero(values)
@@ -261,6 +286,10 @@ def _tallies(
         places.append(some)
         tallies.append(sums[some])
         measures += [measure] * len(some)
+        longest = np.full(len(groups), np.nan)
+        if measure == BEFORE_PUBLISHED:
+            np.fmax.at(longest, group[rare], times.before_s[rare])
+        most.append(longest[some])
     at = np.concatenate(places)
     counted = _table(
         run_id=outcomes.runs.take(pa.array(run_of[at])),
@@ -268,8 +297,9 @@ def _tallies(
         key=names.take(pa.array(name_of[at])),
         measure=measures,
         tally=np.concatenate(tallies),
+        time_s=pa.array(np.concatenate(most), from_pandas=True),
     )
-    bins_at, bins_of, most = _histograms(group[times.timed], times.bins, times.seconds, len(groups))
+    bins_at, bins_of, longest = _histograms(group[times.timed], times.bins, times.seconds, len(groups))
     timing = _table(
         run_id=outcomes.runs.take(pa.array(run_of[bins_at])),
         scope=[scope] * len(bins_at),
@@ -277,7 +307,7 @@ def _tallies(
         measure=[LATENCY] * len(bins_at),
         tally=[None] * len(bins_at),
         bins=bins_of,
-        time_s=most,
+        time_s=longest,
     )
     return pa.concat_tables([counted, timing])
 

@@ -9,7 +9,7 @@ is audited by itself, and the one that fails is refused with a sentence. What ca
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -67,6 +67,7 @@ from sojourn.pipeline.progress import watch_tasks
 from sojourn.pipeline.schemas import COUNTED, FAULTY_FILTERS, INDEX_TEXTS
 from sojourn.pipeline.session import parallelism, shared
 from sojourn.pipeline.tables import Problem, Trace, open_trace, read_splits, read_table, small_table
+from sojourn.trace.lives import Missing, missing_of, said_of
 
 if TYPE_CHECKING:
     from sojourn.interest.index import FilterIndex
@@ -215,14 +216,14 @@ def _packed(
         wrong = faulty
         sizes = sizes_of(trace, compiled, ends.duration_s)
         buckets = sizes.buckets(parallelism(spark))
-        packed_rows = splits.transform(chunks(shared(spark, compiled), buckets, sizes.hot))
+        packed_rows = splits.transform(chunks(shared(spark, compiled), buckets, sizes.hot, ends.missing))
     else:
         interests = told.transform(told_last)
         some, scale = some_interests(small_table(trace, "interests", INTEREST))
         sizes = sizes_of(trace, some, ends.duration_s, scale)
         buckets = sizes.buckets(parallelism(spark))
         dealt = _dealt(spark, trace, interests, clients, options, buckets, sizes.hot)
-        packed_rows = splits.transform(chunks(None, buckets, sizes.hot)).unionByName(dealt)
+        packed_rows = splits.transform(chunks(None, buckets, sizes.hot, ends.missing)).unionByName(dealt)
         wrong = {}  # told by those who compile the parts
     return _Packed(packed_rows, buckets, ends, wrong, task_count)
 
@@ -290,11 +291,33 @@ def _dealt(
 
 
 def _ends(trace: Trace, options: AuditOptions) -> RunEnds:
+    durations = run_durations(trace)
+    return RunEnds(durations, options.in_flight_s, missing_rows(trace, durations))
+
+
+def run_durations(trace: Trace) -> dict[str, float]:
+    """Return by run how long it was, of those that have ended."""
     runs = small_table(trace, "runs", ("run_id", "duration_s")).drop_null()
     longest: dict[str, float] = {}
     for row in runs.to_pylist():
         longest[row["run_id"]] = max(row["duration_s"], longest.get(row["run_id"], 0.0))
-    return RunEnds(longest, options.in_flight_s)
+    return longest
+
+
+def missing_rows(trace: Trace, durations: Mapping[str, float]) -> dict[str, tuple[Missing, ...]]:
+    """Return by run when rows of which brokers are missing, of those where any are."""
+    found = {run_id: missing_of(lives, durations.get(run_id)) for run_id, lives in trace.lives.items()}
+    return {run_id: missing for run_id, missing in found.items() if missing}
+
+
+def told_missing(trace: Trace) -> list[Problem]:
+    """Return a sentence for each broker that ended without sealing what it had noted."""
+    durations = run_durations(trace)
+    return [
+        Problem(run_id, sentence, refused=False)
+        for run_id, missing in missing_rows(trace, durations).items()
+        for sentence in said_of(missing, durations.get(run_id))
+    ]
 
 
 def _unreadable(
@@ -357,6 +380,7 @@ class _Job:
             self._unknown(counts, audit.known),
         )
         problems += unreadable_clients(trace) if trace.has_policies else []
+        problems += told_missing(trace)
         report.runs += runs
         for name in self.details:
             getattr(report, name).extend(_in_order(_of_scope(counts, DETAILS[name]), name.removesuffix("s")))

@@ -10,9 +10,13 @@ pass over it then tells, for every name:
   changed places count once: for the one that should have come first. Equal times are in order;
 - *allowed*: delivered and not expected, by an interest that had been asked for and was not yet in force;
 - *unauthorised*: delivered and neither, because no such interest matched or the policy forbade it;
-- *latency*: from publication to first delivery. One below zero is a clock that jumped and is counted apart.
+- *unrecorded*: instead of lost or unauthorised, where a gap in the trace can explain it (`audit_gaps.py`);
+- *latency*: from publication to first delivery. One below zero is of clocks that differ and is counted apart:
+  those of two processes differ by some milliseconds where nobody set one, so down to `CLOCKS_S` below zero it
+  is 0, and beyond that, where a clock jumped, there is none.
 
-Expected = delivered + lost, and rows of deliveries = delivered + allowed + unauthorised + duplicated.
+Expected = delivered + lost + unrecorded deliveries, and rows of deliveries = delivered + allowed +
+unauthorised + duplicated + those of unrecorded publications.
 
 Latencies are counted in bins whose width is 1/128 of their lower end, taken from the bits of the number: sums
 of bins don't depend on the order of summation, and a percentile read from them is exact to 0.4%.
@@ -33,6 +37,9 @@ Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+CLOCKS_S = 0.1
+"""By so much clocks of brokers may differ, where nobody set one."""
 
 BIN_BITS = 7
 _SHIFT = 52 - BIN_BITS
@@ -72,6 +79,8 @@ class Outcomes:
     reason: Codes = field(default_factory=lambda: np.empty(0, np.int32))
     """Why it was lost, a place in `reasons`, -1 where it was not; empty until `audit_losses.py` is asked."""
     reasons: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    is_unrecorded: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Whether nobody can know what became of it, or of its publication; empty where no rows are missing."""
 
     @property
     def is_wanted(self) -> Flags:
@@ -121,6 +130,12 @@ def compare(expected: pa.Table | None, delivered: pa.Table | None) -> Outcomes:
         sources=sources,
         brokers=brokers,
     )
+
+
+def by_clocks(times_s: Floats) -> Floats:
+    """Return times between moments of two clocks, 0 for those that are below it by what clocks may differ."""
+    known: Floats = np.where((times_s < 0) & (times_s >= -CLOCKS_S), 0.0, times_s)
+    return known
 
 
 def latency_bins(latency_s: Floats) -> Codes:

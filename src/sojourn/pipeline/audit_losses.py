@@ -3,7 +3,8 @@
 A loss is put down to the reason a broker gave when it dropped the event for this client; else it was *in
 flight* when it was published within the last seconds of the run or after its client had left for good; else
 it was *never routed*. Its broker is the one that dropped it, else the one where the client was or had last
-been. Of several drops of one event for one client the earliest counts.
+been. Of several drops of one event for one client the earliest counts. What a gap in the trace can explain is
+no loss, but unrecorded at the broker that has the gap (`audit_gaps.py`).
 
 Drops and sojourns lie in the bucket of their client (`audit_chunks.py`), so nothing is joined across buckets.
 """
@@ -11,7 +12,7 @@ Drops and sojourns lie in the bucket of their client (`audit_chunks.py`), so not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sojourn.pipeline.audit_gaps import Gaps, unrecorded_at, unrecorded_publications
 from sojourn.pipeline.audit_kernel import Codes, Outcomes
 
 QUEUE_FULL, EXPIRED, IN_FLIGHT, NEVER_ROUTED, OTHER = (
@@ -37,10 +39,31 @@ _STAY = ["run_id", "client", "broker", "from_s"]
 
 @dataclass(frozen=True, slots=True)
 class RunEnds:
-    """When runs ended, and what counts as the end."""
+    """When runs ended, what counts as the end, and when rows of them are missing."""
 
     duration_s: Mapping[str, float]
     in_flight_s: float
+    missing: Gaps = field(default_factory=dict)
+
+
+def judged_by(
+    outcomes: Outcomes,
+    drops: pa.Table | None,
+    stays: pa.Table | None,
+    known: pa.Table | None,
+    ends: RunEnds,
+) -> Outcomes:
+    """Tell what cannot be known from losses and leaks, and give losses a reason and a broker.
+
+    All tables are of the same bucket; `known` are publications near gaps (`audit_gaps.near_gaps`).
+    """
+    told = with_reasons(outcomes, drops, stays, ends)
+    if not ends.missing:
+        return told
+    unrecorded = unrecorded_publications(told, known, ends.missing)
+    return replace(
+        told, is_unrecorded=unrecorded | told.is_unrecorded if len(told.is_unrecorded) else unrecorded
+    )
 
 
 def with_reasons(
@@ -60,7 +83,8 @@ def with_reasons(
         }
     )
     dropped = _dropped(lost, outcomes, drops)
-    was_at = _was_at(lost, outcomes, stays)
+    been = _been(outcomes, stays)
+    was_at = _was_at(lost, been)
     duration = np.array([ends.duration_s.get(run, np.nan) for run in outcomes.runs.to_pylist()])[lost["run"]]
     published = lost["published_s"].to_numpy()
     left = was_at["left_s"].to_numpy()
@@ -69,7 +93,15 @@ def with_reasons(
     given = dropped["reason"].to_numpy(object)
     reason = np.where(pd.isna(given), plain, given)
     place = np.where(pd.isna(dropped["broker"]), was_at["broker"], dropped["broker"])
-    return _told(outcomes, at, reason, place)
+    if not ends.missing:
+        return _told(outcomes, at, reason, place)
+    gap_at = unrecorded_at(lost.set_axis(at), outcomes, been, ends.missing, ends.in_flight_s)
+    unknown = ~pd.isna(gap_at) & pd.isna(given)
+    told = _told(outcomes, at, reason, np.where(unknown, gap_at, place))
+    told.reason[at[unknown]] = -1
+    is_unrecorded = np.zeros(len(outcomes.run), np.bool_)
+    is_unrecorded[at[unknown]] = True
+    return replace(told, is_unrecorded=is_unrecorded)
 
 
 def _dropped(lost: pd.DataFrame, outcomes: Outcomes, drops: pa.Table | None) -> pd.DataFrame:
@@ -91,11 +123,10 @@ def _dropped(lost: pd.DataFrame, outcomes: Outcomes, drops: pa.Table | None) -> 
     return lost[_NAME].merge(first, "left", on=_NAME)
 
 
-def _was_at(lost: pd.DataFrame, outcomes: Outcomes, stays: pa.Table | None) -> pd.DataFrame:
-    """Return for each loss the broker of its client's latest stay, and when the client left for good."""
-    nowhere = pd.DataFrame({"broker": [None] * len(lost), "left_s": [np.nan] * len(lost)})
+def _been(outcomes: Outcomes, stays: pa.Table | None) -> pd.DataFrame:
+    """Return each stay once, in order."""
     if stays is None or not len(stays):
-        return nowhere
+        return pd.DataFrame(columns=["run", "client", "broker", "from_s", "to_s"])
     told = stays.group_by(_STAY).aggregate([("to_s", "max")])  # told at its begin, and again at its end
     rows = pd.DataFrame(
         {
@@ -106,7 +137,13 @@ def _was_at(lost: pd.DataFrame, outcomes: Outcomes, stays: pa.Table | None) -> p
             "to_s": told.column("to_s_max").to_numpy(),
         }
     ).sort_values(["from_s", "broker", "to_s"], kind="stable", na_position="first")
-    rows = rows[(rows["run"] >= 0) & (rows["client"] >= 0)]
+    return rows[(rows["run"] >= 0) & (rows["client"] >= 0)]
+
+
+def _was_at(lost: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return for each loss the broker of its client's latest stay, and when the client left for good."""
+    if rows.empty:
+        return pd.DataFrame({"broker": [None] * len(lost), "left_s": [np.nan] * len(lost)})
     by_client = rows.groupby(["run", "client"])["to_s"]
     is_away = by_client.count() == by_client.size()
     left = by_client.max().where(is_away).rename("left_s").reset_index()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sojourn.pipeline.audit_events import is_readable
+from sojourn.pipeline.audit_kernel import CLOCKS_S
 from sojourn.pipeline.tables import Problem, Trace, small_table
 
 Rows = list[dict[str, Any]]
@@ -18,16 +19,8 @@ def said(runs: Rows, faulty_events: dict[str, int], unreadable: Rows, unknown: R
     for run in runs:
         if run["error"]:
             problems.append(Problem(run["run_id"], f"the run itself failed: {run['error']}", refused=False))
-        jumps, before = run["clock_jumps"], run["before_published"]
-        if jumps or before:
-            problems.append(
-                Problem(
-                    run["run_id"],
-                    f"a clock jumped back: publications older than the one before them: {jumps}; deliveries "
-                    f"older than their publication: {before}; latencies leave those out.",
-                    refused=False,
-                )
-            )
+        if sentence := of_clocks(run):
+            problems.append(Problem(run["run_id"], sentence, refused=False))
         if faulty_events.get(run["run_id"]):
             problems.append(
                 Problem(
@@ -56,6 +49,26 @@ def said(runs: Rows, faulty_events: dict[str, int], unreadable: Rows, unknown: R
         for row in unreadable
     ]
     return problems
+
+
+def of_clocks(run: dict[str, Any]) -> str:
+    """Say that clocks of a run's brokers differ, or that one jumped; nothing if nothing shows it."""
+    jumps, before, most_s = (
+        run[name] or 0 for name in ("clock_jumps", "before_published", "before_published_max_s")
+    )
+    if jumps or most_s > CLOCKS_S:
+        by = f", by up to {most_s:.3g} s" if before else ""
+        return (
+            f"a clock jumped back: publications older than the one before them: {jumps}; deliveries older "
+            f"than their publication: {before}{by}; latencies leave out those of more than {CLOCKS_S:g} s, "
+            "and take others for 0."
+        )
+    if before:
+        return (
+            f"clocks of brokers differ by at least {1000 * most_s:.3g} ms: deliveries older than their "
+            f"publication: {before}; latencies take those for 0."
+        )
+    return ""
 
 
 def _by_run(rows: Rows, column: str) -> dict[str, list[str]]:

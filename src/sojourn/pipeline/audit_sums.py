@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from sojourn.pipeline.audit_kernel import bin_middle_s
+from sojourn.pipeline.audit_kernel import bin_middle_s, by_clocks
 from sojourn.pipeline.schemas import COUNTED
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
@@ -40,6 +40,7 @@ def summed(found: pa.Table) -> pa.Table:
         sums = np.zeros(rows, np.int64)
         np.add.at(sums, place[of_name], tally[of_name])
         columns[name] = pa.array(sums)
+    columns["before_published_max_s"] = _longest(found, place, rows, "before_published")
     for what in TIMES:
         columns |= _percentiles(found, place, rows, what)
     return pa.table(columns).select(_SCHEMA.names).cast(_SCHEMA)
@@ -49,7 +50,8 @@ def handoff_times(handoffs: pa.Table) -> list[dict[str, Any]]:
     """Percentiles of hand-offs by run, as `audit.handoff_times` has them: of few, sooner done here."""
     runs = handoffs.column("run_id").to_numpy(zero_copy_only=False)
     left, arrived, ready = (handoffs.column(f"{name}_s").to_numpy() for name in ("left", "arrived", "ready"))
-    measures = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
+    apart = {"away": arrived - left, "ready": ready - left, "wait": ready - arrived}
+    measures = {measure: by_clocks(times) for measure, times in apart.items()}
     rows = []
     for run_id in sorted(set(runs)):
         mine = runs == run_id
@@ -76,6 +78,14 @@ def _places(found: pa.Table, groups: pa.Table) -> npt.NDArray[np.int64]:
     return places
 
 
+def _longest(found: pa.Table, place: npt.NDArray[np.int64], rows: int, what: str) -> pa.Array:
+    """Return the longest of the times that findings of a measure tell."""
+    mine = np.flatnonzero(pc.equal(found.column("measure"), what).to_numpy())
+    values = np.full(rows, np.nan)
+    np.fmax.at(values, place[mine], found.column("time_s").to_numpy()[mine])
+    return pa.array(values, from_pandas=True)
+
+
 def _percentiles(found: pa.Table, place: npt.NDArray[np.int64], rows: int, what: str) -> dict[str, pa.Array]:
     """Return percentiles of the times that bins of the measure `what` tell of."""
     mine = np.flatnonzero(pc.equal(found.column("measure"), what).to_numpy())
@@ -91,11 +101,10 @@ def _percentiles(found: pa.Table, place: npt.NDArray[np.int64], rows: int, what:
     some = total > 0
     told = {}
     for name, share in PERCENTILES.items():
-        values = np.full(rows, np.nan)
         if name == "max":
-            np.fmax.at(values, place[mine], found.column("time_s").to_numpy()[mine])
-            told[f"{what}_{name}_s"] = pa.array(values, from_pandas=True)
+            told[f"{what}_{name}_s"] = _longest(found, place, rows, what)
             continue
+        values = np.full(rows, np.nan)
         at = np.searchsorted(upto[1:], before[some] + np.maximum(1, np.ceil(total[some] * share)))
         values[some] = [bin_middle_s(int(reached)) for reached in number[at]]
         told[f"{what}_{name}_s"] = pa.array(values, from_pandas=True)

@@ -1,10 +1,10 @@
 """A trace of many small segments written again as few large ones, so that reading costs what its rows do.
 
 An hour of six brokers is thousands of files, and opening them takes longer than auditing what they hold. A
-run is copied table by table into another folder, every row of it and in the order of its segments; the old
-folder stays as it is. What there will be is noted first, as writers' manifests note it, so that a copy which
-was not finished is known for one. A run that was copied whole is not copied again, one that has grown since
-is.
+run is copied table by table into another folder, every row of it and in the order of its segments, with what
+its writers say of rows that are missing; the old folder stays as it is. What there will be is noted first, as
+writers' manifests note it, so that a copy which was not finished is known for one. A run that was copied
+whole is not copied again, one that has grown since is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sojourn.errors import SojournError
 from sojourn.pipeline.places import NoTraceError
 from sojourn.pipeline.tables import Trace, TraceFile, open_trace
 from sojourn.trace import COLUMNS, segment_folder
+from sojourn.trace.lives import life_path, write_life
 from sojourn.trace.manifests import (
     IDENTITY,
     Sealed,
@@ -69,6 +70,7 @@ def compact(
         files = {table: found for table, found in mine.items() if found}
         rows = {table: sum(sum(file.group_rows) for file in found) for table, found in files.items()}
         wanted = {table: Sealed(1, count) for table, count in rows.items() if count}
+        _copy_lives(into, run_id, trace)
         was_there = run_id in whole and read_manifest(manifest_path(into, run_id, MAIN)) == wanted
         if not was_there:
             tell(run_id)
@@ -78,6 +80,13 @@ def compact(
         segments = sum(len(found) for found in files.values())
         done.append(Compacted(run_id, segments, len(wanted), sum(rows.values()), was_there))
     return done, trace
+
+
+def _copy_lives(into: Path, run_id: str, trace: Trace) -> None:
+    """Say of each writer what the trace says: what is missing there is missing here."""
+    for writer, life in trace.lives.get(run_id, {}).items():
+        if life is not None:
+            write_life(life_path(manifest_path(into, run_id, writer)), life)
 
 
 def _whole_runs(into: Path) -> set[str]:

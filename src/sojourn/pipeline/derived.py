@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  Spark's documentation calls it so
 
+from sojourn.pipeline.audit import of_clocks
 from sojourn.pipeline.measuring import AWAY_S, REBUILD_S, WAIT_S
 from sojourn.pipeline.metrics import with_intervals
 from sojourn.pipeline.models import crossings, moves
@@ -32,9 +33,9 @@ def handoff_phases(handoffs: DataFrame, message_counts: DataFrame) -> DataFrame:
         "to_broker",
         "cause",
         "left_s",
-        F.expr(AWAY_S).alias("away_s"),
-        F.expr(WAIT_S).alias("wait_s"),
-        F.expr(REBUILD_S).alias("rebuild_s"),
+        of_clocks(F.expr(AWAY_S)).alias("away_s"),
+        of_clocks(F.expr(WAIT_S)).alias("wait_s"),
+        of_clocks(F.expr(REBUILD_S)).alias("rebuild_s"),
         "hops",
         "hop_bytes",
     )
@@ -119,12 +120,15 @@ def _times(column: str, name: str) -> dict[str, Column]:
 
 
 def _of_outcomes() -> dict[str, Column]:
+    unseen = _is("unrecorded") & (F.col("copies") == 0)
     return {
-        "expected": F.count_if(_is("delivered") | _is("lost")),
+        "expected": F.count_if(_is("delivered") | _is("lost") | unseen),
         "delivered": F.count_if(_is("delivered")),
         "lost": F.count_if(_is("lost")),
         "allowed": F.count_if(_is("allowed")),
         "unauthorised": F.count_if(_is("unauthorised")),
+        "unrecorded_deliveries": F.count_if(unseen),
+        "unrecorded_publications": F.count_if(_is("unrecorded") & (F.col("copies") > 0)),
         "duplicated": F.sum(F.greatest(F.col("copies") - 1, F.lit(0))),
         "out_of_order": F.count_if(F.col("out_of_order")),
         "latency_mean_s": F.avg("latency_s"),

@@ -6,6 +6,7 @@
 A run is done again only if its files are others than they were, or this code is: the catalogue has a digest
 of both. A run's parts replace what was there, so that a job which is killed can be started again. Runs whose
 rows cannot be what happened (`data_checks.py`) are refused, all of them named, and nothing of them is made.
+Of runs whose brokers ended without sealing what they had noted, that is said.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sojourn.errors import SojournError
 from sojourn.pipeline import derived
-from sojourn.pipeline.audit_job import build_outcomes
+from sojourn.pipeline.audit_job import build_outcomes, missing_rows, run_durations, told_missing
 from sojourn.pipeline.data_checks import Fault, faults
 from sojourn.pipeline.derived_rows import ALL, DERIVED, described
 from sojourn.pipeline.places import NoTraceError
@@ -46,6 +47,8 @@ class Made(NamedTuple):
     faults: list[Fault]
     refused: dict[str, str]
     """Runs whose files cannot be read, and why."""
+    missing: dict[str, list[str]]
+    """By run that has tables now, which brokers ended without sealing what they had noted."""
 
 
 def make_tables(
@@ -60,7 +63,9 @@ def make_tables(
     found: list[Fault] = []
     if new:
         tell("looking at the data")
-        found = faults(lambda table: read_table(spark, trace.only(new), table, keyless=True))
+        chosen = trace.only(new)
+        gaps = missing_rows(chosen, run_durations(chosen))
+        found = faults(lambda table: read_table(spark, chosen, table, keyless=True), gaps)
         bad = {fault.run_id for fault in found}
         new = new if anyway else [run_id for run_id in new if run_id not in bad]
     if new:
@@ -70,7 +75,11 @@ def make_tables(
         tell("means")
         runs = read_table(spark, trace.only(known), "runs")
         _over_all(spark, folder, known, runs)
-    return Made(new, sorted(set(digests) - set(new) - {fault.run_id for fault in found}), found, refused)
+    missing: dict[str, list[str]] = {}
+    for problem in told_missing(trace.only(new)) if new else []:
+        missing.setdefault(problem.run_id, []).append(problem.sentence)
+    kept = sorted(set(digests) - set(new) - {fault.run_id for fault in found})
+    return Made(new, kept, found, refused, missing)
 
 
 def _write(spark: SparkSession, trace: Trace, folder: Path, tell: Tell) -> None:
@@ -117,9 +126,11 @@ def _over_all(spark: SparkSession, folder: Path, known: dict[str, Any], runs: Da
 
 
 def _digests(trace: Trace) -> dict[str, str]:
-    """By run, a digest of its files as their names, sizes and rows tell them, and of this code."""
+    """By run, a digest of its files by their names, sizes and rows, of its gaps, and of this code."""
     code = code_version(make_tables)
     parts: dict[str, list[str]] = {run_id: [code] for run_id in trace.runs}
+    for run_id, missing in missing_rows(trace, run_durations(trace)).items():
+        parts[run_id] += map(str, missing)
     for table, files in trace.files.items():
         for file in files:
             size = file.path.stat().st_size

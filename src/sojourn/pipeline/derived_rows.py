@@ -21,14 +21,20 @@ class Outcome(NamedTuple):
     sequence: Annotated[int, "its number"]
     outcome: Annotated[
         str,
-        "delivered; lost; allowed (between asking for an interest and its being in force); or unauthorised",
+        "delivered; lost; allowed (between asking for an interest and its being in force); unauthorised; or "
+        "unrecorded, where a broker ended without sealing what it had noted and nobody can tell",
     ]
-    published_s: Annotated[float | None, "when it was published; null where it is unauthorised"]
-    first_s: Annotated[float | None, "when its first copy was delivered; null where it is lost"]
-    latency_s: Annotated[float | None, "from one to the other, where it was expected"]
+    published_s: Annotated[
+        float | None, "when it was published; null where nobody knows, or it is unauthorised"
+    ]
+    first_s: Annotated[float | None, "when its first copy was delivered; null where none was seen"]
+    latency_s: Annotated[
+        float | None,
+        "from one to the other, where it was expected; 0 where clocks differ by up to 0.1 s, null beyond",
+    ]
     copies: Annotated[int, "how often it was delivered"]
     out_of_order: Annotated[bool, "whether a later event of its source had come before it"]
-    broker: Annotated[str | None, "which broker delivered it first, or where it was lost"]
+    broker: Annotated[str | None, "which broker delivered it first, lost it, or may have delivered it"]
     reason: Annotated[str | None, "why it was lost"]
 
 

@@ -99,7 +99,7 @@ FINDINGS = _table(
     source=_TEXT,
     sequence=_COUNT,
     published_s=_SECONDS,
-    time_s=_SECONDS,  # of an incident, or the longest of latencies
+    time_s=_SECONDS,  # of an incident, or the longest of latencies, or of what is older than its publication
     broker=_TEXT,
     reason=_TEXT,  # of a loss
 )
@@ -122,6 +122,8 @@ COUNTED = _table(
             "out_of_order",
             "allowed",  # delivered between asking for an interest and its coming into force
             "unauthorised",
+            "unrecorded_deliveries",  # expected and without a row, where rows are missing
+            "unrecorded_publications",  # delivered of events without a row, likewise
             "before_published",
             "lost_queue_full",
             "lost_expired",
@@ -135,6 +137,7 @@ COUNTED = _table(
         ),
         _COUNT,
     ),
+    before_published_max_s=_SECONDS,
     **{
         f"{what}_{share}_s": _SECONDS
         for what in ("latency", "handoff_away", "handoff_ready")

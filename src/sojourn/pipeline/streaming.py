@@ -32,6 +32,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from sojourn.pipeline.audit import DELIVERY, PUBLICATION, Transform, counted
 from sojourn.pipeline.audit_chunks import named_rows, split, to_all
 from sojourn.pipeline.audit_findings import BY_WINDOW
+from sojourn.pipeline.audit_gaps import Gaps
 from sojourn.pipeline.audit_options import LiveOptions
 from sojourn.pipeline.schemas import FINDINGS, LIVE_ROWS, LIVE_STATE, TRACE, file_schema
 from sojourn.pipeline.session import parallelism
@@ -48,6 +49,7 @@ from sojourn.pipeline.streaming_state import (
 )
 from sojourn.pipeline.tables import KEYS
 from sojourn.trace import segment_folder
+from sojourn.trace.lives import missing_of, read_lives
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -83,7 +85,7 @@ def start_live_audit(
     """Start the query that audits a run; what it finds is appended to the table `findings` in `out`."""
     chosen = sized(options or LiveOptions(), spark)
     base, target = Path(root), Path(out)
-    found = live_findings(_reader(spark, base, run_id), chosen)
+    found = live_findings(_reader(spark, base, run_id), chosen, _missing(base.absolute(), run_id))
     with _partitions(spark, chosen.buckets or 1):
         return (
             found.writeStream.format("parquet")
@@ -116,8 +118,16 @@ def by_window(found: DataFrame) -> DataFrame:
     )
 
 
-def live_findings(read: Callable[[str], DataFrame], options: LiveOptions) -> DataFrame:
-    """Return the stream of findings from streams of the trace's tables."""
+def live_findings(
+    read: Callable[[str], DataFrame],
+    options: LiveOptions,
+    missing: Callable[[float | None], Gaps] = lambda _duration_s: {},
+) -> DataFrame:
+    """Return the stream of findings from streams of the trace's tables.
+
+    `missing` tells at any time of which brokers rows are missing; it is given how long the run was, if it has
+    ended.
+    """
     buckets = options.buckets or _BUCKETS_MIN
     # The end of the run is looked for first: whoever sees it then sees all that was sealed before it.
     rows = read("runs").transform(_ends(buckets))
@@ -127,7 +137,7 @@ def live_findings(read: Callable[[str], DataFrame], options: LiveOptions) -> Dat
         rows.withWatermark("at", f"{options.delay_s} seconds")
         .groupBy("bucket")
         .applyInPandasWithState(
-            _settling(options), FINDINGS, LIVE_STATE, "append", GroupStateTimeout.EventTimeTimeout
+            _settling(options, missing), FINDINGS, LIVE_STATE, "append", GroupStateTimeout.EventTimeTimeout
         )
     )
 
@@ -155,6 +165,14 @@ def _reader(spark: SparkSession, root: Path, run_id: str) -> Callable[[str], Dat
         return rows.withColumn("run_id", F.lit(run_id))
 
     return read
+
+
+def _missing(root: Path, run_id: str) -> Callable[[float | None], Gaps]:
+    def missing(duration_s: float | None) -> Gaps:
+        found = missing_of(read_lives(root, run_id).get(run_id, {}), duration_s)
+        return {run_id: found} if found else {}
+
+    return missing
 
 
 def _ends(buckets: int) -> Transform:
@@ -207,6 +225,7 @@ def _live_rows(*columns: pa.Array) -> pa.RecordBatch:
 
 def _settling(
     options: LiveOptions,
+    missing: Callable[[float | None], Gaps],
 ) -> Callable[[tuple[Any, ...], Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """Return the function that settles what a bucket holds each time the watermark moves."""
 
@@ -219,7 +238,8 @@ def _settling(
             told = frame[frame["side"].notna()]
             for side, payload in zip(told["side"], told["payload"], strict=True):
                 held.add(int(side), payload, watermark_ms / 1e3, options.window_s)
-        found = held.settle(watermark_ms / 1e3 - options.patience_s, options)
+        gaps = missing(held.duration_s if held.has_ended else None)
+        found = held.settle(watermark_ms / 1e3 - options.patience_s, options, gaps)
         state.update((held.dumps(),))
         if held.is_waiting:
             state.setTimeoutTimestamp(watermark_ms + 1)

@@ -19,6 +19,9 @@ Rules, where rows come late or clocks differ:
 - A loss has the reason that a broker gave for it. Without one it was in flight if it was published within the
   last seconds of a run that has ended, else it was never routed: that a client has left for good is known
   when a run is over, and then by the batch audit.
+- Where a broker ended without sealing what it had noted, what that can explain is unrecorded, as in the batch
+  audit; of a broker that has not come again, what was published since it sealed last. The numbers of events
+  that were judged before say nothing here of when an unknown one was published.
 - Order is judged among what is held: a later event judged before an earlier one, because its clock was
   behind, no longer makes the earlier one out of order.
 """
@@ -27,6 +30,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -41,14 +45,16 @@ from sojourn.pipeline.audit_findings import (
     handoff_findings,
     late_findings,
 )
+from sojourn.pipeline.audit_gaps import Gaps, near_gaps
 from sojourn.pipeline.audit_interests import FilterMemory, compile_interests, expected_rows, told_once
-from sojourn.pipeline.audit_kernel import Flags, Floats, Ints, compare
-from sojourn.pipeline.audit_losses import RunEnds, with_reasons
+from sojourn.pipeline.audit_kernel import Flags, Floats, Ints, Outcomes, compare
+from sojourn.pipeline.audit_losses import RunEnds, judged_by
 from sojourn.pipeline.audit_options import LiveOptions
 
 PUBLICATIONS, DELIVERIES, INTERESTS, CLIENTS, HANDOFFS, END, DROPS, SOJOURNS = range(8)
 LATE = {PUBLICATIONS: "late_publications", DELIVERIES: "late_deliveries", INTERESTS: "late_interests"}
 _CLIENT = ("run_id", "client", "attributes_json")
+_EVENT = ["run_id", "source", "sequence", "time_s"]
 _SINCE = "since_s"
 _MEMORY = FilterMemory()
 """Of this process: what a bucket compiled is there when the next batch comes to the same worker."""
@@ -108,8 +114,13 @@ class Held:
         """Whether something is still to be settled."""
         return any(side in self.tables and len(self.tables[side]) for side in (PUBLICATIONS, DELIVERIES))
 
-    def settle(self, before_s: float, options: LiveOptions) -> pa.Table | None:
-        """Judge what was published, and has waited since, before a moment; drop it and return findings."""
+    def settle(
+        self, before_s: float, options: LiveOptions, gaps: Gaps = MappingProxyType({})
+    ) -> pa.Table | None:
+        """Judge what was published, and has waited since, before a moment; drop it and return findings.
+
+        `gaps` tells of which brokers rows are missing.
+        """
         before_s = max(self.judged_s, np.inf if self.has_ended else before_s)
         published, delivered = self.tables.get(PUBLICATIONS), self.tables.get(DELIVERIES)
         ready = None if published is None else published.filter(pc.field(_SINCE) < before_s)
@@ -117,7 +128,7 @@ class Held:
             self.tables[PUBLICATIONS] = published.filter(pc.field(_SINCE) >= before_s).combine_chunks()
         expected = self._expected(ready.drop_columns(_SINCE)) if ready is not None and len(ready) else None
         if expected is not None or (delivered is not None and len(delivered)):
-            self._judge(expected, delivered, before_s, options)
+            self._judge(expected, delivered, before_s, options, self._near_gaps(ready, gaps), gaps)
         if ready is not None:
             self._remember(ready)
         self.judged_s = before_s if np.isfinite(before_s) else self.judged_s
@@ -125,13 +136,27 @@ class Held:
         told, self.found = [table for table in self.found if len(table)], []
         return pa.concat_tables(told) if told else None
 
+    def _near_gaps(self, ready: pa.Table | None, gaps: Gaps) -> pa.Table | None:
+        """Return the publications that are known and not yet judged, as far as gaps may concern them."""
+        known = [table for table in (ready, self.tables.get(PUBLICATIONS)) if table is not None]
+        found = [near_gaps(table.select(_EVENT), missing) for missing in gaps.values() for table in known]
+        return pa.concat_tables(found) if found else None
+
     def _judge(
-        self, expected: pa.Table | None, delivered: pa.Table | None, before_s: float, options: LiveOptions
+        self,
+        expected: pa.Table | None,
+        delivered: pa.Table | None,
+        before_s: float,
+        options: LiveOptions,
+        near: pa.Table | None,
+        gaps: Gaps,
     ) -> None:
         outcomes = compare(expected, None if delivered is None else _coded(delivered))
         known = dict.fromkeys(outcomes.runs.to_pylist(), self.duration_s) if self.has_ended else {}
-        ends = RunEnds(known, options.in_flight_s)
-        outcomes = with_reasons(outcomes, self.tables.get(DROPS), self.tables.get(SOJOURNS), ends)
+        ends = RunEnds(known, options.in_flight_s, gaps)
+        outcomes = judged_by(outcomes, self.tables.get(DROPS), self.tables.get(SOJOURNS), near, ends)
+        if len(outcomes.is_unrecorded):
+            outcomes.is_unrecorded &= ~(self._was_judged(outcomes) & (outcomes.copies > 0))
         closed = outcomes.is_wanted
         if delivered is not None and len(delivered):
             since = np.full(len(closed), -np.inf)
@@ -143,6 +168,11 @@ class Held:
         if delivered is not None and len(delivered):
             waiting = ~closed[outcomes.name_of_delivery]
             self.tables[DELIVERIES] = delivered.filter(pa.array(waiting)).combine_chunks()
+
+    def _was_judged(self, outcomes: Outcomes) -> Flags:
+        """Return which names are of events that have been judged, and so have been known."""
+        names = {"source": outcomes.sources.cast(pa.string()).take(pa.array(outcomes.source))}
+        return _are_in(pa.table(names | {"sequence": outcomes.sequence}), self.judged)
 
     def _waits_for_publication(self, delivered: pa.Table) -> Flags:
         """Return which deliveries are of publications that are held and not yet judged."""

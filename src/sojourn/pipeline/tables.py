@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from pyspark.sql.types import DataType, TimestampType
 from sojourn.pipeline.places import NoTraceError, no_trace
 from sojourn.pipeline.schemas import PARTITION, SPLITS, TRACE, file_schema
 from sojourn.pipeline.session import parallelism
+from sojourn.trace.lives import Life, fault_of_lives, read_lives
 from sojourn.trace.manifests import IDENTITY, Manifest, SegmentFile, fault_of_run, read_manifests
 from sojourn.trace.places import Place, RemotePath, below, parquet_file, place
 from sojourn.trace.rows import TABLES, young_columns
@@ -86,14 +87,14 @@ class Trace:
     """Whether an event may have a policy, as far as the footers tell."""
     files: dict[str, list[TraceFile]] = field(repr=False)
     """By table, the files of those runs."""
+    lives: Mapping[str, Mapping[str, Life | None]] = field(default_factory=dict, repr=False)
+    """By run and writer, until when all of it is there, and when it was not (`trace/lives.py`)."""
 
     def only(self, runs: Iterable[str]) -> Trace:
         """Return the same trace with some of its runs; row counts stay as an upper bound."""
         chosen = sorted(set(runs) & set(self.runs))
         files = {table: [f for f in found if f.run_id in chosen] for table, found in self.files.items()}
-        return Trace(
-            self.root, chosen, list(self.problems), dict(self.rows), self.bytes, self.has_policies, files
-        )
+        return replace(self, runs=chosen, problems=list(self.problems), rows=dict(self.rows), files=files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def open_trace(
     wanted = [table for table in asked if (base / table).is_dir()]
     if not wanted:
         raise no_trace(base)
-    manifests = read_manifests(base)  # first: a run that goes on may have more segments by then, not fewer
+    lives = read_lives(base)  # first: a run that goes on may have more by then, not less
+    manifests = read_manifests(base)
     files = [
         (table, path)
         for table in wanted
@@ -132,7 +134,7 @@ def open_trace(
             checked.append(result)
             if progress is not None:
                 progress(done, len(files))
-    return _sorted_out(base, checked, _chosen(manifests, asked))
+    return _sorted_out(base, checked, _chosen(manifests, asked), lives)
 
 
 def read_table(spark: SparkSession, trace: Trace, table: str, *, keyless: bool = False) -> DataFrame:
@@ -280,7 +282,10 @@ def _chosen(
 
 
 def _sorted_out(
-    base: Place, checked: list[_Checked], manifests: Mapping[str, Mapping[str, Manifest | None]]
+    base: Place,
+    checked: list[_Checked],
+    manifests: Mapping[str, Mapping[str, Manifest | None]],
+    lives: Mapping[str, Mapping[str, Life | None]],
 ) -> Trace:
     by_run: dict[str, list[_Checked]] = {}
     for file in checked:
@@ -299,6 +304,8 @@ def _sorted_out(
                 SegmentFile(file.table, file.path.name, sum(file.group_rows), file.identity) for file in files
             ]
             faults = [fault for fault in [fault_of_run(run_id, manifests[run_id], found)] if fault]
+        unread = fault_of_lives(run_id, lives.get(run_id, {}))
+        faults += [unread] if unread else []
         if faults:
             problems.append(Problem(run_id, faults[0], refused=True))
             continue
@@ -312,7 +319,8 @@ def _sorted_out(
             if nulls:
                 problems.append(Problem(run_id, _null_sentence(table, nulls), refused=False))
     policies = any(file.has_policies for file in checked)
-    return Trace(base, runs, problems, rows, size, policies, trusted)
+    said = {run_id: lives[run_id] for run_id in runs if run_id in lives}
+    return Trace(base, runs, problems, rows, size, policies, trusted, said)
 
 
 def _null_sentence(table: str, nulls: int) -> str:

@@ -1,10 +1,10 @@
 """Manifests: which segments a run has by its writers' word, so that one that is gone looks like no losses.
 
-A writer notes after each segment how many it has sealed of each table, and how many rows they hold, in
+A writer notes after segments how many it has sealed of each table, and how many rows they hold, in
 ROOT/_manifests/run_id=RUN/WRITER.json. A segment itself says in its footer which one it is. Together they
-tell a gap from an end, a copy from a segment, and a stranger's file from both. A writer that died between a
-segment and its note has one segment more than it noted, and that one counts. Runs of other programs, without
-manifests, are not judged.
+tell a gap from an end, a copy from a segment, and a stranger's file from both. A writer that died between
+segments and their note has one segment of a table more than it noted, and that one counts. Runs of other
+programs, without manifests, are not judged.
 """
 
 from __future__ import annotations

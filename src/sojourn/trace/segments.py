@@ -2,10 +2,11 @@
 
 A segment is written under a name that starts with a dot, which no reader takes for data, brought to disk, and
 renamed in one step when it is sealed. A process that dies leaves its sealed segments and at most one dotted
-file a table; the next writer of that name removes those. Rows not yet sealed are lost with the process.
+file a table; the next writer of that name removes those. Rows not yet sealed are lost with the process; a
+writer that is told the time says until when it has sealed all (`lives.py`), so that readers know of them.
 
 Rules: one writer a name and run; rows are kept in memory up to `rows_max` a table, then sealed by themselves;
-`seal` seals all tables in the order of `COLUMNS`, `runs` last. After each segment the writer notes it
+`seal` seals all tables in the order of `COLUMNS`, `runs` last. After the segments the writer notes them
 (`manifests.py`). No time, no thread here: the caller decides when a segment ends.
 """
 
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from sojourn.errors import SojournError
 from sojourn.trace.columns import COLUMNS
+from sojourn.trace.lives import Life, begun, life_path, read_life, write_life
 from sojourn.trace.manifests import (
     IDENTITY,
     Sealed,
@@ -65,8 +67,12 @@ class SegmentWriter:
         name: str = MAIN,
         rows_max: int = ROWS_MAX,
         mode: int = 0o666,
+        began_s: float | None = None,
     ) -> None:
-        """Join a run; `mode` says who may read its segments, as far as the process lets anybody."""
+        """Join a run; `mode` says who may read its segments, as far as the process lets anybody.
+
+        With the time, `began_s`, it says until when all is sealed, at each `seal` that is told the time.
+        """
         if not _NAME.match(name) or "-" in name:
             raise TraceError(f"The writer's name {name!r} is not letters, digits, dots, + and _.")
         self._root = Path(root)
@@ -82,7 +88,18 @@ class SegmentWriter:
                 f"{self._manifest} is no manifest that can be read; restore it, remove it to count on from "
                 "the segments that are there, or give the run another name."
             )
+        self._life = None if began_s is None else self._begun(began_s)
         self._sealed = {table: self._sealed_before(table, noted.get(table, Sealed())) for table in COLUMNS}
+        if self._life is not None:
+            write_life(life_path(self._manifest), self._life, mode)
+
+    def _begun(self, now_s: float) -> Life:
+        """Begin a life; nothing is written yet."""
+        path = life_path(self._manifest)
+        before = read_life(path)
+        if before is None and path.exists():
+            raise TraceError(f"{path} cannot be read; restore it, remove it, or give the run another name.")
+        return begun(before, now_s)
 
     def add(self, table: str, *values: object) -> None:
         """Add a row; the values follow the table's columns, of which the last have defaults."""
@@ -94,11 +111,27 @@ class SegmentWriter:
         rows.append(row)
         if len(rows) >= self._rows_max:
             self._seal(table)
+            write_manifest(self._manifest, self._sealed, self._mode)
 
-    def seal(self) -> list[Path]:
+    def seal(self, now_s: float | None = None) -> list[Path]:
         """Make all rows added so far readable, and return the segments that hold them."""
         sealed = [self._seal(table) for table in COLUMNS if self._rows[table]]
-        return [path for path in sealed if path is not None]
+        if sealed:
+            write_manifest(self._manifest, self._sealed, self._mode)
+        if now_s is not None:
+            self._say(now_s, is_open=True)
+        return sealed
+
+    def close(self, now_s: float | None = None) -> None:
+        """Seal the last rows, and say that nothing is missing."""
+        self.seal()
+        if now_s is not None:
+            self._say(now_s, is_open=False)
+
+    def _say(self, now_s: float, *, is_open: bool) -> None:
+        if self._life is not None:
+            self._life = self._life._replace(sealed_s=now_s, is_open=is_open)
+            write_life(life_path(self._manifest), self._life, self._mode)
 
     def _seal(self, table: str) -> Path:
         rows = self._rows[table]
@@ -109,7 +142,6 @@ class SegmentWriter:
         made = arrow_table(table, dict(zip(names, columns, strict=True)))
         write_segment(path, _named(made, table, self._name, number), self._mode)
         self._sealed[table] = Sealed(number + 1, count + len(rows))
-        write_manifest(self._manifest, self._sealed, self._mode)
         rows.clear()
         return path
 

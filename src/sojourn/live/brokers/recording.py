@@ -39,7 +39,7 @@ class Recording:
 
     def _seal(self) -> None:
         self._note_load()
-        self.tracer.seal()
+        self.tracer.seal(self._node.now())
         self._timer = self._node.loop.call_later(SEAL_S, self._seal)
 
     def _note_load(self) -> None:
