@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +14,12 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from sojourn.live import tracing
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config, TraceConfig
+from sojourn.live.seldom import Seldom
 from sojourn.live.tracing import TraceError, Tracer, agree_on_start
+from sojourn.trace import segments
 from sojourn.trace.lives import Gap, Life, life_path, read_life
 from sojourn.trace.manifests import manifest_path
 from tests.live.building import building, url
@@ -146,3 +151,28 @@ def test_a_trace_says_nothing_of_shared_subscriptions(tmp_path: Path) -> None:
     assert {row["topic"] for row in rows(folder, "publications")} == {"news", "sport"}
     assert [row["filter"] for row in rows(folder, "interests")][:1] == ["topic = 'sport'"]
     assert len(rows(folder, "deliveries")) == 1
+
+
+def test_a_broker_goes_on_where_its_trace_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says so in a sentence; nothing is raised in a turn, nor is the next seal left out."""
+    real = segments.write_segment
+
+    def full(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(segments, "write_segment", full)
+    monkeypatch.setattr(tracing, "WRITER_ROWS_MAX", 3)
+    monkeypatch.setattr(tracing, "_seldom", Seldom(tracing._log))
+    tracer = Tracer.open(str(tmp_path), "test", "B1", 1e9)
+    with caplog.at_level(logging.WARNING):
+        for number in range(7):
+            tracer.came(f"phone {number}", {}, 1e9 + number)
+        tracer.seal(1e9 + 8)
+    (said,) = [one.getMessage() for one in caplog.records]
+    assert "The trace of B1 cannot be written: No space left on device." in said
+    monkeypatch.setattr(segments, "write_segment", real)
+    tracer.seal(1e9 + 9)
+    tracer.close(1e9 + 10, ends_run=True)
+    assert [row["client"] for row in rows(tmp_path, "clients")] == ["phone 6"]

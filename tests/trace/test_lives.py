@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from math import inf
 from pathlib import Path
 
 import pytest
 
 from sojourn.pipeline.tables import open_trace
-from sojourn.trace import SegmentWriter, TraceError, lives, write_run
+from sojourn.trace import SegmentWriter, TraceError, lives, segments, write_run
 from sojourn.trace.lives import Gap, Life, Missing, life_path, missing_of, read_life, read_lives, said_of
-from sojourn.trace.manifests import manifest_path
+from sojourn.trace.manifests import manifest_path, read_manifest
 
 ROW = ("c1", "p1", 1, 1.0, "B1")
 
@@ -160,3 +162,55 @@ def test_gaps_are_said_in_a_sentence_a_broker() -> None:
     assert said[0] == first
     assert said[1].startswith(goes_on)
     assert said_of(missing_of({"B1": Life(20.0, is_open=False)}, 30.0), 30.0) == []
+
+
+def test_rows_that_cannot_be_written_wait_and_then_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a disk is full: who comes to have room again in time misses nothing, and else that is told."""
+    real = segments.write_segment
+
+    def full(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fills(*, is_full: bool) -> None:
+        monkeypatch.setattr(segments, "write_segment", full if is_full else real)
+
+    one = writer(tmp_path, 0.0, rows_max=4)
+    fills(is_full=True)
+    for _ in range(3):
+        one.add("deliveries", *ROW)
+    with pytest.raises(OSError, match="No space"):
+        one.seal(5.0)
+    fills(is_full=False)
+    one.seal(10.0)
+    assert life(tmp_path) == Life(10.0), "they waited"
+    assert read_manifest(manifest_path(tmp_path, "r1", "B1"))["deliveries"].rows == 3  # type: ignore[index]  # it is there
+    fills(is_full=True)
+    for _ in range(3):
+        one.add("deliveries", *ROW)
+    with pytest.raises(OSError, match="No space"):
+        one.add("deliveries", *ROW)
+    one.add("deliveries", *ROW)
+    fills(is_full=False)
+    one.seal(15.0)
+    assert life(tmp_path) == Life(15.0, gaps=(Gap(10.0, 15.0),)), "four were let go"
+    assert read_manifest(manifest_path(tmp_path, "r1", "B1"))["deliveries"].rows == 4  # type: ignore[index]  # it is there
+    one.close(20.0)
+    assert life(tmp_path) == Life(20.0, is_open=False, gaps=(Gap(10.0, 15.0),))
+
+
+def test_a_segment_that_could_not_be_written_takes_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a disk that is full would stay so."""
+
+    def full(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    one = SegmentWriter(tmp_path, "r1", name="B1")
+    one.add("deliveries", *ROW)
+    with pytest.raises(OSError, match="No space"):
+        one.seal()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -27,6 +27,7 @@ A broker that is killed takes with it what it noted since the last `seal`. The n
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import zlib
@@ -36,6 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.errors import SojournError
+from sojourn.live.seldom import Seldom
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.message import Message
 
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from sojourn.trace import SegmentWriter
 
 WRITER_ROWS_MAX = 50_000
+
+_log = logging.getLogger("sojourn.trace")
+_seldom = Seldom(_log)
 
 
 class TraceError(SojournError):
@@ -102,6 +107,21 @@ class Tracer:
         )
         return cls(writer, broker, started_s, sample)
 
+    def _add(self, table: str, *values: object) -> None:
+        try:
+            self._writer.add(table, *values)
+        except OSError as error:
+            self._cannot_write(error)
+
+    def _cannot_write(self, error: OSError) -> None:
+        """Say that the trace cannot be written; the broker goes on serving."""
+        text = (
+            "The trace of %s cannot be written: %s. What is noted waits, of each table up to %d rows; what "
+            "is let go beyond that is said to be missing"
+        )
+        why = error.strerror or error
+        _seldom.warning(("trace", self._broker), text, self._broker, why, WRITER_ROWS_MAX)
+
     def _at(self, now: float) -> float:
         return now - self._started_s
 
@@ -114,7 +134,7 @@ class Tracer:
         if self.traces(message):
             attributes: dict[str, Any] = dict(event_of(message).flat)
             attributes.pop("topic", None)
-            self._writer.add(
+            self._add(
                 "publications",
                 message.source,
                 message.sequence,
@@ -131,33 +151,29 @@ class Tracer:
         if self.traces(message):
             # A loop turn has one time; what was acknowledged in it keeps its order by microseconds.
             self._last_s = max(self._last_s + 1e-6, self._at(now))
-            self._writer.add(
-                "deliveries", client, message.source, message.sequence, self._last_s, self._broker
-            )
+            self._add("deliveries", client, message.source, message.sequence, self._last_s, self._broker)
 
     def dropped(self, client: str, message: Message, reason: str, now: float) -> None:
         """A client will not get an event from this broker."""
         if self.traces(message):
             reason = reason.replace(" ", "_")
-            self._writer.add(
-                "drops", client, message.source, message.sequence, self._at(now), self._broker, reason
-            )
+            self._add("drops", client, message.source, message.sequence, self._at(now), self._broker, reason)
 
     def lost(self, broker: str, events: int, reason: str, now: float) -> None:
         """A broker has lost its store or the end of it, and with it events that nobody can name any more."""
-        self._writer.add("drops", "", broker, events, self._at(now), self._broker, reason)
+        self._add("drops", "", broker, events, self._at(now), self._broker, reason)
 
     def came(self, client: str, attributes: dict[str, Any], now: float) -> None:
         """A client connected."""
         self._came[client] = self._at(now)
-        self._writer.add("clients", client, json.dumps(attributes))
+        self._add("clients", client, json.dumps(attributes))
 
     def went(self, client: str, now: float) -> None:
         """Its connection is gone."""
         self._asked.pop(client, None)
         came = self._came.pop(client, None)
         if came is not None:
-            self._writer.add("sojourns", client, self._broker, came, self._at(now))
+            self._add("sojourns", client, self._broker, came, self._at(now))
 
     def moved(
         self, client: str, origin: str, left_s: float | None, arrived_s: float, ready_s: float, how: str
@@ -165,15 +181,13 @@ class Tracer:
         """A client that was at another broker has all its events here."""
         left, arrived = None if left_s is None else self._at(left_s), self._at(arrived_s)
         cause = f"{client}@{arrived:.6f}"
-        self._writer.add(
-            "handoffs", client, origin, self._broker, left, arrived, self._at(ready_s), cause, how
-        )
+        self._add("handoffs", client, origin, self._broker, left, arrived, self._at(ready_s), cause, how)
 
     def wants(self, client: str, interest: str, since: float, until: float | None) -> None:
         """An interest was asked for, or has ended."""
         end = None if until is None else self._at(until)
         asked = self._at(since)
-        self._writer.add("interests", client, interest, interest, asked, end, asked)
+        self._add("interests", client, interest, interest, asked, end, asked)
         if until is None:
             self._asked.setdefault(client, []).append((interest, asked))
 
@@ -191,22 +205,28 @@ class Tracer:
         if not waiting:
             del self._awaited[connection]
         for interest, asked in interests:
-            self._writer.add("interests", client, interest, interest, self._at(now), None, asked)
+            self._add("interests", client, interest, interest, self._at(now), None, asked)
 
     def load(self, handled: int, busy_s: float, waiting_max: int, waiting_mean: float) -> None:
         """How busy the broker was for a time: what it was told, for how long that took, and who waited."""
-        self._writer.add("broker_load", self._broker, handled, busy_s, waiting_max, waiting_mean)
+        self._add("broker_load", self._broker, handled, busy_s, waiting_max, waiting_mean)
 
     def seal(self, now: float) -> None:
         """Make what was noted so far readable, and say that nothing before now is missing."""
-        self._writer.seal(self._at(now))
+        try:
+            self._writer.seal(self._at(now))
+        except OSError as error:
+            self._cannot_write(error)
 
     def close(self, now: float, *, ends_run: bool) -> None:
         """Note what is still open; the last to leave ends the run."""
         for client, came in self._came.items():
-            self._writer.add("sojourns", client, self._broker, came, None)
+            self._add("sojourns", client, self._broker, came, None)
         self._came.clear()
         if ends_run:
             started = datetime.fromtimestamp(self._started_s, UTC)
-            self._writer.add("runs", "live", None, None, "{}", started, self._at(now), 0.0, None)
-        self._writer.close(self._at(now))
+            self._add("runs", "live", None, None, "{}", started, self._at(now), 0.0, None)
+        try:
+            self._writer.close(self._at(now))
+        except OSError as error:
+            self._cannot_write(error)

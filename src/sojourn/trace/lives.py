@@ -76,6 +76,12 @@ def begun(before: Life | None, now_s: float) -> Life:
     return Life(now_s, is_open=True, gaps=_few([*before.gaps, gap]))
 
 
+def interrupted(life: Life, now_s: float) -> Life:
+    """Go on with a life that had to let rows go since it had sealed all, and has sealed the rest now."""
+    gap = Gap(life.sealed_s, max(now_s, life.sealed_s))
+    return life._replace(sealed_s=now_s, gaps=_few([*life.gaps, gap]))
+
+
 def _few(gaps: list[Gap]) -> tuple[Gap, ...]:
     while len(gaps) > GAPS_MAX:
         spans = [later.to_s - gap.from_s for gap, later in pairwise(gaps)]

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from sojourn.errors import SojournError
 from sojourn.trace.columns import COLUMNS
-from sojourn.trace.lives import Life, begun, life_path, read_life, write_life
+from sojourn.trace.lives import Life, begun, interrupted, life_path, read_life, write_life
 from sojourn.trace.manifests import (
     IDENTITY,
     Sealed,
@@ -90,6 +90,8 @@ class SegmentWriter:
             )
         self._life = None if began_s is None else self._begun(began_s)
         self._sealed = {table: self._sealed_before(table, noted.get(table, Sealed())) for table in COLUMNS}
+        self._lacks_rows = False
+        """Whether rows were let go since all was sealed."""
         if self._life is not None:
             write_life(life_path(self._manifest), self._life, mode)
 
@@ -102,16 +104,27 @@ class SegmentWriter:
         return begun(before, now_s)
 
     def add(self, table: str, *values: object) -> None:
-        """Add a row; the values follow the table's columns, of which the last have defaults."""
+        """Add a row; the values follow the table's columns, of which the last have defaults.
+
+        Rows that cannot be sealed stay for the next try. Where there are too many of them, a writer that says
+        until when it has sealed all lets them go, and says that.
+        """
         try:
             row = TABLES[table].row(*values)
         except TypeError:
             raise TraceError(f"A row of {table} has {_how_many(table)} values, not {len(values)}.") from None
         rows = self._rows[table]
         rows.append(row)
-        if len(rows) >= self._rows_max:
+        if len(rows) < self._rows_max:
+            return
+        try:
             self._seal(table)
-            write_manifest(self._manifest, self._sealed, self._mode)
+        except OSError:
+            if self._life is not None:
+                rows.clear()
+                self._lacks_rows = True
+            raise
+        write_manifest(self._manifest, self._sealed, self._mode)
 
     def seal(self, now_s: float | None = None) -> list[Path]:
         """Make all rows added so far readable, and return the segments that hold them."""
@@ -130,8 +143,10 @@ class SegmentWriter:
 
     def _say(self, now_s: float, *, is_open: bool) -> None:
         if self._life is not None:
-            self._life = self._life._replace(sealed_s=now_s, is_open=is_open)
-            write_life(life_path(self._manifest), self._life, self._mode)
+            life = interrupted(self._life, now_s) if self._lacks_rows else self._life
+            life = life._replace(sealed_s=now_s, is_open=is_open)
+            write_life(life_path(self._manifest), life, self._mode)
+            self._life, self._lacks_rows = life, False
 
     def _seal(self, table: str) -> Path:
         rows = self._rows[table]
@@ -216,8 +231,12 @@ def write_segment(path: Path, table: pa.Table, mode: int = 0o666) -> None:
     """Write a segment under a name no reader takes, then give it its own in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name("." + path.name)
-    with open(hidden, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        pq.write_table(table, file, compression="zstd", row_group_size=ROW_GROUP_ROWS)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)
+    try:
+        with open(hidden, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            pq.write_table(table, file, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(path)
+    except OSError:
+        hidden.unlink(missing_ok=True)
+        raise

@@ -58,12 +58,14 @@ class Player(Process):
         return self.station.name == self.name
 
     def _life(self) -> str:
-        return f"{self.name}-{self.station.name}-{self.station.lives}-{self.lives}"
+        # No two lives have one name, as with real brokers: a machine may play one, stop, and play it again.
+        return f"{self.name}-{self.station.name}-{self.station.lives}-{self.station.plays}.{self.lives}"
 
     def play(self, disk: SeatDisk) -> None:
         """Begin from what the machine holds."""
         self.disk = disk
         self.waiting.clear()
+        self.station.plays += 1
         self.start()
 
     def stop(self) -> None:

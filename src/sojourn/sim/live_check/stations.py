@@ -53,6 +53,8 @@ class Station:
         self.draw = random.Random(f"{world.script.spec.seed}/station/{self.name}")
         self.council: Council | None = None
         self.lives = 0
+        self.plays = 0
+        """How often it began to play a broker, its own or another's."""
         self.guests: dict[str, Player] = {}
         self.disks: dict[str, SeatDisk] = {}
         self._register: bytes | None = None
