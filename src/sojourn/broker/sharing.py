@@ -25,9 +25,10 @@ While a neighbour has not told what it wants (`Router.untold`) there may be grou
 knows of. Events of that time are kept within a limit, and picked for such groups once it has told.
 
 What is not promised: order among an event that is picked again, or was kept so, and others; and that members
-get the same number of events. Whose session ends where its client began anew, and is found again elsewhere in a
-network that was divided, has its address back: what was sent to where it had ended is picked by nobody again. An event that waits for a member at a broker that is down waits on, until that
-broker is back. Of picks beyond `queue_bytes_max_all` the oldest are forgotten, and are not made again.
+get the same number of events. Whose session ends where its client began anew, and is found again elsewhere in
+a network that was divided, has its address back: what was sent to where it had ended is picked by nobody
+again. An event that waits for a member at a broker that is down waits on, until that broker is back. Of picks
+beyond `queue_bytes_max_all` the oldest are forgotten, and are not made again.
 """
 
 from __future__ import annotations
