@@ -25,6 +25,7 @@ from sojourn.broker.owners import Owners
 from sojourn.broker.roamers import Roamer, Waiting, read_marks
 from sojourn.broker.settings import Settings
 from sojourn.mobility.copies import State
+from sojourn.mobility.facts import NO_EPOCH
 from sojourn.mobility.finding import Finder, Result
 from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
 from sojourn.mqtt import conventions
@@ -36,8 +37,6 @@ from sojourn.mqtt.packets import decode
 from sojourn.mqtt.rights import FOREIGN, why_not
 from sojourn.mqtt.session_state import SessionState
 
-NO_EPOCH = -1
-"""An epoch that no connection has."""
 DOWN_S = 3.0
 """Who has been out of reach for so long is not waited for; a broker that is restarted is back before that."""
 

@@ -333,6 +333,8 @@ class Clients:
         roamer = self.roamers.get(one.client)
         if roamer is None or roamer.epoch != one.epoch:
             return
+        if not one.complete:
+            self._rejoin(one.client, now)
         if roamer.previous is None or roamer.previous == self.links.number:
             return
         self.handoff_count += 1
@@ -343,6 +345,15 @@ class Clients:
             left_s = session.left_s if session is not None else None
             self.note("moved", client, origin, left_s, roamer.since, now, how)
         self.note("handed_off", Handoff(client, origin, roamer.since, now, how, one.complete))
+
+    def _rejoin(self, client: int, now: float) -> None:
+        """Have a client's groups choose anew for events that may have gone to where its session is no more.
+
+        Whoever picked it for them learns that this member has ended, as its address is there no more.
+        """
+        name = self.names.client_name(client)
+        if name in self.core.state.sessions and self.core.custody.rejoin(name):
+            self.report(now)
 
     def _close(self, client: int, epoch: int, now: float) -> None:
         """The client is with another broker, in a session that has nothing to do with the one here.

@@ -117,7 +117,7 @@ ROAMING = (
         lambda: Holding(0, 0, ()),
         fields(
             "client epoch began version cause token key bytes behind checks ready is_open complete heard "
-            "is_asking asked controller origin lingers served gives is_short signed_s",
+            "is_asking asked controller origin lingers served gives is_short last_epoch signed_s",
             late=REF,
             account=REF,
             state=Choice(CopyState),

@@ -112,6 +112,8 @@ SHAPES: dict[str, Any] = {
     "stay.advertisements": list[int],
     "roamer.previous": int | None,
     "roamer.last_epoch": int | None,
+    "holding.last_epoch": int | None,
+    "moved.last_epoch": int | None,
     "roamer.outstanding": dict[str, dict[int, bool]],
     "roamer.marks": Marks,
     "roamer.held": list[int],

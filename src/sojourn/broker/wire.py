@@ -132,7 +132,7 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("everywhere", "present", "holds"), bool),
     "since_s": float | None,
     **dict.fromkeys(("owner", "refused", "party"), str | None),
-    "lost": int | None,
+    **dict.fromkeys(("lost", "last_epoch"), int | None),
 }
 """By field: its type on the wire; a field that is not named is a whole number."""
 _MAY_BE_MISSING = (
@@ -146,9 +146,10 @@ _MAY_BE_MISSING = (
     ("since_s", Found.kind),
     ("party", int(Kind.ACTIVATE)),
     ("lost", Cleared.kind),
+    ("last_epoch", int(Kind.MOVED)),
 )
 """The fields that a message of some kind may go without."""
-_ADDED = ("owner", "since_s", "refused", "party", "lost")
+_ADDED = ("owner", "since_s", "refused", "party", "lost", "last_epoch")
 """Fields that frames in the journals of earlier builds lack; they are last, and None then."""
 _ABOUT_ADVERTISEMENTS = (int(Kind.ADVERTISE), int(Kind.UNADVERTISE))
 

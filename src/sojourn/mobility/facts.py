@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from sojourn.routing.messages import NO_CAUSE, Marks, Message, Publish
 
+NO_EPOCH = -1
+"""An epoch that no connection has."""
+
 
 class Received(NamedTuple):
     """A message came from a neighbouring broker."""
@@ -94,7 +97,7 @@ class SubscriberArrived(NamedTuple):
     """On whose account events are stored for it (`accounts.py`); None for nobody's."""
     last_epoch: int | None = None
     """Of its last connection to `previous`: a copy that another connection had activated is out of date.
-    None if nobody can say; an epoch that no connection has if no copy here is to be relied on."""
+    None if nobody can say; `NO_EPOCH` if no copy here is to be relied on."""
 
 
 class SubscriberLost(NamedTuple):

@@ -64,17 +64,17 @@ class Giving:
         """Nothing is waited for any more: put what came in order, and serve whoever waits."""
         holding.waits.clear()
         holding.complete = True
+        holding.is_short = holding.is_short or short
         if holding.forwarded and holding.state is not State.PRESENT:
             self._queues.settle(holding)  # else that is done by who serves it
         if holding.state is State.PRESENT:
             self._shelf.rewind(holding, Wait.STOP)
-            self.serve(holding, complete=not short)
-        outcome = Outcome.UNKNOWN if short else Outcome.COMPLETE
+            self.serve(holding)
         for broker in sorted(holding.acked):
-            self.give_copy(holding, broker, outcome)
+            self.give_copy(holding, broker)
         holding.acked.clear()
         if holding.successor is not None:
-            self.hand_over(holding, outcome)
+            self.hand_over(holding)
 
     def give_up(self, stay: Holding) -> None:
         """Patience has run out: serve with what there is, and be prepared for what comes late."""
@@ -83,11 +83,11 @@ class Giving:
 
     # To the client -----------------------------------------------------------------------------------
 
-    def serve(self, stay: Holding, *, complete: bool) -> None:
+    def serve(self, stay: Holding) -> None:
         """Deliver what is stored, and from now on what comes."""
         self._queues.settle(stay)
         stay.ceiling = dict(stay.marks) if self._scheme.follows else {}
-        stay.served, stay.is_short = 0, not complete
+        stay.served = 0
         if self.is_long(stay):
             self._effects.begun.append(stay.client)
             self.under_way.append(stay)
@@ -116,6 +116,7 @@ class Giving:
             self._queues.empty(stay)
             self._shelf.set_open(stay, is_open=not stay.checks)
         self._effects.ready.append(Ready(client, stay.epoch, int(stay.how), not stay.is_short))
+        stay.is_short = False  # said once
 
     def take_late(self, stay: Holding, publications: Sequence[Publish]) -> None:
         """The old broker's events came after the stay was served without them: give those still in order."""
@@ -141,31 +142,30 @@ class Giving:
 
     # To a broker -------------------------------------------------------------------------------------
 
-    def give(self, holding: Holding, to: int, epoch: int, marks: Marks, outcome: Outcome) -> None:
+    def give(self, holding: Holding, to: int, epoch: int, marks: Marks) -> None:
         """Send what is stored beyond the marks, and the end."""
         self._send(holding, to, epoch, in_order(holding.queue, marks))
-        self.end(holding.client, to, epoch, outcome, holding.marks, holding.cause)
+        self.end(holding.client, to, epoch, _outcome(holding), holding.marks, holding.cause)
 
-    def give_copy(self, stay: Holding, to: int, outcome: Outcome) -> None:
+    def give_copy(self, stay: Holding, to: int) -> None:
         """Bring a copy up to date that another broker has activated."""
         if not self.is_long(stay):
-            self.give(stay, to, stay.epoch, stay.marks, outcome)
+            self.give(stay, to, stay.epoch, stay.marks)
             return
         if not stay.gives:
             self._queues.settle(stay)
             self.under_way.append(stay)
-        stay.gives[to], stay.is_short = 0, outcome is not Outcome.COMPLETE
+        stay.gives[to] = 0
 
-    def hand_over(self, stay: Holding, outcome: Outcome) -> None:
+    def hand_over(self, stay: Holding) -> None:
         """Send what is stored to the broker that a LEAVING subscriber is with, and forget it."""
         moved = stay.successor
         assert moved is not None, "only who was asked hands over"
         if self.is_long(stay):
             self._queues.settle(stay)
-            stay.is_short = outcome is not Outcome.COMPLETE
             self.under_way.append(stay)
             return
-        self.give(stay, moved.sender, moved.epoch, _marks_at(stay), outcome)
+        self.give(stay, moved.sender, moved.epoch, _marks_at(stay))
         self._shelf.turn(stay, Turn.HANDED_OVER, moved.cause)
 
     def is_long(self, holding: Holding) -> bool:

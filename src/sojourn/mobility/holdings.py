@@ -71,7 +71,7 @@ class Holding:
     gives: dict[int, int] = field(default_factory=dict)
     """By broker with a copy that is given the queue in parts: how many events at its head it was given."""
     is_short: bool = False
-    """Whether what is given in parts lacks something."""
+    """Whether it lacks something that brokers before this one stored, and its client was not told."""
 
     # What it waits for.
     waits: set[int] = field(default_factory=set)
@@ -97,6 +97,8 @@ class Holding:
     # A stay's.
     origin: int | None = None
     """The broker that the subscriber came from."""
+    last_epoch: int | None = None
+    """Under which epoch its session was kept there, if that is known."""
     holders: set[int] = field(default_factory=set)
     """The brokers whose copies are this stay's to tidy up."""
     lingers: bool = False

@@ -80,6 +80,7 @@ class Requests:
                 wants=wants,
                 subscriptions=stay.subscriptions,
                 version=stay.version,
+                last_epoch=stay.last_epoch,
             )
         )
 

@@ -94,7 +94,7 @@ class Transfers:
             return
         stay.pending.discard(message.sender)
         if stay.complete:
-            self._giving.give_copy(stay, message.sender, Outcome.COMPLETE)
+            self._giving.give_copy(stay, message.sender)
         else:
             stay.acked.add(message.sender)
 
@@ -110,20 +110,24 @@ class Transfers:
         self._memory.close(stay.client, stay.epoch)  # a copy from before this stay is a late repetition
         self._tidy(stay, message)
         client = stay.client
+        if message.last_epoch not in (None, stay.epoch):
+            # The session that is with the sender left here before this one began: what was sent here for it
+            # since then is with nobody.
+            stay.is_short = True
         if stay.complete and message.wants and self._giving.is_long(stay):
             stay.cause, stay.successor = message.cause, message
             self.expect_late(stay)
             self._requests.abandon(stay)
             self._shelf.turn(stay, Turn.ASKED_EARLY, message.cause)
             self._shelf.set_aside(stay)
-            self._giving.hand_over(stay, Outcome.COMPLETE)
+            self._giving.hand_over(stay)
             self.send_askers_on(stay)
         elif stay.complete or not message.wants:
             stay.cause = message.cause
             if message.wants:
                 self.expect_late(stay)
                 marks = message.marks if message.marks is not None else stay.marks
-                self._giving.give(stay, message.sender, message.epoch, marks, Outcome.COMPLETE)
+                self._giving.give(stay, message.sender, message.epoch, marks)
             else:
                 self._giving.end(
                     client, message.sender, message.epoch, Outcome.COMPLETE, stay.marks, message.cause
@@ -331,6 +335,7 @@ class Transfers:
         elif holding.is_stay() and (not holding.waits or holding.controller == holding.origin):
             # A copy that was not brought up to date simply stays incomplete. What the subscriber's old broker
             # had to say to the copy that this stay was, it said before this answer, or it has forgotten it.
+            holding.note_marks(message.marks)
             self._giving.complete(holding, short=True)
 
     def _ask_again(self, stay: Holding) -> None:

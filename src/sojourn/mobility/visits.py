@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from sojourn.mobility import facts
 from sojourn.mobility.copies import State, Turn, Wait
-from sojourn.mobility.facts import How
+from sojourn.mobility.facts import NO_EPOCH, How
 from sojourn.mobility.giving import Giving
 from sojourn.mobility.holdings import Holding
 from sojourn.mobility.keeping import Shelf
@@ -120,7 +120,7 @@ class Visits:
         elif has_changed:
             self._requests.spread(stay, ())
         if stay.complete:
-            self._giving.serve(stay, complete=True)
+            self._giving.serve(stay)
 
     def _welcome(self, stay: Holding, fact: facts.SubscriberArrived) -> None:
         """Case 5: serve from a complete copy at once, or fetch what is missing from the old broker."""
@@ -144,6 +144,7 @@ class Visits:
         stay.how = How.FIRST if previous is None else How.COPY if is_current else How.FETCHED
         stay.epoch = stay.began = fact.epoch
         stay.cause, stay.origin = fact.cause, previous
+        stay.last_epoch = fact.last_epoch if fact.last_epoch != NO_EPOCH else None
         if fact.subscriptions is not None and stay.want(fact.subscriptions, fact.epoch):
             known = ()
         if fact.marks is not None:

@@ -7,6 +7,7 @@ here it is done to the session. Wills that become due are published before a cal
     custody.hold(client_id) / custody.release(client_id, now)   something else must reach it first
     custody.thin(client_id, now)                                what it does not want of what it missed
     custody.withdraw(client_id, addresses)                      what waits for it as a member that has left
+    custody.rejoin(client_id)                                   it is another member of its groups from now on
     custody.deliver_to(client_id, message, now)                 an event for it alone
     custody.missed(client_id, message)                          an event for it found no room elsewhere
     custody.dismiss(client_id, reason, text, now)               it is sent away
@@ -81,6 +82,13 @@ class Custody:
             kept = [one for one in session.queue if one.message.address not in addresses]
             replace_queue(self.state, session, kept)
         return [one.message for one in gone]
+
+    def rejoin(self, client_id: str) -> bool:
+        """Make a session another member of all groups that it is in; say whether it is in any."""
+        memberships = [one for one in self.state.sessions[client_id].subscriptions.values() if one.share]
+        for one in memberships:
+            self.handshake.subscriber.enter(one.renewed())
+        return bool(memberships)
 
     def missed(self, client_id: str, message: Message, *, overflows: bool) -> None:
         """Note that there was no room for an event; a client that does not read is closed if it overflows."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NEVER = 0xFFFF_FFFF
 """The session expiry interval that means: keep it for good."""
+RENEWED_S = 2e-6
+"""How much later a member of a group is said to have joined that is to have another address."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -89,6 +91,17 @@ class Subscription:
 
     def with_condition(self, condition: Filter | None) -> Subscription:
         """Return the same subscription with another condition, as entered by other rights."""
+        return self._like(condition, self.since_s)
+
+    def renewed(self) -> Subscription:
+        """Return the same subscription as another member of its group (`members.py`).
+
+        It was made a moment later, so that it has another address. Hardly later: the group is to get what was
+        published since.
+        """
+        return self._like(self.filter, self.since_s + RENEWED_S)
+
+    def _like(self, condition: Filter | None, since_s: float) -> Subscription:
         return Subscription(
             self.session,
             self.text,
@@ -101,7 +114,7 @@ class Subscription:
             identifier=self.identifiers[0] if self.identifiers else None,
             filter_text=self.filter_text,
             condition=condition,
-            since_s=self.since_s,
+            since_s=since_s,
             policy=self.policy,
         )
 

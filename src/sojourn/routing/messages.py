@@ -218,6 +218,9 @@ class Moved(Handoff):
     version: int
     after: int = -1
     """The epoch of the last broker it was passed on to: it is not passed back to earlier ones."""
+    last_epoch: int | None = None
+    """Under which epoch the client's session was kept there, if that is known: what is stored under another
+    one is another session's, which began when this one was on its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

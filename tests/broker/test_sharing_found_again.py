@@ -1,0 +1,85 @@
+"""A member of a group whose session ended where it was, and is found again elsewhere: nothing is left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from sojourn.mqtt.members import address_of
+from tests.broker.crew import JOBS, member, picks
+from tests.live.hall import Hall, Visitor, line
+
+NAME = "member"
+
+
+def address_at(hall: Hall, broker: int) -> str:
+    """Where events for the member are sent."""
+    return address_of(hall.desks[broker].core.state.sessions[NAME].subscriptions[JOBS])
+
+
+def found_again(hall: Hall) -> Visitor:
+    """Let a member begin anew at B3, which has just given its session to B2, and be at B2 in the end.
+
+    The link is slow from B3 to B2, so an event is sent to the member at B3, where it is a member no more.
+    """
+    member(hall, 2, NAME).lose()
+    writer = hall.visit(0, "writer")
+    hall.settle()
+    first = hall.visit(1, NAME, lasts_s=500)
+    hall.carry("B2", "B3")  # asks for the session, which is on its way to B2 from here on
+    hall.visit(2, NAME, lasts_s=500, clean_start=True).lose()
+    writer.publish("jobs/a", b"left behind")
+    hall.carry("B1", "B2")
+    hall.carry("B2", "B3")
+    first.lose()
+    return hall.visit(1, NAME, lasts_s=500)
+
+
+@pytest.mark.parametrize("scheme", ["proactive", "reactive"])
+def test_what_was_sent_to_where_its_session_had_ended_comes(scheme: str) -> None:
+    """It is another member from now on, so whoever picked the one that ended picks again."""
+    hall = Hall(line(3, scheme))
+    back = found_again(hall)
+    hall.settle()
+    assert back.got == [b"left behind"]
+    assert picks(hall) == 0
+
+
+@pytest.mark.parametrize("scheme", ["proactive", "reactive"])
+def test_it_comes_also_if_the_client_has_gone_again_meanwhile(scheme: str) -> None:
+    """Its broker says what is lacking when the client is back there, also from its store."""
+    hall = Hall(line(3, scheme))
+    found_again(hall).lose()
+    hall.settle()
+    assert picks(hall) == 1
+    hall.restart("B2")
+    hall.settle()
+    back = hall.visit(1, NAME, lasts_s=500)
+    hall.settle()
+    assert back.got == [b"left behind"]
+    assert picks(hall) == 0
+
+
+@pytest.mark.parametrize("scheme", ["proactive", "reactive"])
+def test_it_comes_also_if_the_client_goes_on_to_another_broker(scheme: str) -> None:
+    """The broker that lacks something says so to the next one."""
+    hall = Hall(line(3, scheme))
+    found_again(hall).lose()
+    hall.settle()
+    back = hall.visit(0, NAME, lasts_s=500)
+    hall.settle()
+    assert back.got == [b"left behind"]
+    assert picks(hall) == 0
+
+
+@pytest.mark.parametrize("scheme", ["proactive", "reactive"])
+def test_who_just_moves_stays_the_same_member(scheme: str) -> None:
+    """Nobody picks again for it, whatever it has not acknowledged."""
+    hall = Hall(line(3, scheme))
+    member(hall, 2, NAME).lose()
+    address = address_at(hall, 2)
+    for broker in (1, 0, 0, 2):
+        back = hall.visit(broker, NAME, lasts_s=500)
+        hall.settle()
+        back.lose()
+        hall.settle()
+        assert address_at(hall, broker) == address
