@@ -1,4 +1,4 @@
-"""A member of a group whose session ended where it was, and is found again elsewhere: nothing is left behind."""
+"""A member of a group whose session ended where it was, and is found again elsewhere."""
 
 from __future__ import annotations
 

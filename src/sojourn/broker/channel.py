@@ -20,7 +20,9 @@ The rules:
 - `full` says that the queue holds more than `queue_bytes`: whoever fills it should pause.
 - A *volatile* frame need not survive the death of its sender (an event of QoS 0). It has no number of its own
   but a rank after the last number, so that a broken connection repeats neither kind, while a sender that was
-  restarted from its journal, where volatile frames are not, agrees with the receiver about the numbers.
+  restarted from its journal, where volatile frames are not, agrees with the receiver about the numbers. A
+  receiver that was restarted may have taken in those that were written to it, and handed them out: they are
+  not written again.
 
 Memory can be lost: a store that was deleted, or whose last lines were not yet on the disk when power failed.
 Frames belong to a *stream*, which has a name, and a broker tells in its hello at which number of the stream
@@ -99,6 +101,7 @@ class Channel:
         "_greeting",
         "_hello",
         "_in_flight",
+        "_met_life",
         "_noted_to",
         "_out",
         "_pending",
@@ -107,6 +110,7 @@ class Channel:
         "_streams",
         "_taken",
         "_taken_events",
+        "_written",
         "birth_events",
         "births",
         "broker",
@@ -157,6 +161,10 @@ class Channel:
         self._in_flight = 0
         self._sent = 0
         """How many frames of `_out` this connection carries already."""
+        self._written = Position()
+        """The last frame that any connection has carried."""
+        self._met_life = ""
+        """The life of the other side that this side went on with last."""
         self._pending = Position()
         """The position of the last frame that was queued."""
         self._sent_events = self._taken_events = 0
@@ -255,6 +263,8 @@ class Channel:
             parts.append(data)
             self._sent += 1
             self._in_flight += len(data)
+        if self._sent:
+            self._written = max(self._written, self._out[self._sent - 1].position)
         return b"".join(parts)
 
     # The connection --------------------------------------------------------------------------------------
@@ -279,6 +289,7 @@ class Channel:
         self._out = deque(frame for frame in self._out if not frame.position.rank)
         self.queued = sum(len(frame.data) for frame in self._out)
         self._pending = Position(self._pending.number)
+        self._written = Position()
         if life != self.births[-1][0]:
             self.births = [*self.births[-BIRTHS_MAX:], (life, self._pending.number)]
             self.birth_events = [*self.birth_events[-BIRTHS_MAX:], self._sent_events]
@@ -305,6 +316,7 @@ class Channel:
         self._out.clear()
         self.queued = 0
         self._pending = self._taken = self._arrived = self._acknowledged_to = Position()
+        self._written = Position()
         self._noted_to = self._sent_events = self._taken_events = 0
         self.peer_stream = self.peer_life = ""
         self._streams += 1
@@ -440,9 +452,19 @@ class Channel:
         self.open = True
         if hello.seen_stream == self.stream:
             self._on_acknowledged(Position(hello.number, hello.rank if hello.seen_life == self.life else 0))
+        if hello.life != self._met_life:
+            self._met_life = hello.life
+            self._drop_written()
         if hello.seen_life == self.life:
             self.births = [birth for birth in self.births if birth[0] == self.life]
             self.birth_events = self.birth_events[-len(self.births) :]
+
+    def _drop_written(self) -> None:
+        """Let go of volatile frames that an earlier life of the other side may have handed out."""
+        kept = deque(one for one in self._out if not one.position.rank or one.position > self._written)
+        if len(kept) < len(self._out):
+            self._out = kept
+            self.queued = sum(len(frame.data) for frame in kept)
 
     def _on_hello(self, body: bytes) -> None:
         if self._hello is not None:

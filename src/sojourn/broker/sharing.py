@@ -24,10 +24,13 @@ those of QoS 0, of which no journal tells, by their number.
 While a neighbour has not told what it wants (`Router.untold`) there may be groups behind it that nobody here
 knows of. Events of that time are kept within a limit, and picked for such groups once it has told.
 
+A session may end where its client begins anew while it is on its way to another broker, and be found there
+after all. What was sent to where it ended is with nobody then. The broker that served it there says so when
+it is asked for what it stored (`Moved.last_epoch`), or nobody answers; so the session's client is told that
+something is lacking, and is another member from then on (`Clients._rejoin`): its old address ends, as above.
+
 What is not promised: order among an event that is picked again, or was kept so, and others; and that members
-get the same number of events. Whose session ends where its client began anew, and is found again elsewhere in
-a network that was divided, has its address back: what was sent to where it had ended is picked by nobody
-again. An event that waits for a member at a broker that is down waits on, until that broker is back. Of picks
+get the same number of events. An event that waits for a member at a broker that is down waits on, until that broker is back. Of picks
 beyond `queue_bytes_max_all` the oldest are forgotten, and are not made again.
 """
 

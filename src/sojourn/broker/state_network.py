@@ -340,7 +340,7 @@ NETWORK = (
             _greeting=Struct(Hello),
             _hello=Struct(Hello),
         ),
-        wired="broker network peer window_bytes queue_bytes",
+        wired="broker network peer window_bytes queue_bytes _written _met_life",
     ),
     Part(
         Broker,
