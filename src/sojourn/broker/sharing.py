@@ -30,8 +30,8 @@ it is asked for what it stored (`Moved.last_epoch`), or nobody answers; so the s
 something is lacking, and is another member from then on (`Clients._rejoin`): its old address ends, as above.
 
 What is not promised: order among an event that is picked again, or was kept so, and others; and that members
-get the same number of events. An event that waits for a member at a broker that is down waits on, until that broker is back. Of picks
-beyond `queue_bytes_max_all` the oldest are forgotten, and are not made again.
+get the same number of events. An event that waits for a member at a broker that is down waits on, until that
+broker is back. Of picks beyond `queue_bytes_max_all` the oldest are forgotten, and are not made again.
 """
 
 from __future__ import annotations
