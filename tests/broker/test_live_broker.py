@@ -12,7 +12,7 @@ import pytest
 from mqtt5 import AuthPacket, ConnectPacket, PublishPacket, QoS
 
 from sojourn.broker import facts
-from sojourn.broker.channel import Position
+from sojourn.broker.frame_heads import Position
 from sojourn.broker.live_broker import LiveBroker
 from sojourn.broker.settings import MobilityConfig
 from sojourn.broker.snapshot import Snapshot

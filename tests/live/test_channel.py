@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from sojourn.broker.channel import Channel, Position
+from sojourn.broker.channel import Channel
+from sojourn.broker.frame_heads import Position
 from sojourn.broker.hello import BIRTHS_MAX, PROTOCOL, ChannelError
 from tests.seeds import seeds
 

@@ -14,7 +14,7 @@
 | `doubting.py` | sessions that may have been given away in moments that a store lost |
 | `endings.py` | what is lost with a session that ends, since its client has another |
 | `sharing.py`, `crews.py`, `membership.py` | shared subscriptions: who picks a member, and what members say |
-| `channel.py`, `frame_events.py` | a link that loses and repeats nothing |
+| `channel.py`, `frame_heads.py`, `frame_events.py` | a link that loses and repeats nothing |
 | `messages.py`, `wire.py`, `carried.py` | what brokers say to each other, and as bytes; events among it |
 | `proof.py`, `logins.py`, `addresses.py` | who neighbours and clients are; what an address may take |
 | `questions.py`, `answering.py` | what a page asks brokers, and their answers |

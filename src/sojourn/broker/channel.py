@@ -36,16 +36,15 @@ Everything here is plain state: no socket, no clock.
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from typing import NamedTuple
 
 import msgspec
 
 from sojourn.broker.frame_events import EVENT, RUN_OF_EVENTS, events_in, numbers_in
+from sojourn.broker.frame_heads import ACKNOWLEDGE, FRAME, HEAD, HELLO, Position
 from sojourn.broker.hello import (
     BIRTHS_MAX,
-    HELLO_BYTES_MAX,
     PROTOCOL,
     ChannelError,
     Hello,
@@ -61,29 +60,6 @@ QUEUE_BYTES = 64 << 20
 OVERFULL = 2
 """By how much a queue may be over its limit before neighbours are kept waiting."""
 FRAME_BYTES_MAX = 32 << 20
-
-_HEAD = struct.Struct(">IBQI")
-"""Length of the body, kind, number, rank."""
-_HELLO, _FRAME, _ACKNOWLEDGE = 1, 2, 3
-
-
-class Position(NamedTuple):
-    """How far a side has got: the last numbered frame, and how many volatile ones after it."""
-
-    number: int = 0
-    rank: int = 0
-
-
-def peek_hello(data: bytes) -> Hello | None:
-    """The hello that a connection begins with, once all of it is there: who is called learns who calls."""
-    if len(data) < _HEAD.size:
-        return None
-    length, kind, _, _ = _HEAD.unpack_from(data)
-    if kind != _HELLO or length > HELLO_BYTES_MAX:
-        raise ChannelError("A connection to the port for brokers did not begin with a hello.")
-    if len(data) < _HEAD.size + length:
-        return None
-    return read_hello(data[_HEAD.size : _HEAD.size + length], "A caller")
 
 
 class _Waiting(NamedTuple):
@@ -203,7 +179,7 @@ class Channel:
         """The number after which all frames are still here."""
         for frame in self._out:
             position = frame.position
-            return position.number if position.rank else position.number - numbers_in(frame.data, _HEAD.size)
+            return position.number if position.rank else position.number - numbers_in(frame.data, HEAD.size)
         return self._pending.number
 
     def put(self, body: bytes, *, volatile: bool = False) -> bool:
@@ -221,7 +197,7 @@ class Channel:
         else:
             self._pending = Position(self._pending.number + numbers_in(body))
             self._sent_events += events_in(body)
-        data = _HEAD.pack(len(body), _FRAME, *self._pending) + body
+        data = HEAD.pack(len(body), FRAME, *self._pending) + body
         self._out.append(_Waiting(self._pending, data))
         self.queued += len(data)
         return True
@@ -248,7 +224,7 @@ class Channel:
             self.birth_events[-BIRTHS_MAX:],
         )
         body = msgspec.json.encode(self._greeting)
-        return _HEAD.pack(len(body), _HELLO, 0, 0) + body
+        return HEAD.pack(len(body), HELLO, 0, 0) + body
 
     def outgoing(self) -> bytes:
         """All that may be written now: frames within the window, and an acknowledgement if one is due."""
@@ -257,7 +233,7 @@ class Channel:
         parts: list[bytes] = []
         if self._acknowledged_to != self._taken:
             self._acknowledged_to = self._taken
-            parts.append(_HEAD.pack(0, _ACKNOWLEDGE, *self._taken))
+            parts.append(HEAD.pack(0, ACKNOWLEDGE, *self._taken))
         while self._sent < len(self._out) and self._in_flight < self.window_bytes:
             data = self._out[self._sent].data
             parts.append(data)
@@ -328,7 +304,7 @@ class Channel:
     def _numbered(self) -> list[tuple[int, bytes]]:
         """The numbered frames that were not acknowledged."""
         waiting = ((frame.position, frame.data) for frame in self._out)
-        return [(number, data[_HEAD.size :]) for (number, rank), data in waiting if not rank]
+        return [(number, data[HEAD.size :]) for (number, rank), data in waiting if not rank]
 
     # In --------------------------------------------------------------------------------------------------
 
@@ -341,23 +317,23 @@ class Channel:
         start, available = 0, len(buffer)
         frames: list[tuple[Position, bytes]] = []
         try:
-            while available - start >= _HEAD.size:
-                length, kind, number, rank = _HEAD.unpack_from(buffer, start)
+            while available - start >= HEAD.size:
+                length, kind, number, rank = HEAD.unpack_from(buffer, start)
                 if length > FRAME_BYTES_MAX:
                     raise ChannelError(f"{self.peer} sent a frame of {length} bytes, over {FRAME_BYTES_MAX}.")
-                body_at = start + _HEAD.size
+                body_at = start + HEAD.size
                 if body_at + length > available:
                     break
                 start = body_at + length
-                if kind == _HELLO:
+                if kind == HELLO:
                     self._on_hello(buffer[body_at:start])
                     break
                 if self._hello is None:
                     raise ChannelError(f"{self.peer} sent a frame before its hello.")
                 position = Position(number, rank)
-                if kind == _ACKNOWLEDGE:
+                if kind == ACKNOWLEDGE:
                     self._on_acknowledged(position)
-                elif kind != _FRAME:
+                elif kind != FRAME:
                     raise ChannelError(f"{self.peer} sent a frame of unknown kind {kind}.")
                 else:
                     body = buffer[body_at:start]

@@ -29,8 +29,8 @@ from msgspec.structs import replace
 
 from sojourn.broker import facts, regrouping, session_facts
 from sojourn.broker.carried import Carried
-from sojourn.broker.channel import Position
 from sojourn.broker.effects import Turn
+from sojourn.broker.frame_heads import Position
 from sojourn.broker.meetings import Meetings, arranged
 from sojourn.broker.network import TIMERS_MAX, Network
 from sojourn.broker.passing_on import PASSED_ON

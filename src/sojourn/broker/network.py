@@ -19,11 +19,11 @@ from typing import Any
 from sojourn.broker import offering, regrouping, ruling
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.carried import Carried, WireError
-from sojourn.broker.channel import Position
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming
 from sojourn.broker.effects import Note
 from sojourn.broker.forgetting import Forgetting
+from sojourn.broker.frame_heads import Position
 from sojourn.broker.links import Links
 from sojourn.broker.messages import (
     ECHO,

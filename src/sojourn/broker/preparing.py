@@ -20,7 +20,7 @@ import msgspec
 from mqtt5 import ConnectPacket
 
 from sojourn.broker import facts
-from sojourn.broker.channel import Position
+from sojourn.broker.frame_heads import Position
 from sojourn.broker.links import Links
 from sojourn.broker.messages import PART
 from sojourn.broker.passing_on import destination_of

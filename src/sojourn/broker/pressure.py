@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from sojourn.broker.channel import Position
+from sojourn.broker.frame_heads import Position
 from sojourn.broker.links import Links
 from sojourn.broker.messages import PART, Slow
 from sojourn.broker.preparing import PreparedFrames

@@ -14,11 +14,12 @@ from typing import Any
 from sojourn.broker import state_sessions
 from sojourn.broker.arrivals import Arrivals
 from sojourn.broker.carried import Carried
-from sojourn.broker.channel import Channel, Position, _Waiting
+from sojourn.broker.channel import Channel, _Waiting
 from sojourn.broker.clients import Clients
 from sojourn.broker.confirming import Answer, Confirming, Passing
 from sojourn.broker.doubting import Doubts
 from sojourn.broker.forgetting import Forgetting
+from sojourn.broker.frame_heads import Position
 from sojourn.broker.hello import Hello
 from sojourn.broker.links import Links
 from sojourn.broker.names import LiveInterests, Names

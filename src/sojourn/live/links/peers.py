@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 from sojourn.broker import facts
-from sojourn.broker.channel import peek_hello
+from sojourn.broker.frame_heads import peek_hello
 from sojourn.broker.hello import HELLO_BYTES_MAX
 from sojourn.broker.proof import NONCE_BYTES, ProofError, Proving
 from sojourn.errors import SojournError
