@@ -20,7 +20,8 @@ class Silent(Visitor):
         hall.now += 0.01
         super().__init__(hall.desks[broker], [])
         self.events: list[PublishPacket] = []
-        self.send(ConnectPacket(name, session_expiry_interval=lasts_s, clean_start=False, **options))
+        options.setdefault("clean_start", False)
+        self.send(ConnectPacket(name, session_expiry_interval=lasts_s, **options))
         hall.settle()
 
     def take(self, data: bytes, *, is_over: bool) -> None:

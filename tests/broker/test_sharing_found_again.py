@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from sojourn.mqtt import conventions
 from sojourn.mqtt.members import address_of
-from tests.broker.crew import JOBS, member, picks
+from tests.broker.crew import JOBS, Silent, member, picks, silent_member
 from tests.live.hall import Hall, Visitor, line
 
 NAME = "member"
@@ -83,3 +85,38 @@ def test_who_just_moves_stays_the_same_member(scheme: str) -> None:
         back.lose()
         hall.settle()
         assert address_at(hall, broker) == address
+
+
+def marks_of(seen: Silent) -> list[tuple[str, str]]:
+    """What a client says of all that it was sent."""
+    said = [dict(event.user_properties) for event in seen.events]
+    marks = {one[conventions.SOURCE]: int(one[conventions.SEQUENCE]) for one in said}
+    return [(conventions.MARKS, msgspec.json.encode(marks).decode())]
+
+
+@pytest.mark.parametrize("scheme", ["proactive", "reactive"])
+def test_what_a_client_was_sent_as_another_member_says_nothing_of_what_waits_for_the_old_one(
+    scheme: str,
+) -> None:
+    """It had begun anew where its old session was out of reach, and was sent later events of the group."""
+    hall = Hall(line(3, scheme))
+    member(hall, 2, NAME).lose()
+    writer = hall.visit(0, "writer")
+    hall.settle()
+    writer.publish("jobs/a", b"waits")
+    hall.settle()
+    hall.unlink("B3")
+    anew = silent_member(hall, 1, NAME, clean_start=True, user_properties=[(conventions.NUMBERED, "1")])
+    hall.wait(0.1)
+    writer.publish("jobs/a", b"later")
+    hall.settle()
+    assert [bytes(event.payload) for event in anew.events] == [b"later"]
+    marks = marks_of(anew)
+    anew.acknowledge()
+    anew.lose()
+    back = hall.visit(2, NAME, lasts_s=500, user_properties=marks)
+    hall.settle()
+    assert back.got == [b"waits"]
+    hall.relink()
+    hall.settle()
+    assert picks(hall) == 0

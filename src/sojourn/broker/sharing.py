@@ -3,7 +3,7 @@
 Who chooses is the broker that an event was published at. It knows all members, since every broker is told of
 their addresses as of any interest (`mqtt/members.py`). It *picks* a member, and sends the event to that
 address. From there on it is an event like any other for one session: it is stored for it, moves with it, and
-repetitions of it are known by its source and number, which are the event's own and the group's.
+repetitions of it are known by its source and number, which are the event's own and the member's.
 
 Who picked remembers that until the member's broker says that it is `Settled`:
 
@@ -56,6 +56,7 @@ from sojourn.mqtt.members import (
     group_of,
     is_member,
     member_of,
+    source_for,
     told_by,
 )
 from sojourn.mqtt.message import Message
@@ -333,11 +334,10 @@ class Shares:
         if address is None:
             return
         if is_late:
-            name = "again" if asked else "late"
-            source = f"{group.name}/{group.pattern} {name}@{self._core.state.origin}"
-            number = self._core.publisher.next_sequence(now)
+            origin = f"{'again' if asked else 'late'}@{self._core.state.origin}"
+            source, number = source_for(address, origin), self._core.publisher.next_sequence(now)
         else:
-            source, number = f"{group.name}/{group.pattern} of {message.source}", message.sequence
+            source, number = source_for(address, message.source), message.sequence
         said = (AGAIN, "1") if asked else None
         if message.qos:
             self.made += not asked

@@ -23,7 +23,7 @@ from sojourn.broker.sharing import NETWORK_LEFT
 from sojourn.mobility import facts
 from sojourn.mqtt.content import event_of
 from sojourn.mqtt.core import Core
-from sojourn.mqtt.members import address_of
+from sojourn.mqtt.members import address_of, source_for
 from sojourn.mqtt.message import Message
 from sojourn.mqtt.session import Delivery, Session
 from sojourn.mqtt.topic_tree import pattern_matches
@@ -121,8 +121,8 @@ def _as_stored(session: Session, message: Message) -> Message:
     ]
     if not fits or not all(one.share for one in fits):
         return message
-    group = f"{fits[0].share}/{fits[0].pattern}"
-    return message.addressed(address_of(fits[0]), f"{group} of {message.source}", message.sequence, None)
+    address = address_of(fits[0])
+    return message.addressed(address, source_for(address, message.source), message.sequence, None)
 
 
 def _departed(old: Network) -> list[_Departed]:

@@ -100,6 +100,21 @@ def client_of(address: str) -> str:
     return _read(address.split("/", 4)[3])
 
 
+@lru_cache(maxsize=_KNOWN_MAX)
+def _prefix_for(address: str) -> str:
+    group, since = group_of(address), address.split("/", 5)[4]
+    return f"{group.name}/{group.pattern}/{since} of "
+
+
+def source_for(address: str, source: str) -> str:
+    """Return the source that an event has for one member, given that of the event.
+
+    Each membership has its own: how far a client has come in one says nothing of another one that it had
+    before. It may have left events there that this one never was sent.
+    """
+    return _prefix_for(address) + source
+
+
 class Told(NamedTuple):
     """What brokers tell each other of a member."""
 
