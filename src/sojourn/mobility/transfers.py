@@ -111,8 +111,8 @@ class Transfers:
         self._tidy(stay, message)
         client = stay.client
         if message.last_epoch not in (None, stay.epoch):
-            # The session that is with the sender left here before this one began: what was sent here for it
-            # since then is with nobody.
+            # The session that is with the sender left here before this one began, and what was stored for it
+            # has ended since: what was sent here for it after that is with nobody.
             stay.is_short = True
         if stay.complete and message.wants and self._giving.is_long(stay):
             stay.cause, stay.successor = message.cause, message
@@ -171,6 +171,10 @@ class Transfers:
         if any(one.successor is not None and one.successor.epoch == epoch for one in stays):
             return None  # a repetition: what was asked for is given as soon as it is here
         open_stays = [one for one in stays if one.successor is None and request.after <= one.began < epoch]
+        if isinstance(request, Moved) and request.last_epoch is not None:
+            meant = next((one for one in open_stays if one.epoch == request.last_epoch), None)
+            if meant is not None:
+                return meant  # later ones here are of another session, which began when this one was given away
         stay = max(open_stays, key=lambda one: one.began, default=None)
         given = self._given_before(client, epoch, stays)
         if stay is not None and (given is None or given.began < stay.began):

@@ -84,8 +84,9 @@ class Visits:
         if fact.previous is not None:
             self._requests.crossed(fact.previous)
         comes_back = holding is not None and holding.is_stay()
-        if comes_back and scheme.follows and fact.previous not in (None, self._number):
-            # It has been elsewhere since; that broker has to ask for the old stay before we can.
+        if comes_back and scheme.follows and fact.previous != self._number:
+            # It has been elsewhere since; that broker has to ask for the old stay before we can. Or it begins
+            # anew, and its old session is on its way: whoever is given that asks for what is stored for it.
             assert holding is not None, "only a holding is a stay"
             self._shelf.set_aside(holding)
             holding, comes_back = None, False
