@@ -174,7 +174,7 @@ class Transfers:
         if isinstance(request, Moved) and request.last_epoch is not None:
             meant = next((one for one in open_stays if one.epoch == request.last_epoch), None)
             if meant is not None:
-                return meant  # later ones here are of another session, which began when this one was given away
+                return meant  # a later one is of another session, which began when this one was on its way
         stay = max(open_stays, key=lambda one: one.began, default=None)
         given = self._given_before(client, epoch, stays)
         if stay is not None and (given is None or given.began < stay.began):
