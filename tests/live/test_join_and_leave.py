@@ -22,6 +22,7 @@ from sojourn.errors import SojournError
 from sojourn.live.brokers.control import ask
 from sojourn.live.brokers.fleet import Fleet
 from sojourn.live.config import BrokerConfig, load_config
+from sojourn.live.page.ledger import Written
 from sojourn.live.rewriting import with_broker
 
 PATIENCE_S = 240.0
@@ -188,7 +189,12 @@ def test_a_broker_joins_and_leaves_and_a_plain_client_notices_nothing(tmp_path: 
         assert stays.ends == 0
         stays.leave()
         rider.leave()
-    assert [one.name for one in load_config(path).brokers] == ["B1", "B2", "B3"]
+    config = load_config(path)
+    assert [one.name for one in config.brokers] == ["B1", "B2", "B3"]
+    for broker in config.brokers:
+        written = Path(f"{broker.store}.known").read_bytes()
+        last = msgspec.json.decode(written, type=Written).known["B4"]
+        assert (last.is_last, last.sessions) == (True, 0), "nobody takes it for a lost store"
 
 
 def test_killed_brokers_and_commands_run_again_come_to_the_same_end(tmp_path: Path) -> None:

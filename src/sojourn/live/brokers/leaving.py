@@ -76,6 +76,7 @@ class Leaving:
                     left = self.go_on()
         if left:
             raise ControlError(f"{node.place.name} still has something: {in_words(left)}.")
+        node.witnesses.tell_last()  # that nothing is here: who has read the farewell listens no more
         node.tell(facts.FarewellSaid())
         node.flush()
         try:

@@ -31,6 +31,8 @@ class Witnesses:
         """When the link to a neighbour last came up (True), and when it last went down."""
         self.on_regrouped: Callable[[Settings], None] = lambda _settings: None
         """Is told when brokers have joined or left."""
+        self.tell_last: Callable[[], None] = lambda: None
+        """Tells other brokers how this one is, for the last time."""
         self.audit: AuditLog | None = None
         self._lost_before = 0
         """Lines that logs before this one could not write."""

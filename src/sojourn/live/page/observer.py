@@ -102,6 +102,7 @@ class Observer:
         self._timer: asyncio.TimerHandle | None = None
         self._encode = msgspec.msgpack.Encoder().encode
         node.witnesses.watcher = self
+        node.witnesses.tell_last = partial(self.look, is_last=True)
         node.regrouping.listeners.append(self.regrouped)
         self.last = self._report()
         self._know(node.place.name, self.last, self.started_s)
