@@ -9,6 +9,7 @@ import pytest
 from sojourn.broker import sharing
 from sojourn.broker.effects import NOT_MISSED
 from sojourn.broker.facts import ClientAdmitted, ClientSent
+from sojourn.broker.live_broker import LiveBroker
 from sojourn.edge.quench import QuenchFilter, QuenchUpdate
 from sojourn.interest import Event
 from sojourn.live.config import Config
@@ -17,6 +18,7 @@ from sojourn.mqtt.content import interest_of, parse_filter
 from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.members import Group, Member, address_of, here_at, member_of, told_by
 from sojourn.mqtt.session import Session, Subscription
+from sojourn.sim.live_check.comparing import differences
 from tests.broker.crew import (
     JOBS,
     member,
@@ -185,6 +187,20 @@ def test_who_changes_its_filter_keeps_what_it_was_sent_and_leaves_what_waits() -
     assert one.got == sent[:1]
     assert not one.events
     assert picks(hall) == 0
+
+
+def test_a_broker_that_is_told_its_journal_again_knows_what_a_member_kept_that_changed_its_filter() -> None:
+    """Also if a snapshot was taken before that, with the member connected."""
+    hall = Hall(line(2))
+    one, desk = silent_member(hall, 0, "one", receive_max=1), hall.desks[0]
+    publish(hall, 1, 3)
+    desk.keep()
+    one.subscribe(JOBS, "n > 5")
+    hall.settle()
+    stored = desk.broker.snapshot()
+    told = LiveBroker.revived(desk.settings, "next", desk.now, desk.store.state, desk.store.written)
+    kept = LiveBroker.revived(desk.settings, "next", desk.now, stored, [])
+    assert not differences(told, kept)
 
 
 def test_an_event_of_a_group_without_members_is_for_nobody() -> None:

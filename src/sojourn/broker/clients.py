@@ -88,6 +88,14 @@ class Clients:
         """Go by what was learnt of where clients go, if anything was."""
         self.broker.foresee(foresight_of(settings))
 
+    def rebuild(self) -> None:
+        """Find out again which members of groups are connected here, for the day when they are others."""
+        for client, roamer in self.roamers.items():
+            session = self.core.state.sessions.get(self.names.client_name(client))
+            if session is not None and roamer.arrived:
+                numbers = [(one, self.members.interest_of(one)) for one in session.shares()]
+                roamer.numbers = {one: number for one, number in numbers if number is not None}
+
     def note(self, kind: str, *what: Any) -> None:
         """Say something that a trace or a page wants to know."""
         self.notes.append(Note(kind, what))

@@ -259,6 +259,7 @@ NETWORK = (
         fields("drops stored_unsure handoff_count interests_changed", roamers=REF_VALUES, giving=SET),
         parts="broker timers shares",
         wired="core links names follows traces notes seen members events report deliver",
+        finish=Clients.rebuild,
     ),
     Part(
         Shares,
