@@ -27,7 +27,7 @@ from sojourn.broker.settings import Settings
 from sojourn.mobility.copies import State
 from sojourn.mobility.facts import NO_EPOCH
 from sojourn.mobility.finding import Finder, Result
-from sojourn.mobility.finding_messages import EVERYBODY, Find, Found
+from sojourn.mobility.finding_messages import EVERYBODY, Discard, Ending, Find, Found
 from sojourn.mqtt import conventions
 from sojourn.mqtt.admission import Admission
 from sojourn.mqtt.content import property_values, unclear_content
@@ -379,7 +379,8 @@ class Arrivals:
                     self.links.forward(message, now)
             discards, finder.discards = finder.discards, []
             for discard in discards:
-                self.endings.discarded(discard, now)
+                if not self._later_came(discard, now):
+                    self.endings.discarded(discard, now)
             results, finder.results = finder.results, []
             for result in results:
                 self._found(result, now)
@@ -453,6 +454,27 @@ class Arrivals:
         elif result.superseded and not result.asked:
             # Another broker has a later session of the client, begun while this one was out of reach.
             self.endings.superseded(result.client, now, is_copy=result.client in self.doubts.silent)
+
+    def _later_came(self, discard: Discard, now: float) -> bool:
+        """Take in a session that its client was served in after the one that came before it; say whether.
+
+        A client that begins anew twice, here and there, may come to a broker that one of these sessions is on
+        its way to, and is let in with the first that comes. It is told to come again if that is the earlier.
+        """
+        client, client_id = discard.client, self.clients.names.client_name(discard.client)
+        roamer, session = self.clients.roamers.get(client), self.core.state.sessions.get(client_id)
+        if discard.ending is not Ending.REPEATED or roamer is None or session is None:
+            return False
+        state = self.endings.read_state(discard.state)
+        if state is None or state.owner != session.owner:
+            return False
+        if roamer.last_epoch in (None, NO_EPOCH) or state.epoch <= roamer.last_epoch:
+            return False
+        self.core.custody.end_session(client_id, now)
+        self.clients.report(now)
+        epoch = self.finder.outdo(client, self.clients.broker.subscribers.latest(client), now)
+        self._adopt(client, epoch, discard.holder, state, now)
+        return True
 
     def missing(self, now: float) -> dict[int, float]:
         """The brokers that have been out of reach for a while, and since when."""
