@@ -10,6 +10,7 @@ the filters express, then deliveries joined by name, and a window for the order.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from pathlib import Path
@@ -163,14 +164,20 @@ def _quoted(pattern: str) -> str:
 
 
 def main() -> None:
-    """Audit the trace named on the command line with plain Spark; print what it found and took as JSON."""
-    spark = spark_session(
-        f"local[{CORES}]", memory_gib=HEAP_GIB, settings={"spark.driver.extraJavaOptions": "-Dsojourn=plain"}
-    )
-    spark.range(10).selectExpr("sum(id)").first()
-    started = time.perf_counter()
-    found = by_plain_spark(spark, Path(sys.argv[1]))
-    typer.echo(json.dumps({**found, "seconds": time.perf_counter() - started}))
+    """Audit a trace as the command line says, WHICH ROOT; print what was found and what it took as JSON."""
+    which, root = sys.argv[1], Path(sys.argv[2])
+    if which == "plain":
+        settings = {"spark.driver.extraJavaOptions": "-Dsojourn=plain"}
+        spark = spark_session(f"local[{CORES}]", memory_gib=HEAP_GIB, settings=settings)
+        spark.range(10).selectExpr("sum(id)").first()
+    started, worked = time.perf_counter(), time.process_time()
+    found = by_plain_spark(spark, root) if which == "plain" else by_duckdb(root, CORES, root.parent / "spill")
+    took = {
+        "seconds": time.perf_counter() - started,
+        "processor_s": time.process_time() - worked,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+    typer.echo(json.dumps({**found, **took}))
 
 
 if __name__ == "__main__":
