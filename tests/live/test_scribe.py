@@ -12,6 +12,7 @@ import pytest
 
 from sojourn.live import scribe, tracing
 from sojourn.live.brokers import recording
+from sojourn.live.brokers.server import Server
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config, TraceConfig
 from sojourn.live.seldom import Seldom
@@ -20,6 +21,17 @@ from sojourn.trace import segments
 from sojourn.trace.lives import Gap, Life, life_path, read_life
 from sojourn.trace.manifests import manifest_path
 from tests.live.building import building, url
+from tests.live.copied_network import (
+    EVENTS,
+    begun,
+    come_back,
+    copied,
+    end,
+    kill,
+    leave_events,
+    read_events,
+    until,
+)
 from tests.live.test_roaming import started, stop
 from tests.live.test_tracing import opened, rows
 
@@ -194,3 +206,33 @@ def test_a_mistake_is_logged_and_ends_nothing(
     tracer.close(1e9 + 3, ends_run=False)
     tracer.settled()
     assert clients(tmp_path) == ["phone"]
+
+
+def test_who_plays_a_broker_goes_on_with_its_trace(tmp_path: Path) -> None:
+    """Here and in its home again: each writes after the one before, and every event has its row."""
+    trace = TraceConfig(folder=str(tmp_path / "trace"), run="run")
+    config: Config = msgspec.structs.replace(copied(tmp_path, brokers=3), trace=trace)
+
+    async def scenario() -> None:
+        servers = await begun(config)
+        try:
+            await leave_events(config, 0, 2)
+            kill(servers[0], wipes=False)
+            await until(lambda: any(is_guest(server) for server in servers[1:]))
+            await come_back(servers, 0)
+            assert len(await read_events(config, 1)) == EVENTS + 1
+        finally:
+            await end(servers)
+
+    asyncio.run(scenario())
+    for name in ("B1", "B2", "B3"):
+        life = life_of(tmp_path / "trace", name)
+        assert life is not None
+        assert (life.is_open, life.gaps) == (False, ())
+    assert len(rows(tmp_path / "trace", "publications")) == EVENTS + 1
+    assert len(rows(tmp_path / "trace", "deliveries")) == EVENTS + 1
+
+
+def is_guest(server: Server) -> bool:
+    """Whether a process plays B1 and is not its home."""
+    return server.chamber is not None and "B1" in server.chamber.guests
