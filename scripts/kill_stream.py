@@ -41,6 +41,7 @@ LOOK_S = 0.2
 CATCH_UP_S = 600.0
 """How long Spark may take to start, and all events to be there after the last one."""
 HEAP_GIB = 1.5
+ENDED = "A query ended by itself"
 
 
 # The driver process of Spark's -----------------------------------------------------------------------------
@@ -71,7 +72,7 @@ def query(folder: Path, url: str, trigger_s: float, cores: int) -> None:
     while not (folder / "stop").exists():
         for each in running:
             if not each.isActive:
-                sys.exit(f"A query ended by itself: {each.exception()}")
+                sys.exit(f"{ENDED}: {each.exception()}")
         if all(each.lastProgress is not None for each in running):
             (folder / "started").touch()  # both have their sessions
         time.sleep(LOOK_S)
@@ -259,7 +260,8 @@ def main() -> None:
             table.add_row(key, f"{value:,}")
         Console().print(table)
     if any(wrong.values()):
-        sys.exit(said[-4_000:])
+        ended = said.rfind(ENDED)  # what Spark says of it begins with why, and is long
+        sys.exit(said[-4_000:] if ended < 0 else said[ended : ended + 4_000])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from sojourn.live import tracing
+from sojourn.live import scribe, tracing
 from sojourn.live.client.client import Client
 from sojourn.live.config import Config, TraceConfig
 from sojourn.live.seldom import Seldom
@@ -35,6 +35,11 @@ def rows(folder: Path, table: str) -> list[dict[str, object]]:
     return found
 
 
+def opened(folder: Path, broker: str, now: float) -> Tracer:
+    """A tracer of a broker in the run `run`."""
+    return Tracer.open(TraceConfig(folder=str(folder), run="run"), broker, now)
+
+
 def test_who_joins_a_run_never_takes_another_start(tmp_path: Path) -> None:
     """All agree on the first; nobody ever sees a file that is not whole, also if all come at once."""
     about = tmp_path / "run.json"
@@ -52,17 +57,18 @@ def test_a_start_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> No
     """Rather than taken for 1970, which made audits count nonsense."""
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(TraceError, match="does not say when the run began"):
-        Tracer.open(str(tmp_path), "run", "B1", 1e9)
+        opened(tmp_path, "B1", 1e9)
 
 
 def test_a_trace_is_for_its_owner_alone(tmp_path: Path) -> None:
     """It holds what clients sent and wanted: nobody else reads a file of it, whatever the umask."""
     before = os.umask(0)
     try:
-        tracer = Tracer.open(str(tmp_path / "trace"), "run", "B1", 1e9)
+        tracer = opened(tmp_path / "trace", "B1", 1e9)
         tracer.came("phone", {"role": "medic"}, 1e9)
         tracer.seal(1e9)
         tracer.close(1e9 + 1, ends_run=True)
+        tracer.settled()
     finally:
         os.umask(before)
     files = [path for path in (tmp_path / "trace").rglob("*") if path.is_file()]
@@ -74,11 +80,13 @@ def test_a_trace_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_broker_that_is_killed_and_one_that_closes_are_told_apart(tmp_path: Path) -> None:
     """From its last seal until the next of its name began; in seconds of the run."""
     life = life_path(manifest_path(tmp_path, "run", "B2"))
-    Tracer.open(str(tmp_path), "run", "B1", 1e9)
-    Tracer.open(str(tmp_path), "run", "B2", 1e9 + 2).seal(1e9 + 4)
-    Tracer.open(str(tmp_path), "run", "B2", 1e9 + 9).close(1e9 + 11, ends_run=True)
+    opened(tmp_path, "B1", 1e9)
+    opened(tmp_path, "B2", 1e9 + 2).seal(1e9 + 4)
+    closing = opened(tmp_path, "B2", 1e9 + 9)
+    closing.close(1e9 + 11, ends_run=True)
+    closing.settled()
     assert read_life(life) == Life(11.0, False, (Gap(4.0, 9.0),))
-    Tracer.open(str(tmp_path), "run", "B2", 1e9 + 20)
+    opened(tmp_path, "B2", 1e9 + 20)
     assert read_life(life) == Life(20.0, True, (Gap(4.0, 9.0),))
 
 
@@ -163,16 +171,21 @@ def test_a_broker_goes_on_where_its_trace_cannot_be_written(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(segments, "write_segment", full)
-    monkeypatch.setattr(tracing, "WRITER_ROWS_MAX", 3)
+    monkeypatch.setattr(scribe, "ROWS_MAX", 3)
     monkeypatch.setattr(tracing, "_seldom", Seldom(tracing._log))
-    tracer = Tracer.open(str(tmp_path), "test", "B1", 1e9)
+    tracer = opened(tmp_path, "B1", 1e9)
     with caplog.at_level(logging.WARNING):
         for number in range(7):
             tracer.came(f"phone {number}", {}, 1e9 + number)
+            tracer.settled()
         tracer.seal(1e9 + 8)
+        tracer.settled()
     (said,) = [one.getMessage() for one in caplog.records]
     assert "The trace of B1 cannot be written: No space left on device." in said
     monkeypatch.setattr(segments, "write_segment", real)
     tracer.seal(1e9 + 9)
     tracer.close(1e9 + 10, ends_run=True)
+    tracer.settled()
     assert [row["client"] for row in rows(tmp_path, "clients")] == ["phone 6"]
+    life = read_life(life_path(manifest_path(tmp_path, "run", "B1")))
+    assert life == Life(10.0, False, (Gap(0.0, 9.0),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from sojourn.cli.spark_options import SparkOptionError, settings_of
 from sojourn.pipeline.probing import _looker, _no_python, fault
-from sojourn.pipeline.shipping import closure, pack
+from sojourn.pipeline.shipping import NEEDED, closure, pack
+from sojourn.studies.registry import STUDIES
 
 HERE = ".".join(map(str, sys.version_info[:2]))
 
@@ -41,6 +43,22 @@ def test_a_task_looks_around(tmp_path: Path) -> None:
     assert _looker(("json",), str(tmp_path), False)(0)["trace"] == ""
     assert _looker(("json",), str(tmp_path / "none"), False)(0)["trace"] == "there is no such folder"
     assert "Unrecognized" in _looker(("pyarrow",), "zzz://x/y", True)(0)["trace"]
+
+
+def test_what_runs_of_studies_import_is_shipped() -> None:
+    """Whatever a new study brings along; what Spark itself brings, or few have, is left out."""
+    program = (
+        "import importlib, sys\n"
+        f"for study in {sorted(STUDIES)!r}:\n"
+        '    importlib.import_module(f\'sojourn.studies.{study.replace("-", "_")}.recording\')\n'
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    of = metadata.packages_distributions()
+    imported = {name.lower().replace("_", "-") for top in ran.stdout.split() for name in of.get(top, [])}
+    elsewhere = {"sojourn", "pyspark", "py4j", "typing-extensions", "mypy-extensions"}
+    optional = {"charset-normalizer", "colorama", "pyyaml", "setuptools"}
+    assert imported - elsewhere - optional <= set(closure(NEEDED))
 
 
 def test_what_is_shipped_can_be_imported_elsewhere(tmp_path: Path) -> None:

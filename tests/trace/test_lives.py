@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sojourn.pipeline.tables import open_trace
-from sojourn.trace import SegmentWriter, TraceError, lives, segments, write_run
+from sojourn.trace import SegmentWriter, TraceError, lives, manifests, segments, write_run
 from sojourn.trace.lives import Gap, Life, Missing, life_path, missing_of, read_life, read_lives, said_of
 from sojourn.trace.manifests import manifest_path, read_manifest
 
@@ -198,6 +198,29 @@ def test_rows_that_cannot_be_written_wait_and_then_go(
     assert read_manifest(manifest_path(tmp_path, "r1", "B1"))["deliveries"].rows == 4  # type: ignore[index]  # it is there
     one.close(20.0)
     assert life(tmp_path) == Life(20.0, is_open=False, gaps=(Gap(10.0, 15.0),))
+
+
+def test_segments_wait_for_the_note_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a disk takes them and not the note: readers know of one that is not noted, and not of two."""
+    real = manifests.write_manifest
+
+    def full(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(segments, "write_manifest", full)
+    one = writer(tmp_path, 0.0, rows_max=9)
+    for _ in range(3):
+        one.add("deliveries", *ROW)
+        with pytest.raises(OSError, match="No space"):
+            one.seal(5.0)
+    assert len(list((tmp_path / "deliveries").rglob("part-*.parquet"))) == 1
+    monkeypatch.setattr(segments, "write_manifest", real)
+    one.close(10.0)
+    manifest = read_manifest(manifest_path(tmp_path, "r1", "B1"))
+    assert manifest is not None
+    assert manifest["deliveries"] == (2, 3)
 
 
 def test_a_segment_that_could_not_be_written_takes_no_room(

@@ -5,7 +5,9 @@ A synthetic trace with known losses, duplicates and swaps (`bench_audit_trace.py
 for us and for both peers (`bench_audit_peers.py`). Starting Spark and a first small audit, which compiles,
 are not counted. Traces may be of other shapes (`--shape`): an outage, a skew, more filters. We and DuckDB
 take turns, twice, and the better time of each counts: on a virtual machine whoever comes first also pays for
-the memory that the machine is handed.
+the memory that the machine is handed. DuckDB has a process of its own each time, since what one had in memory
+would else count for the other; that process is asked for its time without its start, and for its most memory.
+Of ours, Java is counted apart, and what Python processes share is counted once.
 
 Plain Spark runs in a process of its own with Java's own settings, once. A join on the expression tries every
 interest with every event, and keeps all that match; it is stopped when it has taken `PLAIN_LIMIT` times as
@@ -23,13 +25,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sojourn.cli.bench_audit_peers import CORES, COUNTED, HEAP_GIB, by_duckdb
+from sojourn.cli.bench_audit_peers import CORES, COUNTED, HEAP_GIB
 from sojourn.cli.bench_audit_trace import Planted, Shape, write_trace
 from sojourn.errors import SojournError
 from sojourn.pipeline.audit_job import audit_trace
@@ -41,6 +44,7 @@ PLAIN_SPARK_MAX = 10_000_000
 PLAIN_LIMIT = 40
 """How many times as long as ours the plain join may take before it is stopped."""
 PLAIN_START_S = 60
+DUCKDB_S_MAX = 1_800
 TURNS = 2
 _WARM_UP = 100_000
 _SAMPLE_S = 0.2
@@ -73,19 +77,34 @@ def run(
         return rows
 
 
+class _Peak(NamedTuple):
+    """The most memory that processes had together, in bytes."""
+
+    python: int = 0
+    java: int = 0
+
+
 class _Taken(NamedTuple):
-    """What something took: time, processor time of all processes, and memory of Python's at its peak."""
+    """What something took: time, processor time of all processes, and memory at its peak."""
 
     wall_s: float
     processor_s: float
-    peak_bytes: int
+    peak: _Peak
 
 
 def _taken(work: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], _Taken]:
-    with _peak_memory() as peak:
+    with _peak_memory() as peaks:
         started, worked = time.perf_counter(), _processor_s()
         found = work()
-        return found, _Taken(time.perf_counter() - started, _processor_s() - worked, peak[0])
+        took = time.perf_counter() - started, _processor_s() - worked
+    return found, _Taken(*took, peaks[-1])
+
+
+def _by_duckdb(root: Path) -> tuple[dict[str, Any], _Taken]:
+    found = _peer("duckdb", root, DUCKDB_S_MAX)
+    if found is None:
+        raise BenchAuditError(f"DuckDB took longer than {DUCKDB_S_MAX} s.")
+    return found, _Taken(found["seconds"], found["processor_s"], _Peak(found["peak_bytes"]))
 
 
 def _measure(root: Path, size: int, planted: Planted, shape: Shape, progress: Progress) -> dict[str, Any]:
@@ -102,7 +121,7 @@ def _measure(root: Path, size: int, planted: Planted, shape: Shape, progress: Pr
         _check("the audit", ours, planted)
         audits.append(taken)
         progress(f"DuckDB on {size:,} deliveries")
-        theirs, taken = _taken(lambda: by_duckdb(root, CORES, root.parent / "spill"))
+        theirs, taken = _by_duckdb(root)
         _check("DuckDB", theirs, planted)
         ducks.append(taken)
     audit_s, duckdb_s = [one.wall_s for one in audits], [one.wall_s for one in ducks]
@@ -121,10 +140,11 @@ def _measure(root: Path, size: int, planted: Planted, shape: Shape, progress: Pr
         "deliveries_per_s": planted.deliveries / min(audit_s),
         "heap_gib": HEAP_GIB,
         "processor_s": min(one.processor_s for one in audits),
-        "workers_peak_mib": max(one.peak_bytes for one in audits) / 2**20,
+        "python_peak_mib": max(one.peak.python for one in audits) / 2**20,
+        "java_peak_mib": max(one.peak.java for one in audits) / 2**20,
         "duckdb_s": min(duckdb_s),
         "duckdb_processor_s": min(one.processor_s for one in ducks),
-        "duckdb_peak_mib": max(one.peak_bytes for one in ducks) / 2**20,
+        "duckdb_peak_mib": max(one.peak.python for one in ducks) / 2**20,
         "times_duckdb": min(audit_s) / min(duckdb_s),
         "all_audit_s": audit_s,
         "all_duckdb_s": duckdb_s,
@@ -135,7 +155,7 @@ def _measure(root: Path, size: int, planted: Planted, shape: Shape, progress: Pr
     if size <= PLAIN_SPARK_MAX and shape == Shape():
         progress(f"plain Spark on {size:,} deliveries")
         limit_s = PLAIN_LIMIT * min(audit_s)
-        plain = _plain_spark(root, limit_s)
+        plain = _peer("plain", root, limit_s + PLAIN_START_S)
         if plain is not None:
             _check("plain Spark", plain, planted)
         plain_s = limit_s if plain is None else plain["seconds"]
@@ -156,15 +176,15 @@ def _check(who: str, found: dict[str, Any], planted: Planted) -> None:
     assert not wrong, f"{who} did not find what was planted: {wrong}"
 
 
-def _plain_spark(root: Path, limit_s: float) -> dict[str, Any] | None:
-    """Return what plain Spark found and how long it took, or None when it took longer than the limit."""
-    command = [sys.executable, "-m", "sojourn.cli.bench_audit_peers", str(root)]
+def _peer(which: str, root: Path, limit_s: float) -> dict[str, Any] | None:
+    """Return what a peer found and how long it took, or None when it took longer than the limit."""
+    command = [sys.executable, "-m", "sojourn.cli.bench_audit_peers", which, str(root)]
     # A session of its own, so that the Java process it starts can be ended with it.
     process = subprocess.Popen(  # noqa: S603  our own module
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        output, complaints = process.communicate(timeout=limit_s + PLAIN_START_S)
+        output, complaints = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         return None
     finally:
@@ -173,26 +193,26 @@ def _plain_spark(root: Path, limit_s: float) -> dict[str, Any] | None:
         process.wait()
     if process.returncode:
         raise BenchAuditError(
-            f"Plain Spark failed: {(complaints.strip().splitlines() or ['without a word'])[-1]}"
+            f"{which} failed: {(complaints.strip().splitlines() or ['without a word'])[-1]}"
         )
     result: dict[str, Any] = json.loads(output)
     return result
 
 
 @contextmanager
-def _peak_memory() -> Iterator[list[int]]:
-    """Watch how much memory Python processes below this one hold together while the block runs."""
-    peak = [0]
+def _peak_memory() -> Iterator[list[_Peak]]:
+    """Watch how much memory processes below this one hold together while the block runs."""
+    peaks = [_Peak()]
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(_SAMPLE_S):
-            peak[0] = max(peak[0], _python_bytes())
+            peaks[0] = _Peak(*map(max, peaks[0], _bytes()))  # each at its own peak
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield peak
+        yield peaks
     finally:
         done.set()
         thread.join()
@@ -203,12 +223,25 @@ class _Process(NamedTuple):
     parent: int
     ticks: int
     """Processor time, of children that ended too."""
-    pages: int
+    number: int
 
 
-def _python_bytes() -> int:
-    page = os.sysconf("SC_PAGE_SIZE")
-    return sum(one.pages * page for one in _ours() if "(python" in one.name)
+def _bytes() -> _Peak:
+    sizes = Counter({"(python": 0, "(java": 0})
+    for one in _ours():
+        for kind in sizes:
+            if kind in one.name:
+                sizes[kind] += _share_of(one.number)
+    return _Peak(sizes["(python"], sizes["(java"])
+
+
+def _share_of(process: int) -> int:
+    """The memory of a process, of what it shares with others its share."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0  # it ended meanwhile
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
 def _processor_s() -> float:
@@ -227,7 +260,7 @@ def _ours() -> list[_Process]:
                 continue  # it ended meanwhile
             fields = rest.split()
             ticks = sum(int(field) for field in fields[11:15])
-            found[int(entry.name)] = _Process(name, int(fields[1]), ticks, int(fields[21]))
+            found[int(entry.name)] = _Process(name, int(fields[1]), ticks, int(entry.name))
     parents = {process: one.parent for process, one in found.items()}
     return [one for process, one in found.items() if _is_below(process, os.getpid(), parents)]
 

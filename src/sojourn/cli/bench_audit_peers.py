@@ -162,15 +162,27 @@ def _quoted(pattern: str) -> str:
     return "'" + pattern.replace("'", "''") + "'"
 
 
+def _peak_bytes() -> int:
+    """The most memory of this process; what `getrusage` says begins with that of whoever started it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
 def main() -> None:
-    """Audit the trace named on the command line with plain Spark; print what it found and took as JSON."""
-    spark = spark_session(
-        f"local[{CORES}]", memory_gib=HEAP_GIB, settings={"spark.driver.extraJavaOptions": "-Dsojourn=plain"}
-    )
-    spark.range(10).selectExpr("sum(id)").first()
-    started = time.perf_counter()
-    found = by_plain_spark(spark, Path(sys.argv[1]))
-    typer.echo(json.dumps({**found, "seconds": time.perf_counter() - started}))
+    """Audit a trace as the command line says, WHICH ROOT; print what was found and what it took as JSON."""
+    which, root = sys.argv[1], Path(sys.argv[2])
+    if which == "plain":
+        settings = {"spark.driver.extraJavaOptions": "-Dsojourn=plain"}
+        spark = spark_session(f"local[{CORES}]", memory_gib=HEAP_GIB, settings=settings)
+        spark.range(10).selectExpr("sum(id)").first()
+    started, worked = time.perf_counter(), time.process_time()
+    found = by_plain_spark(spark, root) if which == "plain" else by_duckdb(root, CORES, root.parent / "spill")
+    took = {
+        "seconds": time.perf_counter() - started,
+        "processor_s": time.process_time() - worked,
+        "peak_bytes": _peak_bytes(),
+    }
+    typer.echo(json.dumps({**found, **took}))
 
 
 if __name__ == "__main__":

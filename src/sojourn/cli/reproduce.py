@@ -184,7 +184,7 @@ def _run_on_spark(
 ) -> Any:
     # Imported here because plain processes need neither Spark nor Java.
     from sojourn.cli.spark_options import session
-    from sojourn.pipeline.probing import probe
+    from sojourn.pipeline.probing import NEEDED_BY_STUDIES, probe
     from sojourn.studies import spark_runner
 
     record = _recording(study, traced=engine.trace)
@@ -199,7 +199,7 @@ def _run_on_spark(
         bar.begin(_distinct(specs), "starting Spark")
         spark = _interruptible(session(engine.master, engine.conf, ui=engine.ui, ship=engine.ship))
         folder.mkdir(parents=True, exist_ok=True)
-        probe(spark, folder.resolve())
+        probe(spark, folder.resolve(), NEEDED_BY_STUDIES)
         found = spark_runner.run_grid_on_spark(spark, specs, record, how, places, progress=bar)
         spark_runner.write_definitions(how, folder / "definitions.json")
         known.update(spark=spark, specs=specs, measured=found.measures)

@@ -1,9 +1,13 @@
 """The trace of a live broker: the same tables that simulated runs write, so that one audit reads both.
 
-    tracer = Tracer.open(folder, run, broker, sample)
+    tracer = Tracer.open(config.trace, broker, now)
     tracer.published(message, now); tracer.delivered(client, message, now); …
     tracer.seal(now)             # now and then
     tracer.close(now, ends_run=…)
+    await tracer.closed()
+
+The disk is a thread's business (`scribe.py`): nothing here waits for it but `open`, before the broker serves,
+and `settled`.
 
 All brokers of a run write into one folder, each its own segments. What a time is counted from is agreed by
 whoever comes first: it leaves `RUN.json` there. A delivery is noted when the client has acknowledged it, at
@@ -26,6 +30,7 @@ A broker that is killed takes with it what it noted since the last `seal`. The n
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -33,6 +38,7 @@ import secrets
 import zlib
 from collections import deque
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +48,8 @@ from sojourn.mqtt.content import event_of
 from sojourn.mqtt.message import Message
 
 if TYPE_CHECKING:
-    from sojourn.trace import SegmentWriter
-
-WRITER_ROWS_MAX = 50_000
+    from sojourn.live.config import TraceConfig
+    from sojourn.live.scribe import Scribe
 
 _log = logging.getLogger("sojourn.trace")
 _seldom = Seldom(_log)
@@ -83,8 +88,8 @@ def agree_on_start(about: Path, now: float) -> float:
 class Tracer:
     """What one broker adds to the trace of a run."""
 
-    def __init__(self, writer: SegmentWriter, broker: str, started_s: float, sample: float) -> None:
-        self._writer = writer
+    def __init__(self, scribe: Scribe, broker: str, started_s: float, sample: float) -> None:
+        self._scribe = scribe
         self._broker = broker
         self._started_s = started_s
         self._below = round(sample * 0x1_0000_0000)
@@ -96,31 +101,23 @@ class Tracer:
         self._last_s = 0.0
 
     @classmethod
-    def open(cls, folder: str, run: str, broker: str, now: float, sample: float = 1.0) -> Tracer:
+    def open(cls, wanted: TraceConfig, broker: str, now: float) -> Tracer:
         """Join a run, or begin it."""
-        started_s = agree_on_start(Path(folder) / f"{run}.json", now)
-        from sojourn.trace import SegmentWriter  # noqa: PLC0415 - pyarrow is large, and few brokers trace
+        started_s = agree_on_start(_about(wanted), now)
+        scribe = _begun(wanted, broker, now - started_s)
+        scribe.open()
+        return cls(scribe, broker, started_s, wanted.sample)
 
-        began_s = now - started_s
-        writer = SegmentWriter(
-            folder, run, name=broker, rows_max=WRITER_ROWS_MAX, mode=0o600, began_s=began_s
-        )
-        return cls(writer, broker, started_s, sample)
+    @classmethod
+    async def opened(cls, wanted: TraceConfig, broker: str, now: float) -> Tracer:
+        """Do the same while others of this loop go on."""
+        started_s = await asyncio.to_thread(agree_on_start, _about(wanted), now)
+        scribe = _begun(wanted, broker, now - started_s)
+        await scribe.opened()
+        return cls(scribe, broker, started_s, wanted.sample)
 
     def _add(self, table: str, *values: object) -> None:
-        try:
-            self._writer.add(table, *values)
-        except OSError as error:
-            self._cannot_write(error)
-
-    def _cannot_write(self, error: OSError) -> None:
-        """Say that the trace cannot be written; the broker goes on serving."""
-        text = (
-            "The trace of %s cannot be written: %s. What is noted waits, of each table up to %d rows; what "
-            "is let go beyond that is said to be missing"
-        )
-        why = error.strerror or error
-        _seldom.warning(("trace", self._broker), text, self._broker, why, WRITER_ROWS_MAX)
+        self._scribe.add(table, *values)
 
     def _at(self, now: float) -> float:
         return now - self._started_s
@@ -212,21 +209,61 @@ class Tracer:
         self._add("broker_load", self._broker, handled, busy_s, waiting_max, waiting_mean)
 
     def seal(self, now: float) -> None:
-        """Make what was noted so far readable, and say that nothing before now is missing."""
-        try:
-            self._writer.seal(self._at(now))
-        except OSError as error:
-            self._cannot_write(error)
+        """Have what was noted so far made readable, with the word that nothing before now is missing."""
+        self._scribe.seal(self._at(now))
+
+    def settled(self) -> None:
+        """Wait until that is done, or cannot be."""
+        self._scribe.settled()
 
     def close(self, now: float, *, ends_run: bool) -> None:
-        """Note what is still open; the last to leave ends the run."""
-        for client, came in self._came.items():
-            self._add("sojourns", client, self._broker, came, None)
+        """Note what is still open, and have all of it written; the last to leave ends the run."""
+        last: list[tuple[str, tuple[object, ...]]] = [
+            ("sojourns", (client, self._broker, came, None)) for client, came in self._came.items()
+        ]
         self._came.clear()
         if ends_run:
             started = datetime.fromtimestamp(self._started_s, UTC)
-            self._add("runs", "live", None, None, "{}", started, self._at(now), 0.0, None)
+            last.append(("runs", ("live", None, None, "{}", started, self._at(now), 0.0, None)))
+        self._scribe.close(self._at(now), last)
+
+    async def closed(self) -> None:
+        """Let others go on until that is written, or cannot be."""
+        await self._scribe.closed()
+
+
+def _about(wanted: TraceConfig) -> Path:
+    """Where a run says when it began."""
+    return Path(wanted.folder) / f"{wanted.run}.json"
+
+
+def _begun(wanted: TraceConfig, broker: str, began_s: float) -> Scribe:
+    from sojourn.live.scribe import ROWS_MAX, Scribe  # noqa: PLC0415 - pyarrow is large, and few brokers trace
+    from sojourn.trace import SegmentWriter  # noqa: PLC0415 - pyarrow is large, and few brokers trace
+
+    folder, run = wanted.folder, wanted.run
+
+    def writer() -> SegmentWriter:
         try:
-            self._writer.close(self._at(now))
+            return SegmentWriter(folder, run, name=broker, rows_max=ROWS_MAX, mode=0o600, began_s=began_s)
         except OSError as error:
-            self._cannot_write(error)
+            why = error.strerror or error
+            raise TraceError(f"The folder {folder} takes no trace ({why}).") from None
+
+    place = str(Path(folder, run, broker).absolute())
+    return Scribe(place, writer, partial(_tell_trouble, broker))
+
+
+def _tell_trouble(broker: str, error: BaseException) -> None:
+    """Say that the trace cannot be written; the broker goes on serving."""
+    from sojourn.live.scribe import ROWS_MAX  # noqa: PLC0415 - as above
+
+    if not isinstance(error, (OSError, SojournError)):
+        _seldom.error(("trace", broker), "The trace of %s met with a mistake", broker, error=error)
+        return
+    text = (
+        "The trace of %s cannot be written: %s. What is noted waits, of each table up to %d rows; what "
+        "is let go beyond that is said to be missing"
+    )
+    why = (error.strerror if isinstance(error, OSError) else None) or error
+    _seldom.warning(("trace", broker), text, broker, why, ROWS_MAX)

@@ -22,6 +22,8 @@ from sojourn.trace.places import Place, RemotePath
 
 NEEDED = ("msgspec", "numba", "numpy", "pandas", "pyarrow", "sqlglot")
 """What tasks of an audit import."""
+NEEDED_BY_STUDIES = (*NEEDED, "highspy")
+"""What runs of studies import."""
 LOOKS_MAX = 16
 """Tasks that look around."""
 
@@ -51,9 +53,10 @@ def fault(seen: Mapping[str, Any], trace: str | None) -> str:
     """Say what is missing on a machine; nothing if all is there."""
     where, mine = f"The executors on {seen['host']}", ".".join(map(str, sys.version_info[:2]))
     if seen["missing"]:
+        extra = "spark" if set(seen["missing"]) <= set(NEEDED) else "studies"
         return (
             f"{where} lack {', '.join(seen['missing'])} (for {seen['program']}, Python {seen['python']}): "
-            "install `sojourn[spark]` there, or send what is needed along with --ship."
+            f"install `sojourn[{extra}]` there, or send what is needed along with --ship."
         )
     if seen["python"] != mine:
         return f"{where} run Python {seen['python']} and this is {mine}: set PYSPARK_PYTHON to the same one."

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sojourn.errors import SojournError
 
-NEEDED = ("mqtt5", "msgspec", "numba", "numpy", "pandas", "pyarrow", "sqlglot", "scipy")
+NEEDED = ("highspy", "mqtt5", "msgspec", "numba", "numpy", "pandas", "pyarrow", "sqlglot", "scipy")
 """What tasks of audits, plans and studies import, and all that these need."""
 FOLDER = "sojourn-dependencies"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")

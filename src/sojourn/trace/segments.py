@@ -7,7 +7,8 @@ writer that is told the time says until when it has sealed all (`lives.py`), so 
 
 Rules: one writer a name and run; rows are kept in memory up to `rows_max` a table, then sealed by themselves;
 `seal` seals all tables in the order of `COLUMNS`, `runs` last. After the segments the writer notes them
-(`manifests.py`). No time, no thread here: the caller decides when a segment ends.
+(`manifests.py`), and before it seals another one of a table: no more than one of each is ever without a note.
+No time, no thread here: the caller decides when a segment ends.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from sojourn.trace.rows import TABLES, young_columns
 
 ROWS_MAX = 100_000
 ROW_GROUP_ROWS = 1_000_000
+CONVERTED_ROWS = 4_096
+"""Rows that become columns at a time: other threads of the process stand still for as long."""
 MAIN = "main"
 """The writer's name in runs that have one writer."""
 
@@ -90,6 +93,8 @@ class SegmentWriter:
             )
         self._life = None if began_s is None else self._begun(began_s)
         self._sealed = {table: self._sealed_before(table, noted.get(table, Sealed())) for table in COLUMNS}
+        self._unnoted: set[str] = set()
+        """Tables of which a segment was sealed that the manifest does not have yet."""
         self._lacks_rows = False
         """Whether rows were let go since all was sealed."""
         if self._life is not None:
@@ -113,24 +118,33 @@ class SegmentWriter:
             row = TABLES[table].row(*values)
         except TypeError:
             raise TraceError(f"A row of {table} has {_how_many(table)} values, not {len(values)}.") from None
-        rows = self._rows[table]
-        rows.append(row)
-        if len(rows) < self._rows_max:
-            return
-        try:
-            self._seal(table)
-        except OSError:
-            if self._life is not None:
-                rows.clear()
-                self._lacks_rows = True
-            raise
-        write_manifest(self._manifest, self._sealed, self._mode)
+        self.take({table: [row]})
+
+    def take(self, rows: Mapping[str, Sequence[tuple[Any, ...]]], *, lacks_rows: bool = False) -> None:
+        """Add rows that were made elsewhere, as `add` does; say whether some were let go there."""
+        self._lacks_rows |= lacks_rows
+        for table, more in rows.items():
+            self._rows[table] += more
+        failed: OSError | TraceError | None = None
+        for table in rows:
+            waiting = self._rows[table]
+            if len(waiting) < self._rows_max:
+                continue
+            try:
+                self._seal(table)
+                self._note()
+            except (OSError, TraceError) as error:
+                failed = error
+                if self._life is not None and waiting:
+                    waiting.clear()
+                    self._lacks_rows = True
+        if failed is not None:
+            raise failed
 
     def seal(self, now_s: float | None = None) -> list[Path]:
         """Make all rows added so far readable, and return the segments that hold them."""
         sealed = [self._seal(table) for table in COLUMNS if self._rows[table]]
-        if sealed:
-            write_manifest(self._manifest, self._sealed, self._mode)
+        self._note()
         if now_s is not None:
             self._say(now_s, is_open=True)
         return sealed
@@ -148,15 +162,20 @@ class SegmentWriter:
             write_life(life_path(self._manifest), life, self._mode)
             self._life, self._lacks_rows = life, False
 
+    def _note(self) -> None:
+        if self._unnoted:
+            write_manifest(self._manifest, self._sealed, self._mode)
+            self._unnoted.clear()
+
     def _seal(self, table: str) -> Path:
+        if table in self._unnoted:
+            self._note()
         rows = self._rows[table]
-        columns = zip(*rows, strict=True)
-        names = COLUMNS[table].names
         number, count = self._sealed[table]
         path = segment_folder(self._root, table, self.run_id) / segment_name(self._name, number)
-        made = arrow_table(table, dict(zip(names, columns, strict=True)))
-        write_segment(path, _named(made, table, self._name, number), self._mode)
+        write_segment(path, _named(_columns_of(table, rows), table, self._name, number), self._mode)
         self._sealed[table] = Sealed(number + 1, count + len(rows))
+        self._unnoted.add(table)
         rows.clear()
         return path
 
@@ -197,6 +216,13 @@ def _how_many(table: str) -> str:
     most = len(COLUMNS[table])
     least = most - len(young_columns(table))
     return str(most) if least == most else f"{least} to {most}"
+
+
+def _columns_of(table: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    names = COLUMNS[table].names
+    parts = [rows[start : start + CONVERTED_ROWS] for start in range(0, len(rows), CONVERTED_ROWS)]
+    made = [arrow_table(table, dict(zip(names, zip(*part, strict=True), strict=True))) for part in parts]
+    return pa.concat_tables(made).combine_chunks()
 
 
 def _named(made: pa.Table, table: str, writer: str, number: int) -> pa.Table:

@@ -51,6 +51,7 @@ from sojourn.live.links.peers import PeerLinks
 from sojourn.live.links.proofs import Proof
 from sojourn.live.page.status import Tally
 from sojourn.live.store.keeper import Keeper, NoRoomError
+from sojourn.live.tracing import Tracer
 from sojourn.mqtt.core import Core
 from sojourn.mqtt.effects import Knock
 from sojourn.mqtt.parties import party_of
@@ -71,8 +72,8 @@ LOOK_S = 0.02
 TURN_S = 0.01
 """How long a turn takes in what waits, at the most; then others are looked at."""
 
-Revived = tuple[Keeper, LiveBroker]
-"""What was made of a store before."""
+Revived = tuple[Keeper, LiveBroker, Tracer | None]
+"""What was made of a store before, and the trace if there is to be one."""
 
 _log = logging.getLogger("sojourn.node")
 
@@ -121,7 +122,7 @@ class Node:
         settings = replace(config.settings(name), learnt=paths_at_start(config, name))
         self.keeper: Keeper | None = None
         if revived is not None:
-            self.keeper, self.broker = revived
+            self.keeper, self.broker, _ = revived
         elif self.place.store is not None:
             self.keeper, self.broker = Keeper.open(
                 self.place.store,
@@ -165,7 +166,7 @@ class Node:
         self._tasks: set[asyncio.Task[None]] = set()
         self._emptied: asyncio.Event | None = None
         if config.trace is not None:
-            self.witnesses.recording = Recording(self, config.trace)
+            self.witnesses.recording = Recording(self, config.trace, None if revived is None else revived[2])
         self._schedule()
 
     @property
@@ -495,3 +496,4 @@ class Node:
             self.keeper.close(self.broker)
         self._has_ended = True
         self.witnesses.close(goes_on=False)
+        await self.witnesses.closed()

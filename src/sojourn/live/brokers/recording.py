@@ -22,10 +22,10 @@ SEAL_S = 5.0
 class Recording:
     """The trace of one broker, sealed now and then."""
 
-    def __init__(self, node: Node, wanted: TraceConfig) -> None:
+    def __init__(self, node: Node, wanted: TraceConfig, begun: Tracer | None = None) -> None:
         self._node = node
         now = self._since_s = self._looked_s = node.now()
-        self.tracer = Tracer.open(wanted.folder, wanted.run, node.place.name, now, wanted.sample)
+        self.tracer = Tracer.open(wanted, node.place.name, now) if begun is None else begun
         self._handled = self._waiting = self._waiting_max = 0
         self._busy_s = self._waiting_area = 0.0
         self._timer = node.loop.call_later(SEAL_S, self._seal)
@@ -55,7 +55,10 @@ class Recording:
             self._since_s, self._waiting_area, self._waiting_max = now, 0.0, self._waiting
 
     def close(self, *, may_end_run: bool = True) -> None:
-        """Note what is still open; the first broker of the configuration ends the run, if it may."""
+        """Note what is still open; the first broker of the configuration ends the run, if it may.
+
+        A thread writes it; who has to know that it is written waits for `tracer.closed`.
+        """
         self._timer.cancel()
         self._note_load()
         is_first = self._node.place.name == self._node.config.brokers[0].name

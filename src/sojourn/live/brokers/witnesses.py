@@ -114,3 +114,8 @@ class Witnesses:
         """End the trace of this broker; of the first one it ends that of the run, unless that goes on."""
         if self.recording is not None:
             self.recording.close(may_end_run=not goes_on)
+
+    async def closed(self) -> None:
+        """Wait until the trace is written, after `close`."""
+        if self.recording is not None:
+            await self.recording.tracer.closed()

@@ -28,6 +28,7 @@ from sojourn.live.learning import paths_at_start
 from sojourn.live.store.errors import JournalError
 from sojourn.live.store.journal import Journal
 from sojourn.live.store.keeper import Keeper
+from sojourn.live.tracing import Tracer
 
 AGAIN_S = 10.0
 """How soon it is tried again to play a broker that could not be played, though its journal is whole."""
@@ -89,8 +90,12 @@ async def _revived(
         partial(rights_today, config),
         is_copied=True,
     )
-    found = await in_slices(opening)
-    node = Node(config, name, asyncio.get_running_loop(), book, copying=copying, revived=found)
+    keeper, broker = await in_slices(opening)
+    tracer = None
+    if config.trace is not None:
+        tracer = await Tracer.opened(config.trace, name, max(time.time(), broker.now_s))
+    loop = asyncio.get_running_loop()
+    node = Node(config, name, loop, book, copying=copying, revived=(keeper, broker, tracer))
     if in_force() is not config:  # it was read anew meanwhile
         renewed = prepared_for_guest(node.config, in_force(), name, copying.process)
         if node.links is not None:
