@@ -68,13 +68,16 @@ class CopyRequests:
             copy = self._shelf.place(Holding(client, message.epoch, message.subscriptions))
         elif copy.state is State.ACTIVE and copy.epoch == message.epoch:
             return  # a repetition: it was answered
+        is_same = message.subscriptions is None or copy.subscriptions_include(message.subscriptions)
         if message.subscriptions is not None:
             copy.subscriptions, copy.version = message.subscriptions, message.version
         elif copy.version != message.version:
             self._answer(message, found=False)
             return
-        # A copy that another broker had activated goes on storing; if it was complete, it still is.
-        was_complete = copy.state is State.ACTIVE and copy.complete
+        # A copy that another broker had activated goes on storing; if it was complete, it still is. One that
+        # stored for less lacks what has come for the rest, as that of a session that ended, or is elsewhere.
+        was_complete = copy.state is State.ACTIVE and copy.complete and is_same
+        copy.complete = was_complete
         copy.epoch, copy.controller = message.epoch, message.sender
         copy.others, copy.cause = message.others, message.cause
         copy.note_marks(message.marks)
