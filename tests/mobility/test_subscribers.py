@@ -69,9 +69,9 @@ class Roaming(Network):
         self.feed(broker, facts.SubscriberLost(S, epoch))
         self.settle()
 
-    def say(self, broker: int = 0) -> None:
-        """One more event that S wants, and the network settles."""
-        event = Event({"n": 1}, source="p", sequence=self.sequence)
+    def say(self, broker: int = 0, number: int = 1) -> None:
+        """One more event, which S wants, and the network settles."""
+        event = Event({"n": number}, source="p", sequence=self.sequence)
         self.sequence += 1
         self.feed(broker, facts.ClientPublished(Publish(event)))
         self.settle()
@@ -196,6 +196,26 @@ def test_a_copy_that_was_never_made_may_be_given_along() -> None:
     net.settle()
     assert kinds(net) == ["Activate", "Activated", "ForwardEnd"]
     assert net.states() == ["AWAY", "ACTIVE"]
+
+
+def test_a_copy_that_stored_for_less_is_given_the_rest_before_it_serves() -> None:
+    """It still stores for an earlier session of the client, which wanted less than the one it is activated for."""
+    net = Roaming(chain(2), Scheme.named("proactive", timeout_s=60, grace_s=0.5, gives_along=True))
+    net.brokers[0].subscribers.table.cross(1, 0.0)
+    one, both = net.interests.sub(1), (net.interests.sub(1), net.interests.sub(2))
+    net.arrive(0, 1, subscriptions=(one,))
+    net.lose(0, 1)
+    net.expire(next(iter(net.timers)))
+    net.settle()
+    assert net.states() == ["AWAY", "ACTIVE"]
+    net.arrive(0, 2, subscriptions=both)  # it begins anew
+    net.lose(0, 2)
+    net.say(number=2)
+    net.expire(max(net.timers, key=lambda key: -net.timers[key]))
+    net.settle()
+    net.arrive(1, 3, previous=0, marks={}, subscriptions=both)
+    assert (1, S, 2) in net.delivered
+    assert net.ready[-1] == Ready(S, 3, How.COPY, complete=True)
 
 
 def test_who_is_elsewhere_within_the_grace_bothers_no_copies() -> None:
