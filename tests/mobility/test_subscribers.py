@@ -199,7 +199,7 @@ def test_a_copy_that_was_never_made_may_be_given_along() -> None:
 
 
 def test_a_copy_that_stored_for_less_is_given_the_rest_before_it_serves() -> None:
-    """It still stores for an earlier session of the client, which wanted less than the one it is activated for."""
+    """It still stores for an earlier session, which wanted less than the one that it is activated for."""
     net = Roaming(chain(2), Scheme.named("proactive", timeout_s=60, grace_s=0.5, gives_along=True))
     net.brokers[0].subscribers.table.cross(1, 0.0)
     one, both = net.interests.sub(1), (net.interests.sub(1), net.interests.sub(2))
