@@ -4,7 +4,7 @@ The driver decides nothing for a protocol: it feeds the cores of `adhoc.topics.n
 received, a link broke, a timer fired, the application acts) and carries out their effects.
 """
 
-from sojourn.adhoc.kernels import entry, inner
+from sojourn.adhoc.kernels import entry, hot, inner
 from sojourn.adhoc.packets import DELIVER, DELIVERY, EVERYBODY, LOST, REQUEST, SEND, TIMER
 from sojourn.adhoc.topics import node as node_core
 from sojourn.sim.manet.geometry import find_neighbours
@@ -16,6 +16,7 @@ from sojourn.sim.manet.mac import (
     enqueue,
     finish,
     give_back,
+    note_end,
     take_packet,
     transmit_ack,
     transmit_packet,
@@ -136,7 +137,7 @@ def _deliver(net: Net, node: int, at: int) -> None:
 # ------------------------------------------------------------------------------ the radio
 
 
-@inner
+@hot
 def _on_attempt(net: Net, node: int, token: int) -> None:
     mac = net.macs[node]
     if mac.state == WAITING and mac.armed != 0 and mac.token == token:
@@ -146,22 +147,19 @@ def _on_attempt(net: Net, node: int, token: int) -> None:
         transmit_packet(net, node)
 
 
-@inner
+@hot
 def _on_air_end(net: Net, slot: int) -> None:
     air = net.air[slot]
     sender, packet, to, frame = air.node, air.packet, air.to, air.frame
     ideal = net.run[0].ideal != 0
     end_of_air(net, slot)
-    for at in range(air.near_count):
-        other = net.air[slot].near[at]
-        inside = other < 0
-        if inside:
+    for n in range(air.near_count if ideal else note_end(net, slot)):
+        other = net.air[slot].near[n if ideal else net.cells[n]]
+        heard = other < 0
+        if heard:
             other = -1 - other
         mac = net.macs[other]
-        if ideal:
-            heard = inside
-        else:
-            mac.sensed -= 1
+        if not ideal:
             heard = mac.hearing == slot and mac.clear != 0
             if mac.hearing == slot:
                 mac.hearing = -1
@@ -171,7 +169,7 @@ def _on_air_end(net: Net, slot: int) -> None:
                     finish(net, other)
             else:
                 _received(net, other, sender, packet, frame)
-        if mac.sensed == 0:
+        if mac.sensed == 0 and mac.state == WAITING:
             arm(net, other)
     if packet < 0:
         arm(net, sender)
@@ -185,7 +183,7 @@ def _on_air_end(net: Net, slot: int) -> None:
     plan(net, net.run[0].now_s + SIFS_S + ACK_S + SLOT_S + CCA_S, ACK_MISSED, sender, mac.token, 0)
 
 
-@inner
+@hot
 def _received(net: Net, node: int, sender: int, packet: int, frame: int) -> None:
     record = net.pool[packet]
     if record.to == node:
@@ -195,10 +193,11 @@ def _received(net: Net, node: int, sender: int, packet: int, frame: int) -> None
     node_core.receive(
         net.cores, node, net.macs[node].x, net.macs[node].y, record, net.run[0].now_s, draw(net), net.out
     )
-    _carry_out(net, node)
+    if net.out.filled[0] > 0:  # most of what is heard is for others
+        _carry_out(net, node)
 
 
-@inner
+@hot
 def _was_taken(net: Net, node: int, frame: int) -> bool:
     """Whether a frame was taken before; now it is."""
     mac = net.macs[node]
@@ -334,7 +333,7 @@ def _on_tick(net: Net) -> None:
 # ------------------------------------------------------------------------------ the loop
 
 
-@inner
+@hot
 def _happen_on_air(net: Net, kind: int, a: int, b: int, c: int) -> bool:
     """Things of the radio; whether it was one."""
     if kind == ATTEMPT:

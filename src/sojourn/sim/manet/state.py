@@ -58,34 +58,42 @@ TAKEN_MAX = 16
 
 MAC = np.dtype(
     [
+        # What every frame in the air asks of everybody near stands together, in one line of the cache.
         ("state", "i8"),
         ("armed", "i8"),  # whether an attempt is planned
-        ("slots", "i8"),
-        ("window", "i8"),
-        ("retries", "i8"),
         ("sensed", "i8"),  # others' frames in the air that it senses
         ("transmitting", "i8"),
         ("hearing", "i8"),  # the frame it is receiving, -1 for none
         ("clear", "i8"),  # whether nothing has spoilt that
+        ("strength", "f8"),
+        ("attempt_s", "f8"),
+        ("x", "f8"),
+        ("y", "f8"),
+        ("since_s", "f8"),
+        ("slots", "i8"),
+        ("window", "i8"),
+        ("retries", "i8"),
         ("head", "i8"),
         ("count", "i8"),
         ("near_count", "i8"),
         ("taken_at", "i8"),
         ("token", "i8"),
         ("frame", "i8"),
-        ("since_s", "f8"),
-        ("attempt_s", "f8"),
-        ("strength", "f8"),
-        ("x", "f8"),
-        ("y", "f8"),
         ("queue", "i8", (QUEUE_MAX,)),
         ("taken", "i8", (TAKEN_MAX,)),
-        ("near", "i8", (NEAR_MAX,)),  # who senses it
-        ("near_d2", "f8", (NEAR_MAX,)),
     ],
     align=True,
 )
 """One node's radio and place."""
+
+HOOD = np.dtype(
+    [
+        ("near", "i4", (NEAR_MAX,)),  # those in reception range negated and less one
+        ("near_d2", "f8", (NEAR_MAX,)),
+    ],
+    align=True,
+)
+"""Who senses a node, and the square of how far away each is; apart, so that radios stand close together."""
 
 AIR = np.dtype(
     [
@@ -95,7 +103,7 @@ AIR = np.dtype(
         ("used", "i8"),
         ("near_count", "i8"),
         ("frame", "i8"),
-        ("near", "i8", (NEAR_MAX,)),  # who senses it; those in reception range negated and less one
+        ("near", "i4", (NEAR_MAX,)),  # as of its sender when it began
     ],
     align=True,
 )
@@ -176,11 +184,13 @@ class Net(NamedTuple):
     pool: Records
     free: NDArray[np.int64]
     macs: Records
+    hoods: Records
+    """By node: who senses it; how many do is the radio's `near_count`."""
     air: Records
     track: NDArray[np.float32]
     """By tick and node: where it is."""
     cells: NDArray[np.int64]
-    """Scratch space of the neighbour search."""
+    """Scratch space of loops: of the neighbour search, and of what a frame changes at whom."""
     publications: Records
     advertisers: NDArray[np.int64]
     """By advertisement: node and topic."""
@@ -220,6 +230,7 @@ def make_net(
         pool=np.zeros(packets, PACKET),
         free=np.arange(packets, dtype=np.int64),
         macs=macs,
+        hoods=np.zeros(nodes, HOOD),
         air=np.zeros(AIR_MAX, AIR),
         track=track,
         cells=np.zeros(64 * 64 + 1 + 2 * nodes, np.int64),
