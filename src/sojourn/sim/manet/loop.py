@@ -8,7 +8,7 @@ from sojourn.adhoc.kernels import entry, hot, inner
 from sojourn.adhoc.packets import DELIVER, DELIVERY, EVERYBODY, LOST, REQUEST, SEND, TIMER
 from sojourn.adhoc.topics import node as node_core
 from sojourn.sim.manet.geometry import find_neighbours
-from sojourn.sim.manet.heap import draw, drop_first, plan
+from sojourn.sim.manet.heap import draw, drop_first, next_heap, plan
 from sojourn.sim.manet.mac import (
     arm,
     contend,
@@ -36,7 +36,6 @@ from sojourn.sim.manet.state import (
     DUPLICATES,
     ENQUEUE,
     HAPPENED,
-    HEAP_SIZE,
     HOPS_WALKED,
     MATCHED,
     NEXT_EVENT,
@@ -388,13 +387,16 @@ def start(net: Net) -> None:
 def run_until(net: Net, until_s: float, events_max: int) -> int:
     """Let happen what is due before a time, but no more than so many events; how many did."""
     happened = 0
-    while net.run[0].numbers[HEAP_SIZE] > 0 and happened < events_max:
-        first = net.heap[0]
+    while happened < events_max:
+        which = next_heap(net)
+        if which < 0:
+            break
+        first = net.heap[which, 0]
         if first.time_s >= until_s:
             break
         kind, a, b, c = first.kind, first.a, first.b, first.c
         net.run[0].now_s = first.time_s
-        drop_first(net)
+        drop_first(net, which)
         if not _happen_on_air(net, kind, a, b, c):
             _happen_by_timer(net, kind, a, b, c)
         happened += 1

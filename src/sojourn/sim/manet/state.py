@@ -44,6 +44,9 @@ TICK, ATTEMPT, AIR_END, ACK_DUE, ACK_MISSED, ENQUEUE, PERIOD, SUBSCRIPTION_DUE, 
 )
 PUBLICATION_DUE, SEARCH_TIMER, AGAIN_TIMER = range(10, 13)
 
+SOON, LATE = 0, 1
+"""Heaps: what the radio does, from ATTEMPT to ENQUEUE; and ticks and timers."""
+
 # States of a node's radio: nothing to send, waiting for the medium, sending, waiting for an acknowledgement.
 FREE, WAITING, SENDING, AWAITING = range(4)
 
@@ -136,12 +139,12 @@ HOP = np.dtype(
 )
 
 # Indices into `numbers`.
-HEAP_SIZE, ORDER, FREE_PACKETS, FRAMES, ACTIVE, TICKS, NEXT_EVENT, HOPS_LOGGED, HAPPENED = range(9)
+ORDER, FREE_PACKETS, FRAMES, ACTIVE, TICKS, NEXT_EVENT, HOPS_LOGGED, HAPPENED = range(8)
 COLLISIONS, RETRIED, BROKEN, DUPLICATES, UNAUTHORISED, STALE_SENT, OVERFLOW, FRAMES_SENT, MATCHED = range(
-    9, 18
+    8, 17
 )
-HOPS_WALKED = 18  # by events that were delivered, from their publishers on
-NUMBERS = 19
+HOPS_WALKED = 17  # by events that were delivered, from their publishers on
+NUMBERS = 18
 
 
 RUN = np.dtype(
@@ -164,6 +167,7 @@ RUN = np.dtype(
         # What is counted.
         ("stale_s", "f8"),  # the oldest subscription by which a silent subscriber was sent an event
         ("age_s", "f8"),  # of the subscriptions by which events were sent to subscribers, all together
+        ("heap_sizes", "i8", (2,)),
         ("numbers", "i8", (NUMBERS,)),
         ("sent", "i8", (len(KINDS), len(WHATS), 2)),  # packets and bytes given to the radio, once a hop
         ("lost", "i8", (len(KINDS), len(WHATS), len(REASONS))),
@@ -181,6 +185,7 @@ class Net(NamedTuple):
     out: Effects
     run: Records
     heap: Records
+    """By heap and place in it."""
     pool: Records
     free: NDArray[np.int64]
     macs: Records
@@ -226,7 +231,7 @@ def make_net(
         cores=cores,
         out=make_effects(),
         run=run,
-        heap=np.zeros(64 * nodes + 16384, HAPPENING),
+        heap=np.zeros((2, 64 * nodes + 16384), HAPPENING),
         pool=np.zeros(packets, PACKET),
         free=np.arange(packets, dtype=np.int64),
         macs=macs,
