@@ -161,7 +161,7 @@ def test_planar_graphs_are_planar_symmetric_and_connected(relative: bool) -> Non
 def test_the_next_edge_is_that_of_the_smallest_angle() -> None:
     """However few angles are worked out: also towards neighbours, places in line and the node itself."""
     stream = np.random.default_rng(7)
-    for number in range(60):
+    for number in range(16):
         places = layout(stream)
         if number % 2:
             places = np.unique(np.round(places, -2), axis=0)  # a lattice, where angles tie
