@@ -1,5 +1,7 @@
 """GPSR on static layouts: it delivers wherever a path exists, on graphs that are planar and connected."""
 
+import math
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -8,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from sojourn.adhoc.gpsr.core import forward, link_broke
 from sojourn.adhoc.gpsr.neighbours import EXPIRY_BEACONS, Gpsr, forget_silent, hear, make_gpsr
-from sojourn.adhoc.gpsr.planar import kept
+from sojourn.adhoc.gpsr.planar import FULL_TURN, STRAIGHT_BACK, kept, next_edge
 from sojourn.adhoc.kernels import entry
 from sojourn.adhoc.packets import ARRIVED, DATA, LOST, ROUTE, SEND, Effects, emit_new, make_effects
 
@@ -52,6 +54,17 @@ def planar_edges(gpsr: Gpsr, places: NDArray[np.float64], edges: NDArray[np.bool
     for node in range(len(places)):
         for at in range(gpsr[node].degree):
             edges[node, gpsr[node].near[at]] = kept(gpsr, node, places[node, 0], places[node, 1], at)
+
+
+@entry
+def edges_after(
+    gpsr: Gpsr, places: NDArray[np.float64], spots: NDArray[np.float64], found: NDArray[np.int64]
+) -> None:
+    """By spot and node: the edge that comes first, counter-clockwise from the direction of the spot."""
+    for at in range(len(spots)):
+        for node in range(len(places)):
+            x, y = places[node, 0], places[node, 1]
+            found[at, node] = next_edge(gpsr, node, x, y, spots[at, 0], spots[at, 1])
 
 
 @entry
@@ -143,6 +156,37 @@ def test_planar_graphs_are_planar_symmetric_and_connected(relative: bool) -> Non
             for c, d in pairs[:at]:
                 if len({a, b, c, d}) == 4:
                     assert not _cross(*places[[a, b, c, d]])
+
+
+def test_the_next_edge_is_that_of_the_smallest_angle() -> None:
+    """However few angles are worked out: also towards neighbours, places in line and the node itself."""
+    stream = np.random.default_rng(7)
+    for number in range(16):
+        places = layout(stream)
+        if number % 2:
+            places = np.unique(np.round(places, -2), axis=0)  # a lattice, where angles tie
+        gpsr = make_gpsr(len(places))
+        know_each_other(gpsr, places, REACH)
+        spots = np.concatenate((places, stream.uniform(0, 1000, (10, 2))))
+        found = np.zeros((len(spots), len(places)), np.int64)
+        edges_after(gpsr, places, spots, found)
+        kept_edges = np.zeros((len(places), len(places)), np.bool_)
+        planar_edges(gpsr, places, kept_edges)
+        for at, node in np.ndindex(found.shape):
+            assert found[at, node] == _first_by_angle(gpsr[node], places[node], spots[at], kept_edges[node])
+
+
+def _first_by_angle(
+    me: Gpsr, here: NDArray[np.float64], spot: NDArray[np.float64], is_kept: NDArray[np.bool_]
+) -> int:
+    start = math.atan2(spot[1] - here[1], spot[0] - here[0])
+    best, best_turn = -1, 2 * FULL_TURN
+    for entry_ in range(int(me["degree"])):
+        turn = (math.atan2(me["y"][entry_] - here[1], me["x"][entry_] - here[0]) - start) % FULL_TURN
+        turn += FULL_TURN if turn < STRAIGHT_BACK else 0.0
+        if turn < best_turn and is_kept[me["near"][entry_]]:
+            best, best_turn = entry_, turn
+    return best
 
 
 def _cross(

@@ -32,8 +32,10 @@ def test_neighbours_are_those_within_carrier_sense() -> None:
         run_until(world.net, 0.05, 1)
         apart = cdist(places.astype(np.float32), places.astype(np.float32))
         for node, mac in enumerate(world.net.macs):
-            found = set(mac["near"][: mac["near_count"]].tolist())
-            assert found == set(np.flatnonzero(apart[node] <= 550.0).tolist()) - {node}
+            near = world.net.hoods[node]["near"][: mac["near_count"]]
+            heard, sensed = set((-1 - near[near < 0]).tolist()), set(near[near >= 0].tolist())
+            assert heard == set(np.flatnonzero(apart[node] <= 250.0).tolist()) - {node}
+            assert sensed == set(np.flatnonzero(apart[node] <= 550.0).tolist()) - heard - {node}
 
 
 def test_beacons_are_heard_within_range_and_not_beyond() -> None:

@@ -3,9 +3,10 @@
 A simulated quarter of an hour of sixty nodes is some ten million facts, so these cores are compiled. They
 stay what cores are here: state, a fact and the time go in, effects come out; randomness is an argument.
 
-`inner` is for functions that other kernels call. `entry` is for those that Python calls; only these are kept
-on disk. Numba watches only the file of the function it keeps, while an entry contains the code of many files
-and constants from others: so a kept entry is known by a digest of all code and constants that it reaches.
+`inner` is for functions that other kernels call, `hot` for those of them that are written into their callers,
+`entry` for those that Python calls; only these are kept on disk. Numba watches only the file of the function
+it keeps, while an entry contains the code of many files and constants from others: so a kept entry is known
+by a digest of all code and constants that it reaches.
 """
 
 import hashlib
@@ -40,6 +41,17 @@ def _njit(function: F, **options: Untyped) -> Untyped:
 def inner(function: F) -> F:
     """Compile a function that is called by kernels only."""
     kernel = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    _once_for_all_constants(kernel)
+    return cast("F", kernel)
+
+
+def hot(function: F) -> F:
+    """Compile a function into every kernel that calls it.
+
+    A call hands over each array of a network one by one, some two hundred words; for what happens with every
+    frame that costs more than the function itself. Short functions the compiler inlines without being told.
+    """
+    kernel = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
     _once_for_all_constants(kernel)
     return cast("F", kernel)
 

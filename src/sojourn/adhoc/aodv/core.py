@@ -13,7 +13,7 @@ from sojourn.adhoc.aodv.tables import (
     REPLY_BYTES,
     Aodv,
 )
-from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.kernels import hot, inner
 from sojourn.adhoc.packets import (
     ARRIVED,
     ERROR,
@@ -78,7 +78,7 @@ def receive(aodv: Aodv, node: int, packet: Packet, now_s: float, draw: float, ou
         _on_error(aodv, node, packet, now_s, out)
 
 
-@inner
+@hot
 def overhear(aodv: Aodv, node: int, sender: int, now_s: float) -> None:
     """Anything heard from a neighbour that says hello tells that it is still there (section 6.9)."""
     if now_s - aodv.pairs[node, sender].heard_s < DELETE_PERIOD_S:

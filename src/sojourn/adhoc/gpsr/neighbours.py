@@ -7,7 +7,7 @@ Every packet carries its sender's place, so every packet heard counts as a beaco
 
 import numpy as np
 
-from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.kernels import hot, inner
 from sojourn.adhoc.packets import Records
 
 EXPIRY_BEACONS = 4.5
@@ -30,6 +30,7 @@ GPSR = np.dtype(
         ("x", "f8", (NEIGHBOURS_MAX,)),
         ("y", "f8", (NEIGHBOURS_MAX,)),
         ("expires_s", "f8", (NEIGHBOURS_MAX,)),
+        ("last_at", "i8", (NEIGHBOURS_MAX,)),  # by the rest of a node's number: where such a one stood last
     ],
     align=True,
 )
@@ -58,16 +59,15 @@ def make_gpsr(
     return gpsr
 
 
-@inner
+@hot
 def hear(gpsr: Gpsr, node: int, other: int, x: float, y: float, now_s: float) -> None:
     """Note that a neighbour was heard at a place."""
     me = gpsr[node]
-    at = me.degree
-    for entry in range(me.degree):
-        if me.near[entry] == other:
-            at = entry
-            break
-    if at == me.degree:
+    at = me.last_at[other % NEIGHBOURS_MAX]
+    if at >= me.degree or me.near[at] != other:
+        at = entry_of(gpsr, node, other)
+    if at < 0:
+        at = me.degree
         if me.degree < me.room:
             me.degree += 1
         else:
@@ -76,6 +76,7 @@ def hear(gpsr: Gpsr, node: int, other: int, x: float, y: float, now_s: float) ->
                 if me.expires_s[entry] < me.expires_s[at]:
                     at = entry
     me.near[at] = other
+    me.last_at[other % NEIGHBOURS_MAX] = at
     me.x[at], me.y[at] = x, y
     me.expires_s[at] = now_s + EXPIRY_BEACONS * me.beacon_s
 

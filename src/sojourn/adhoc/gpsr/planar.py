@@ -12,6 +12,9 @@ from sojourn.adhoc.gpsr.neighbours import Gpsr
 from sojourn.adhoc.kernels import inner
 
 FULL_TURN = 2 * math.pi
+QUARTERS = 4.0
+CLEARLY = 1e-9
+"""Turns in quarters that differ by more are in the order of their angles, whatever was rounded."""
 STRAIGHT_BACK = 1e-12
 """Angles below this count as a full turn: the edge of arrival is the last choice, not the first."""
 
@@ -38,18 +41,43 @@ def kept(gpsr: Gpsr, node: int, x: float, y: float, entry: int) -> bool:
 
 @inner
 def next_edge(gpsr: Gpsr, node: int, x: float, y: float, towards_x: float, towards_y: float) -> int:
-    """The first planar edge counter-clockwise from a direction, as an entry of the table; -1 if none."""
+    """The first planar edge counter-clockwise from a direction, as an entry of the table; -1 if none.
+
+    Angles decide. They are dear, so an edge that clearly comes after the best one so far is told by its turn
+    in quarters alone; what is near zero, near a full turn or near the best one is looked at by its angle.
+    """
     me = gpsr[node]
-    start = math.atan2(towards_y - y, towards_x - x)
-    best, best_turn = -1, 2 * FULL_TURN
+    ahead_x, ahead_y = towards_x - x, towards_y - y
+    start = math.atan2(ahead_y, ahead_x)
+    best, best_turn, best_quarters = -1, 2 * FULL_TURN, QUARTERS
     for entry in range(me.degree):
-        turn = math.atan2(me.y[entry] - y, me.x[entry] - x) - start
-        turn %= FULL_TURN
+        side_x, side_y = me.x[entry] - x, me.y[entry] - y
+        quarters = _quarters(ahead_x * side_x + ahead_y * side_y, ahead_x * side_y - ahead_y * side_x)
+        if best_quarters + CLEARLY < quarters < QUARTERS - CLEARLY:
+            continue
+        turn = math.atan2(side_y, side_x) - start
+        if turn < 0.0:
+            turn += FULL_TURN
+        elif turn >= FULL_TURN:
+            turn -= FULL_TURN
         if turn < STRAIGHT_BACK:
             turn += FULL_TURN
         if turn < best_turn and kept(gpsr, node, x, y, entry):
             best, best_turn = entry, turn
+            # A turn of next to nothing counts as a full one: then nothing comes clearly after it.
+            best_quarters = quarters if CLEARLY < quarters < QUARTERS - CLEARLY else QUARTERS
     return best
+
+
+@inner
+def _quarters(along: float, across: float) -> float:
+    """The turn from one direction to another in quarters, exact at each quarter and growing in between.
+
+    `along` is their scalar product, `across` their cross product; without a direction it is not a number.
+    """
+    if across >= 0.0:
+        return across / (across + along) if along >= 0.0 else 1.0 - along / (across - along)
+    return 2.0 + across / (across + along) if along < 0.0 else 3.0 + along / (along - across)
 
 
 @inner

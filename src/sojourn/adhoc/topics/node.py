@@ -13,7 +13,7 @@ from sojourn.adhoc.aodv.routes import meet
 from sojourn.adhoc.aodv.tables import Aodv
 from sojourn.adhoc.gpsr import core as gpsr_core
 from sojourn.adhoc.gpsr.neighbours import Gpsr, hear
-from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.kernels import hot, inner
 from sojourn.adhoc.packets import (
     ARRIVED,
     BEACON,
@@ -70,7 +70,7 @@ def settle(cores: Cores, node: int, x: float, y: float, now_s: float, out: Effec
         at += 1
 
 
-@inner
+@hot
 def receive(
     cores: Cores, node: int, x: float, y: float, packet: Packet, now_s: float, draw: float, out: Effects
 ) -> None:
@@ -80,8 +80,15 @@ def receive(
         hear(cores.gpsr, node, packet.sender, packet.x, packet.y, now_s)
     else:
         aodv_core.overhear(cores.aodv, node, packet.sender, now_s)
-    if not mine or packet.kind == BEACON:
-        return
+    if mine and packet.kind != BEACON:
+        _take_in(cores, node, x, y, packet, now_s, draw, out)
+
+
+@inner
+def _take_in(
+    cores: Cores, node: int, x: float, y: float, packet: Packet, now_s: float, draw: float, out: Effects
+) -> None:
+    """What was heard is for this node."""
     if packet.kind == DATA:
         if not is_geographic(cores):
             meet(cores.aodv, node, packet.sender, now_s)

@@ -57,6 +57,7 @@ def _scan(net: Net, node: int, reach2: float, order: int) -> None:
     row, column = number // SIDE, number % SIDE
     found = 0
     room = NEAR_MAX
+    inside2 = net.run[0].reception_m ** 2
     for near_row in range(max(row - 1, 0), min(row + 2, SIDE)):
         first = near_row * SIDE + max(column - 1, 0)
         last = near_row * SIDE + min(column + 1, SIDE - 1)
@@ -67,8 +68,8 @@ def _scan(net: Net, node: int, reach2: float, order: int) -> None:
             distance2 = (macs[other].x - macs[node].x) ** 2 + (macs[other].y - macs[node].y) ** 2
             if other != node and distance2 <= reach2:
                 if found < room:
-                    net.macs[node].near[found] = other
-                    net.macs[node].near_d2[found] = distance2
+                    net.hoods[node].near[found] = -1 - other if distance2 <= inside2 else other
+                    net.hoods[node].near_d2[found] = distance2
                     found += 1
                 else:
                     net.run[0].numbers[OVERFLOW] += 1

@@ -4,11 +4,11 @@ The driver decides nothing for a protocol: it feeds the cores of `adhoc.topics.n
 received, a link broke, a timer fired, the application acts) and carries out their effects.
 """
 
-from sojourn.adhoc.kernels import entry, inner
+from sojourn.adhoc.kernels import entry, hot, inner
 from sojourn.adhoc.packets import DELIVER, DELIVERY, EVERYBODY, LOST, REQUEST, SEND, TIMER
 from sojourn.adhoc.topics import node as node_core
 from sojourn.sim.manet.geometry import find_neighbours
-from sojourn.sim.manet.heap import draw, drop_first, plan
+from sojourn.sim.manet.heap import draw, drop_first, next_heap, plan
 from sojourn.sim.manet.mac import (
     arm,
     contend,
@@ -16,6 +16,7 @@ from sojourn.sim.manet.mac import (
     enqueue,
     finish,
     give_back,
+    note_end,
     take_packet,
     transmit_ack,
     transmit_packet,
@@ -35,7 +36,6 @@ from sojourn.sim.manet.state import (
     DUPLICATES,
     ENQUEUE,
     HAPPENED,
-    HEAP_SIZE,
     HOPS_WALKED,
     MATCHED,
     NEXT_EVENT,
@@ -136,7 +136,7 @@ def _deliver(net: Net, node: int, at: int) -> None:
 # ------------------------------------------------------------------------------ the radio
 
 
-@inner
+@hot
 def _on_attempt(net: Net, node: int, token: int) -> None:
     mac = net.macs[node]
     if mac.state == WAITING and mac.armed != 0 and mac.token == token:
@@ -146,22 +146,19 @@ def _on_attempt(net: Net, node: int, token: int) -> None:
         transmit_packet(net, node)
 
 
-@inner
+@hot
 def _on_air_end(net: Net, slot: int) -> None:
     air = net.air[slot]
     sender, packet, to, frame = air.node, air.packet, air.to, air.frame
     ideal = net.run[0].ideal != 0
     end_of_air(net, slot)
-    for at in range(air.near_count):
-        other = net.air[slot].near[at]
-        inside = other < 0
-        if inside:
+    for n in range(air.near_count if ideal else note_end(net, slot)):
+        other = net.air[slot].near[n if ideal else net.cells[n]]
+        heard = other < 0
+        if heard:
             other = -1 - other
         mac = net.macs[other]
-        if ideal:
-            heard = inside
-        else:
-            mac.sensed -= 1
+        if not ideal:
             heard = mac.hearing == slot and mac.clear != 0
             if mac.hearing == slot:
                 mac.hearing = -1
@@ -171,7 +168,7 @@ def _on_air_end(net: Net, slot: int) -> None:
                     finish(net, other)
             else:
                 _received(net, other, sender, packet, frame)
-        if mac.sensed == 0:
+        if mac.sensed == 0 and mac.state == WAITING:
             arm(net, other)
     if packet < 0:
         arm(net, sender)
@@ -185,7 +182,7 @@ def _on_air_end(net: Net, slot: int) -> None:
     plan(net, net.run[0].now_s + SIFS_S + ACK_S + SLOT_S + CCA_S, ACK_MISSED, sender, mac.token, 0)
 
 
-@inner
+@hot
 def _received(net: Net, node: int, sender: int, packet: int, frame: int) -> None:
     record = net.pool[packet]
     if record.to == node:
@@ -195,10 +192,11 @@ def _received(net: Net, node: int, sender: int, packet: int, frame: int) -> None
     node_core.receive(
         net.cores, node, net.macs[node].x, net.macs[node].y, record, net.run[0].now_s, draw(net), net.out
     )
-    _carry_out(net, node)
+    if net.out.filled[0] > 0:  # most of what is heard is for others
+        _carry_out(net, node)
 
 
-@inner
+@hot
 def _was_taken(net: Net, node: int, frame: int) -> bool:
     """Whether a frame was taken before; now it is."""
     mac = net.macs[node]
@@ -334,7 +332,7 @@ def _on_tick(net: Net) -> None:
 # ------------------------------------------------------------------------------ the loop
 
 
-@inner
+@hot
 def _happen_on_air(net: Net, kind: int, a: int, b: int, c: int) -> bool:
     """Things of the radio; whether it was one."""
     if kind == ATTEMPT:
@@ -389,13 +387,16 @@ def start(net: Net) -> None:
 def run_until(net: Net, until_s: float, events_max: int) -> int:
     """Let happen what is due before a time, but no more than so many events; how many did."""
     happened = 0
-    while net.run[0].numbers[HEAP_SIZE] > 0 and happened < events_max:
-        first = net.heap[0]
+    while happened < events_max:
+        which = next_heap(net)
+        if which < 0:
+            break
+        first = net.heap[which, 0]
         if first.time_s >= until_s:
             break
         kind, a, b, c = first.kind, first.a, first.b, first.c
         net.run[0].now_s = first.time_s
-        drop_first(net)
+        drop_first(net, which)
         if not _happen_on_air(net, kind, a, b, c):
             _happen_by_timer(net, kind, a, b, c)
         happened += 1

@@ -12,7 +12,7 @@ begins; a frame is received within 250 m and never beyond; routing messages have
 places change in ticks (0.1 s).
 """
 
-from sojourn.adhoc.kernels import inner
+from sojourn.adhoc.kernels import hot, inner
 from sojourn.adhoc.packets import DATA, EVERYBODY, PERIMETER, QUEUE_FULL
 from sojourn.sim.manet.geometry import strength
 from sojourn.sim.manet.heap import draw, plan
@@ -106,7 +106,7 @@ def contend(net: Net, node: int) -> None:
     arm(net, node)
 
 
-@inner
+@hot
 def arm(net: Net, node: int) -> None:
     """Count down, if the medium is free."""
     mac = net.macs[node]
@@ -120,7 +120,7 @@ def arm(net: Net, node: int) -> None:
     plan(net, mac.attempt_s, ATTEMPT, node, mac.token, 0)
 
 
-@inner
+@hot
 def freeze(net: Net, node: int) -> None:
     """Stop counting down, since somebody sends; too late to notice, the attempt goes on."""
     mac = net.macs[node]
@@ -137,7 +137,7 @@ def freeze(net: Net, node: int) -> None:
 # ------------------------------------------------------------------------------ frames in the air
 
 
-@inner
+@hot
 def transmit_packet(net: Net, node: int) -> None:
     """Send the packet at the head of a node's queue."""
     mac = net.macs[node]
@@ -155,7 +155,7 @@ def transmit_packet(net: Net, node: int) -> None:
     _transmit(net, node, packet, record.to, mac.frame, record.bytes + MAC_BYTES)
 
 
-@inner
+@hot
 def transmit_ack(net: Net, node: int, to: int, frame: int) -> None:
     """Acknowledge a frame, whatever the medium is doing; not if this node is sending itself."""
     if net.macs[node].transmitting == 0 or net.run[0].ideal != 0:
@@ -163,7 +163,7 @@ def transmit_ack(net: Net, node: int, to: int, frame: int) -> None:
         _transmit(net, node, -1, to, frame, ACK_BYTES)
 
 
-@inner
+@hot
 def _transmit(net: Net, node: int, packet: int, to: int, frame: int, size: int) -> None:
     slot = _free_slot(net)
     if slot < 0:
@@ -177,21 +177,59 @@ def _transmit(net: Net, node: int, packet: int, to: int, frame: int, size: int) 
     sender.hearing = -1  # nobody hears while sending
     count = net.macs[node].near_count
     air.near_count = count
-    reach2 = net.run[0].reception_m ** 2
     for at in range(count):
-        other, distance2 = net.macs[node].near[at], net.macs[node].near_d2[at]
-        inside = distance2 <= reach2
-        net.air[slot].near[at] = -1 - other if inside else other
-        if net.run[0].ideal == 0:
-            _reach(net, slot, other, distance2, inside)
+        net.air[slot].near[at] = net.hoods[node].near[at]
+    if net.run[0].ideal == 0:
+        for n in range(_note_begin(net, node)):
+            at = net.cells[n]
+            other = net.hoods[node].near[at]
+            if other < 0:
+                _reach(net, slot, -1 - other, net.hoods[node].near_d2[at], 1)
+            else:
+                _reach(net, slot, other, net.hoods[node].near_d2[at], 0)
     net.run[0].active[net.run[0].numbers[ACTIVE]] = slot
     net.run[0].numbers[ACTIVE] += 1
     plan(net, net.run[0].now_s + PREAMBLE_S + 8 * size / BITS_PER_S, AIR_END, slot, 0, 0)
 
 
-@inner
+@hot
+def _note_begin(net: Net, node: int) -> int:
+    """Have everybody near sense one frame more; how many need a closer look, which `cells` then lists.
+
+    Those are who may receive the frame, who is receiving another, and who counts down. Most are none of it,
+    and who is cannot be guessed, so this has no branches.
+    """
+    found = 0
+    for at in range(net.macs[node].near_count):
+        near = net.hoods[node].near[at]
+        inside = near < 0
+        mac = net.macs[-1 - near if inside else near]
+        mac.sensed += 1
+        net.cells[found] = at
+        listens = (mac.transmitting == 0) & (inside | (mac.hearing >= 0))
+        found += listens | ((mac.state == WAITING) & (mac.armed != 0))
+    return found
+
+
+@hot
+def note_end(net: Net, slot: int) -> int:
+    """Have everybody who sensed a frame sense one less; how many have to do something, listed in `cells`.
+
+    Those are who received it, and who waits for the medium and finds it free now.
+    """
+    found = 0
+    for at in range(net.air[slot].near_count):
+        near = net.air[slot].near[at]
+        mac = net.macs[-1 - near if near < 0 else near]
+        mac.sensed -= 1
+        net.cells[found] = at
+        found += (mac.hearing == slot) | ((mac.sensed == 0) & (mac.state == WAITING))
+    return found
+
+
+@hot
 def _reach(net: Net, slot: int, node: int, distance2: float, inside: int) -> None:
-    """A frame begins at a node that senses it."""
+    """A frame begins at a node that senses it, and has been counted as sensed."""
     mac = net.macs[node]
     if mac.transmitting == 0:
         power = strength(distance2)
@@ -200,11 +238,10 @@ def _reach(net: Net, slot: int, node: int, distance2: float, inside: int) -> Non
                 mac.clear = 0
                 net.run[0].numbers[COLLISIONS] += 1
         elif inside:
-            if mac.sensed == 0 or power >= net.run[0].capture * _noise(net, node):
+            if mac.sensed == 1 or power >= net.run[0].capture * _noise(net, node):
                 mac.hearing, mac.strength, mac.clear = slot, power, 1
             else:
                 net.run[0].numbers[COLLISIONS] += 1
-    mac.sensed += 1
     freeze(net, node)
 
 
@@ -231,7 +268,7 @@ def _free_slot(net: Net) -> int:
     return slot
 
 
-@inner
+@hot
 def end_of_air(net: Net, slot: int) -> None:
     """Take a frame out of the air, before those who received it are told."""
     net.air[slot].used = 0

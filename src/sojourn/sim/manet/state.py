@@ -44,6 +44,9 @@ TICK, ATTEMPT, AIR_END, ACK_DUE, ACK_MISSED, ENQUEUE, PERIOD, SUBSCRIPTION_DUE, 
 )
 PUBLICATION_DUE, SEARCH_TIMER, AGAIN_TIMER = range(10, 13)
 
+SOON, LATE = 0, 1
+"""Heaps: what the radio does, from ATTEMPT to ENQUEUE; and ticks and timers."""
+
 # States of a node's radio: nothing to send, waiting for the medium, sending, waiting for an acknowledgement.
 FREE, WAITING, SENDING, AWAITING = range(4)
 
@@ -58,34 +61,42 @@ TAKEN_MAX = 16
 
 MAC = np.dtype(
     [
+        # What every frame in the air asks of everybody near stands together, in one line of the cache.
         ("state", "i8"),
         ("armed", "i8"),  # whether an attempt is planned
-        ("slots", "i8"),
-        ("window", "i8"),
-        ("retries", "i8"),
         ("sensed", "i8"),  # others' frames in the air that it senses
         ("transmitting", "i8"),
         ("hearing", "i8"),  # the frame it is receiving, -1 for none
         ("clear", "i8"),  # whether nothing has spoilt that
+        ("strength", "f8"),
+        ("attempt_s", "f8"),
+        ("x", "f8"),
+        ("y", "f8"),
+        ("since_s", "f8"),
+        ("slots", "i8"),
+        ("window", "i8"),
+        ("retries", "i8"),
         ("head", "i8"),
         ("count", "i8"),
         ("near_count", "i8"),
         ("taken_at", "i8"),
         ("token", "i8"),
         ("frame", "i8"),
-        ("since_s", "f8"),
-        ("attempt_s", "f8"),
-        ("strength", "f8"),
-        ("x", "f8"),
-        ("y", "f8"),
         ("queue", "i8", (QUEUE_MAX,)),
         ("taken", "i8", (TAKEN_MAX,)),
-        ("near", "i8", (NEAR_MAX,)),  # who senses it
-        ("near_d2", "f8", (NEAR_MAX,)),
     ],
     align=True,
 )
 """One node's radio and place."""
+
+HOOD = np.dtype(
+    [
+        ("near", "i4", (NEAR_MAX,)),  # those in reception range negated and less one
+        ("near_d2", "f8", (NEAR_MAX,)),
+    ],
+    align=True,
+)
+"""Who senses a node, and the square of how far away each is; apart, so that radios stand close together."""
 
 AIR = np.dtype(
     [
@@ -95,7 +106,7 @@ AIR = np.dtype(
         ("used", "i8"),
         ("near_count", "i8"),
         ("frame", "i8"),
-        ("near", "i8", (NEAR_MAX,)),  # who senses it; those in reception range negated and less one
+        ("near", "i4", (NEAR_MAX,)),  # as of its sender when it began
     ],
     align=True,
 )
@@ -128,12 +139,12 @@ HOP = np.dtype(
 )
 
 # Indices into `numbers`.
-HEAP_SIZE, ORDER, FREE_PACKETS, FRAMES, ACTIVE, TICKS, NEXT_EVENT, HOPS_LOGGED, HAPPENED = range(9)
+ORDER, FREE_PACKETS, FRAMES, ACTIVE, TICKS, NEXT_EVENT, HOPS_LOGGED, HAPPENED = range(8)
 COLLISIONS, RETRIED, BROKEN, DUPLICATES, UNAUTHORISED, STALE_SENT, OVERFLOW, FRAMES_SENT, MATCHED = range(
-    9, 18
+    8, 17
 )
-HOPS_WALKED = 18  # by events that were delivered, from their publishers on
-NUMBERS = 19
+HOPS_WALKED = 17  # by events that were delivered, from their publishers on
+NUMBERS = 18
 
 
 RUN = np.dtype(
@@ -156,6 +167,7 @@ RUN = np.dtype(
         # What is counted.
         ("stale_s", "f8"),  # the oldest subscription by which a silent subscriber was sent an event
         ("age_s", "f8"),  # of the subscriptions by which events were sent to subscribers, all together
+        ("heap_sizes", "i8", (2,)),
         ("numbers", "i8", (NUMBERS,)),
         ("sent", "i8", (len(KINDS), len(WHATS), 2)),  # packets and bytes given to the radio, once a hop
         ("lost", "i8", (len(KINDS), len(WHATS), len(REASONS))),
@@ -173,14 +185,17 @@ class Net(NamedTuple):
     out: Effects
     run: Records
     heap: Records
+    """By heap and place in it."""
     pool: Records
     free: NDArray[np.int64]
     macs: Records
+    hoods: Records
+    """By node: who senses it; how many do is the radio's `near_count`."""
     air: Records
     track: NDArray[np.float32]
     """By tick and node: where it is."""
     cells: NDArray[np.int64]
-    """Scratch space of the neighbour search."""
+    """Scratch space of loops: of the neighbour search, and of what a frame changes at whom."""
     publications: Records
     advertisers: NDArray[np.int64]
     """By advertisement: node and topic."""
@@ -216,10 +231,11 @@ def make_net(
         cores=cores,
         out=make_effects(),
         run=run,
-        heap=np.zeros(64 * nodes + 16384, HAPPENING),
+        heap=np.zeros((2, 64 * nodes + 16384), HAPPENING),
         pool=np.zeros(packets, PACKET),
         free=np.arange(packets, dtype=np.int64),
         macs=macs,
+        hoods=np.zeros(nodes, HOOD),
         air=np.zeros(AIR_MAX, AIR),
         track=track,
         cells=np.zeros(64 * 64 + 1 + 2 * nodes, np.int64),
