@@ -10,11 +10,12 @@ import pytest
 from sojourn.errors import SojournError
 from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions
 from sojourn.sim.adhoc.mobility import Roaming
-from sojourn.studies.adhoc_tree import isolating, judging, presentation, study
+from sojourn.studies.adhoc_tree import isolating
 from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.grid import grid
-from sojourn.studies.adhoc_tree.parameters import SCALES, scale_named
+from sojourn.studies.adhoc_tree.parameters import SCALES
 from sojourn.studies.adhoc_tree.runs import Run, simulate
+from sojourn.studies.adhoc_tree.study import STUDY
 from sojourn.studies.adhoc_tree.table import Table
 from sojourn.studies.adhoc_tree.trials import Trials
 from sojourn.studies.cited import Told
@@ -107,7 +108,7 @@ def _values(**values: float) -> Row:
 
 
 def _verdict(claim: str, table: Table) -> str:
-    return judging.CHECKS[claim](claims_of("adhoc-tree")[claim], table).verdict
+    return STUDY.checks[claim](claims_of("adhoc-tree")[claim], table).verdict
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_fig10_tells_of_every_size(worst: float, disagreed: int, verdict: str) -
             ("large", "", 0.0): _values(combo=2.0, cool=1.8),
         }
     )
-    found = judging.CHECKS["C-fig10"](claims_of("adhoc-tree")["C-fig10"], table)
+    found = STUDY.checks["C-fig10"](claims_of("adhoc-tree")["C-fig10"], table)
     assert found.verdict == verdict
     assert "2 of 2 systems" in found.evidence
     assert f"disagree in {disagreed} of 2 systems" in found.evidence
@@ -211,7 +212,7 @@ def test_moves_with_too_few_distances_leave_the_claim_open_in_words() -> None:
     trials = {"stable": [1, 1], "seconds": [2.0, 2.0], "hops": [1, 1], "hops_after": [1, 1], "cost": [1, 1]}
     row: Row = {name: json.dumps(values) for name, values in trials.items()}
     table = _table({("move", series, 2.0): row for series in ("", "beacons")})
-    found = judging.CHECKS["C-mobility"](claims_of("adhoc-tree")["C-mobility"], table)
+    found = STUDY.checks["C-mobility"](claims_of("adhoc-tree")["C-mobility"], table)
     assert found.verdict == "not yet"
     assert "no R2 (too few points: 2) over the timeout" in found.evidence
     assert "what a hop adds cannot be told from so few trials" in found.evidence
@@ -230,7 +231,7 @@ def test_mobility_is_judged_by_single_trials() -> None:
             name: json.dumps(values) for name, values in (trials | {"hops_after": hops.tolist()}).items()
         }
         blocks |= {("move", series, timeout): row for series in ("", "beacons")}
-    found = judging.CHECKS["C-mobility"](claims_of("adhoc-tree")["C-mobility"], _table(blocks))
+    found = STUDY.checks["C-mobility"](claims_of("adhoc-tree")["C-mobility"], _table(blocks))
     assert found.verdict == "differs"
     assert [reading.name.split()[0] for reading in found.readings] == ["a", "one"]
     assert found.cause
@@ -238,7 +239,7 @@ def test_mobility_is_judged_by_single_trials() -> None:
 
 def test_missing_runs_leave_a_claim_open() -> None:
     """Without its runs a claim is not judged, and the others are."""
-    verdicts = {verdict.id: verdict for verdict in judging.judge_all(_table({}), SCALES["paper"])}
+    verdicts = {verdict.id: verdict for verdict in STUDY.judge_all(_table({}), SCALES["paper"])}
     assert verdicts["C-examples"].verdict == "holds"
     assert verdicts["C-fig9"].verdict == "not yet"
     assert list(verdicts) == list(claims_of("adhoc-tree"))
@@ -256,18 +257,18 @@ def test_a_tiny_study_end_to_end() -> None:
         moves=1,
         shared=0,
     )
-    outcome = study.run(tiny, None, lambda specs: run_grid(specs, simulate, workers=1))
+    outcome = STUDY.run(tiny, None, lambda specs: run_grid(specs, simulate, workers=1))
     assert outcome.failed == 0
     assert {verdict.verdict for verdict in outcome.verdicts} <= {"holds", "not yet"}
-    drawn = {figure.number: chart for figure, chart in presentation.charts(outcome)}
+    drawn = {figure.number: chart for figure, chart in STUDY.charts(outcome)}
     assert {"5-before", "5-after", "8", "9", "11", "12", "13", "10", "roaming"} <= set(drawn)
     assert {trace.name: len(trace.x) for trace in drawn["5-before"].data}["nodes"] == 30
-    assert len(dict(presentation.facts(outcome))["roaming"]) > 50
+    assert len(dict(STUDY.facts(outcome))["roaming"]) > 50
 
 
 def test_unknown_scale_is_one_sentence() -> None:
     """A scale the study does not have is named."""
     with pytest.raises(SojournError, match="scale may be smoke, quick, paper, not 'huge'"):
-        scale_named("huge")
+        STUDY.scale_named("huge")
     with pytest.raises(SojournError, match="speed_m_s must be at least 0"):
         Roaming(speed_m_s=-1)

@@ -83,7 +83,7 @@ def _labels(line: tuple[str, str, str, str], x: float) -> dict[str, str | float]
 
 
 def tabulate(
-    specs: list[RunSpec], rows: list[Row], measures: list[str], average: Average | None = None
+    specs: list[RunSpec], rows: list[Row], average: Average | None = None, *, measures: list[str]
 ) -> Table:
     """The table of means over seeds; runs that failed take no part."""
     runs = runs_table(specs, rows)

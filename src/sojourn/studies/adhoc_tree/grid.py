@@ -13,7 +13,7 @@ from sojourn.sim.adhoc.mobility import Roaming
 from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.adhoc_tree.parameters import Scale
 from sojourn.studies.adhoc_tree.runs import Run
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 FOUR = ("random", "nhop", "ovhd", "combo")
 WRONG = ("combo", "nhop", "comboerr", "comboerr-fresh", "comboerr-one", "comboerr-floor")
@@ -203,15 +203,12 @@ def _spec(point: Point, first: int) -> RunSpec:
     run = msgspec.structs.replace(
         point.run, layout=layout, layouts=count, picture=point.run.picture and first == 0
     )
-    text = msgspec.json.encode(run, order="sorted").decode()
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        run,
         experiment=point.experiment,
         series=point.series,
-        computations="none",
         axis=point.axis,
         x=point.x,
         seed=seed,
         cost=point.cost * count,
-        spec_json=text,
     )

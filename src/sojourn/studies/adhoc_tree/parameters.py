@@ -161,8 +161,3 @@ SCALES = {
         judges=True,
     ),
 }
-
-
-def scale_named(name: str) -> Scale:
-    """The scale of that name."""
-    return base.scale_named(SCALES, name)

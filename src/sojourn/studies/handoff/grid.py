@@ -8,14 +8,12 @@ in every configuration, so that all schemes see the same subscribers on the same
 
 from typing import Any, NamedTuple
 
-import msgspec
-
 from sojourn.sim.roaming.scenario import RoamingScenario
 from sojourn.sim.scenario import described_from
 from sojourn.studies.handoff import parameters
 from sojourn.studies.handoff.paper import POPULATIONS, SCHEMES
 from sojourn.studies.handoff.parameters import Scale
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 MOVEMENTS = {"RND": "random", "NBR": "neighbour"}
 SCALED = {"queue_mb": ("queue_bytes", 1e6), "client_mbps": ("client_bandwidth_bps", 1e6)}
@@ -189,9 +187,8 @@ def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: 
 
 
 def _spec(experiment: Experiment, line: Line, x: float, scenario: RoamingScenario) -> RunSpec:
-    text = msgspec.json.encode(scenario, order="sorted").decode()
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        scenario,
         experiment=experiment.name,
         series=line.series,
         computations=line.variant,
@@ -199,7 +196,6 @@ def _spec(experiment: Experiment, line: Line, x: float, scenario: RoamingScenari
         x=x,
         seed=scenario.seed,
         cost=estimated_work(scenario),
-        spec_json=text,
     )
 
 

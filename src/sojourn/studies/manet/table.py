@@ -72,4 +72,4 @@ class Table(means.Table):
 def tabulate(specs: list[RunSpec], rows: list[Row], average: Average | None = None) -> Table:
     """The study's table; runs that failed take no part."""
     runs = base.runs_table(specs, rows)
-    return Table(means.tabulate(specs, rows, MEASURES, average).means, runs[runs["error"].isna()])
+    return Table(means.tabulate(specs, rows, average, measures=MEASURES).means, runs[runs["error"].isna()])

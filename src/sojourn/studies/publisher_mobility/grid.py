@@ -13,7 +13,7 @@ import msgspec
 from sojourn.sim.scenario import Scenario, scenario_from
 from sojourn.studies.publisher_mobility import parameters
 from sojourn.studies.publisher_mobility.parameters import Scale
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 FOUR = ("standard", "proxy", "delayed", "prefetch-delayed")
 """The protocols of the paper's figures."""
@@ -227,9 +227,8 @@ def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: 
 
 
 def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> RunSpec:
-    text = msgspec.json.encode(scenario, order="sorted").decode()
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        scenario,
         experiment=experiment.name,
         series=line.protocol,
         computations=line.computations,
@@ -237,7 +236,6 @@ def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> R
         x=x,
         seed=scenario.seed,
         cost=estimated_hops(scenario),
-        spec_json=text,
     )
 
 
