@@ -91,7 +91,7 @@ def measures(name: str, results: list[RoamingResult]) -> dict[str, Any]:
         "late hand-offs": fetched / moves,
         "without a copy": _unprepared(results),
         "copies told a hand-off": total(lambda one: sum(one.hops.get(kind, 0) for kind in COPIES)) / moves,
-        "bytes a hand-off": total(lambda one: sum(one.bytes.get(kind, 0) for kind in HAND_OFFS)) / moves,
+        "bytes per hand-off": total(lambda one: sum(one.bytes.get(kind, 0) for kind in HAND_OFFS)) / moves,
         "passive copies": total(lambda one: one.passive_copies) / len(results),
         "active copies": total(lambda one: one.active_copies) / len(results),
         "bytes stored": total(lambda one: one.queued_bytes) / len(results),
@@ -110,7 +110,7 @@ def beside(row: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
     """The same with what is saved against copies at all neighbours."""
     saved = {
         f"{name} saved": 1 - row[key] / first[key]
-        for name, key in (("bytes", "bytes a hand-off"), ("active copies", "active copies"))
+        for name, key in (("bytes", "bytes per hand-off"), ("active copies", "active copies"))
     }
     return row | saved
 

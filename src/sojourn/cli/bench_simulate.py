@@ -85,7 +85,7 @@ def run(
     context = multiprocessing.get_context("spawn")
     for name in names:
         progress(f"simulating {name}")
-        # A process a row: the peak of memory is then this row's.
+        # One process per row: the peak of memory is then this row's.
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
             how = measure_roaming if name == ROAMING else measure
             rows.append(pool.submit(how, name, seed).result())

@@ -219,7 +219,7 @@ class _Player:
 
 
 def watch_run(scenario: Scenario, *, pace: float, console: Console | None = None) -> RunResult:
-    """Run a scenario and show it at so many simulated seconds a second; 0 shows it without a pause."""
+    """Run a scenario and show it at so many simulated seconds per second; 0 shows it without a pause."""
     topology = make_topology(scenario)
     view = CityView(scenario, topology)
     movement = Movement(scenario, topology, Streams(scenario.seed))

@@ -130,7 +130,7 @@ class Scenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True)
         100.0,
     )
     speed_drawn: Annotated[
-        str, factor("mobility", "", "Whether a speed is drawn once a publisher or anew at every move.")
+        str, factor("mobility", "", "Whether a speed is drawn once per publisher or anew at every move.")
     ] = "publisher"
     disconnection_s: Annotated[
         float, factor("mobility", "s", "Time without a broker between two brokers.")

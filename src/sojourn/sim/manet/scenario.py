@@ -72,8 +72,8 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
         float, factor("movement", "share", "Its acceleration, as a share of that a second; not in the paper.")
     ] = 0.1
     topics: Annotated[int, factor("workload", "topics", "Topics (Table 1).")] = 2
-    publishers: Annotated[int, factor("workload", "nodes", "Publishers a topic (Table 1).")] = 1
-    subscribers: Annotated[int, factor("workload", "nodes", "Subscribers a topic (Table 1).")] = 9
+    publishers: Annotated[int, factor("workload", "nodes", "Publishers per topic (Table 1).")] = 1
+    subscribers: Annotated[int, factor("workload", "nodes", "Subscribers per topic (Table 1).")] = 9
     event_bytes: Annotated[int, factor("workload", "bytes", "Size of an event (Table 1).")] = 512
     publish_s: Annotated[float, factor("workload", "s", "Between two events of a publisher (Table 1).")] = (
         10.0

@@ -198,7 +198,7 @@ def sensitivity_figure(table: Table) -> go.Figure:
 
 def neighbours_figure(table: Table) -> go.Figure:
     """The same for the number of neighbours."""
-    figure = empty("Our choice of spread: neighbours", "radio range R", "neighbours a node")
+    figure = empty("Our choice of spread: neighbours", "radio range R", "neighbours per node")
     for name, colour in zip(table.series("spread"), PALETTE, strict=False):
         xs = table.xs("spread", name)
         points = {x: float(table.list_of("degrees", "spread", name, x).mean()) for x in xs}

@@ -31,7 +31,7 @@ class Point(NamedTuple):
     layouts: int
     block: int
     cost: float
-    """Estimated milliseconds a layout."""
+    """Estimated milliseconds per layout."""
 
 
 def _with(**changes: Any) -> Layout:
@@ -187,7 +187,7 @@ def _messages(scale: Scale) -> list[Point]:
 
 
 def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
-    """Every task of the study; `seeds` overrides the layouts a point of the graph-level figures."""
+    """Every task of the study; `seeds` overrides the layouts per point of the graph-level figures."""
     return [
         _spec(point, first)
         for point in points(scale, seeds or scale.seeds)

@@ -98,7 +98,7 @@ def matching(table: Table) -> go.Figure:
 
 def traffic(table: Table) -> go.Figure:
     """Hops of an event between brokers."""
-    return _by_brokers(table, "event_hops", "Traffic: hops of an event between brokers", "hops an event")
+    return _by_brokers(table, "event_hops", "Traffic: hops of an event between brokers", "hops per event")
 
 
 def knowledge(table: Table) -> go.Figure:

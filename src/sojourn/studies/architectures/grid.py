@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
-    """Every task of the study; `seeds` overrides the seeds a point."""
+    """Every task of the study; `seeds` overrides the seeds per point."""
     count = seeds or scale.seeds
     return [
         _spec(point, seed)

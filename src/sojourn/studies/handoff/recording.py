@@ -2,10 +2,10 @@
 
 | table | rows |
 |---|---|
-| `arrivals` | a row a hand-off of the measured time |
+| `arrivals` | one row per hand-off of the measured time |
 | `windows` | events `published`, `expected`, `received`, `duplicate`; of those expected, `unique` (with their latencies), `late`, `transferred`; `departure`, `redirect`, `undrained`, `stale_edge`; `hops` by kind of message (with their bytes); `dropped` by reason; by broker `routed`, `event` (with service times), `present` (seconds of subscribers); all of the measured time. And `arrival`, minute by minute of the whole run, of the `prepared` and the `unprepared` |
 | `observations` | every few seconds `passive_copies`, `active_copies`, `queued_bytes`; at the end `neighbours` by pair of brokers |
-| `broker_load` | a row a broker, of the measured time |
+| `broker_load` | one row per broker, of the measured time |
 | `runs` | the run |
 
 Deliveries are far too many for rows: `tests/studies/test_facts.py` holds the windows to the rows of a trace.

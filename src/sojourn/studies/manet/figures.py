@@ -34,7 +34,7 @@ DASHES = {"r": "dash", "b": "solid"}
 Y_TITLES = {
     "delivery_ratio": "deliveries over those due",
     "delay_ms": "mean delay of deliveries, ms",
-    "load_bytes_s": "bytes sent a node and second",
+    "load_bytes_s": "bytes sent per node and second",
 }
 PARTS = {
     "subscriptions": ("subscribe", "replica"),

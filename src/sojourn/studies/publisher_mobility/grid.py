@@ -168,7 +168,7 @@ def _remarks(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
 def _readings(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
     """What the paper leaves open and Figure 5 turns on, read the other way.
 
-    Speeds may be drawn anew at every move instead of once a publisher, which makes moves four times rarer,
+    Speeds may be drawn anew at every move instead of once per publisher, which makes moves four times rarer,
     since a publisher then spends most of its time on slow stretches. Withdrawals may be free, since section
     5.2.2 gives no time for them. Publishers may cross the borders of brokers in step, all at once. And with
     complex an insertion may take the fast class's 2 ms, since section 5.2.2 lets matching alone differ.

@@ -43,7 +43,7 @@ def constants(outcome: Outcome) -> list[tuple[str, str]]:
         ("clients", "50 publishers and 500 subscribers unless the axis says otherwise; 128 kb/s and 2 ms"),
         (
             "movement",
-            "5, 50 or 100 km/h drawn a publisher, east or west, 3 s disconnected, turning at the ends",
+            "5, 50 or 100 km/h drawn per publisher, east or west, 3 s disconnected, turning at the ends",
         ),
         (
             "under way",
