@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import itertools
 import json
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sojourn import __version__
 from sojourn.cli.heartbeat import working
 from sojourn.cli.machine import machine, sentence
+from sojourn.cli.workshop import require
 from sojourn.errors import SojournError
 
 BENCHMARKS = {
@@ -64,10 +64,6 @@ BORDER = 3
 """Characters that a column of a table takes beside its text."""
 
 
-class NoBenchmarkHereError(SojournError):
-    """A benchmark that compares with peers, or needs a checkout, is not installed with the package."""
-
-
 class UnknownBenchmarkError(SojournError):
     """There is no benchmark of that name."""
 
@@ -80,7 +76,7 @@ def bench(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(BENCHMARKS)}, all.")],
     *,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a benchmark, nothing else.")
+        bool, typer.Option("--json", help="Print one JSON object per benchmark, nothing else.")
     ] = False,
     out: Annotated[
         Path, typer.Option(help="The file that calibrate writes, for `computations = measured`.")
@@ -160,11 +156,7 @@ def _run(names: list[str], given: dict[str, Any], out: Path, *, as_json: bool) -
 
 def _measure(name: str, title: str, given: dict[str, Any]) -> list[dict[str, Any]]:
     module, function = BENCHMARKS[name][0].split(":")
-    if importlib.util.find_spec(module) is None:
-        raise NoBenchmarkHereError(
-            f"`sojourn bench {name}` is part of the sources, not of an installed package: unpack the source "
-            f"archive of {__version__}, or clone the repository, and run it there after `make setup`."
-        )
+    require(module, f"bench {name}")
     run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
     with working(Console(stderr=True), title) as tell:
         tell(BENCHMARKS[name][1])

@@ -1,8 +1,8 @@
 """One simulated run of roaming subscribers, described by every factor of paper 001's section 5.1 and ours.
 
 As `scenario.py`: data where each field has a unit and a sentence, so that the structure is also the table
-that `sojourn simulate --list` prints. Workload defaults are the paper's Table 1. What a broker's work costs is
-not in the paper; by default it is free, and the hand-off study fits it (`studies/handoff/parameters.py`).
+that `sojourn simulate --list` prints. Workload defaults are the paper's Table 1. What a broker's work costs
+is not in the paper; by default it is free, and the hand-off study fits it (`studies/handoff/parameters.py`).
 """
 
 import math
