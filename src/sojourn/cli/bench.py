@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -121,7 +121,7 @@ def bench(
         raise UnknownBenchmarkError(f"--against is for floods alone, not {name!r}; leave it out.")
     if only and name not in ("floods", "network"):
         raise UnknownBenchmarkError(f"--only is for floods and network, not {name!r}; leave it out.")
-    given: dict[str, Any] = {"sizes": size} if size else {}
+    given: dict[str, object] = {"sizes": size} if size else {}
     given |= {"shapes": shape} if shape else {}
     given |= {"full": True} if full else {}
     given |= {"against": against} if against is not None else {}
@@ -129,7 +129,7 @@ def bench(
     _run(names, given, out, as_json=as_json)
 
 
-def _run(names: list[str], given: dict[str, Any], out: Path, *, as_json: bool) -> None:
+def _run(names: list[str], given: dict[str, object], out: Path, *, as_json: bool) -> None:
     """Run benchmarks and print each when it has ended; of several one that fails does not end the others."""
     on, is_told = machine(), False
     failed: dict[str, SojournError] = {}
@@ -154,16 +154,16 @@ def _run(names: list[str], given: dict[str, Any], out: Path, *, as_json: bool) -
         raise BenchmarksFailedError(f"All others are above; these could not be measured: {why}")
 
 
-def _measure(name: str, title: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+def _measure(name: str, title: str, given: dict[str, object]) -> list[dict[str, object]]:
     module, function = BENCHMARKS[name][0].split(":")
     require(module, f"bench {name}")
-    run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
+    run: Callable[..., list[dict[str, object]]] = getattr(importlib.import_module(module), function)
     with working(Console(stderr=True), title) as tell:
         tell(BENCHMARKS[name][1])
         return run(progress=tell, **given)
 
 
-def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
+def _show(name: str, rows: list[Mapping[str, object]] | list[dict[str, object]]) -> None:
     """Print tables turned round, one column for each row, as there are more figures than rows."""
     console = Console()
     console.print(f"bench {name}: {BENCHMARKS[name][1]}", style="italic", highlight=False)

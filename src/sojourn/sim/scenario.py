@@ -10,7 +10,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Annotated, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -274,7 +274,7 @@ def described_from(values: Mapping[str, object], kind: type[DescribedT]) -> Desc
     return scenario
 
 
-def load_values(path: Path) -> dict[str, Any]:
+def load_values(path: Path) -> dict[str, object]:
     """The plain values of a scenario's TOML file, not yet checked."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 """What the figures of all studies share: what a figure is, how it looks when it is empty, and its lines."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import plotly.graph_objects as go
 
@@ -17,7 +17,7 @@ class Figure(NamedTuple, Generic[TableT]):
     """From the study's table; raises KeyError or ValueError where it has no points for it."""
 
 
-def empty(title: str, x_title: str, y_title: str, **layout: Any) -> go.Figure:
+def empty(title: str, x_title: str, y_title: str, **layout: object) -> go.Figure:
     """A figure without lines; its title may hold its number, before a colon."""
     return go.Figure().update_layout(
         title=title,

@@ -156,12 +156,12 @@ def _direct(_broker: int, destination: int) -> int:
     return destination
 
 
-def _holdings(half: Any, client: int) -> list[Any]:
+def _holdings(half: Any, client: int) -> list[object]:
     main = half.main.get(client)
     return [*([main] if main is not None else []), *half.older.get(client, ())]
 
 
-def _parts(one: Any) -> list[Any]:
+def _parts(one: Any) -> list[object]:
     return [(name, _sorted(getattr(one, name))) for name in one.__slots__ if name not in _UNSEEN]
 
 

@@ -34,7 +34,7 @@ class Point(NamedTuple):
     """Estimated milliseconds per layout."""
 
 
-def _with(**changes: Any) -> Layout:
+def _with(**changes: object) -> Layout:
     return msgspec.structs.replace(BASE, **changes)
 
 
@@ -80,7 +80,7 @@ def _figures(scale: Scale, layouts: int) -> list[Point]:
     return found
 
 
-def _models() -> dict[str, dict[str, Any]]:
+def _models() -> dict[str, dict[str, object]]:
     moved = {f"ni-xmod {s:g}": {"model": "ni-xmod", "offset_sigma": s} for s in parameters.SIGMAS}
     return {"ni-x": {"model": "ni-x"}, **moved, "ni-r": {"model": "ni-r"}}
 

@@ -11,7 +11,7 @@ computed from those (`measuring.py`); `tests/studies/test_facts.py` holds the tw
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -273,7 +273,7 @@ def _move(run: Run) -> Row:
     return row
 
 
-def picture_of(run: Run, moved: Moved) -> dict[str, Any]:
+def picture_of(run: Run, moved: Moved) -> dict[str, object]:
     """What it takes to draw a move."""
     interests = draw_subscriptions(run.layout, moved.places)
     return {

@@ -6,7 +6,8 @@ about. Equal scenarios are one run however many experiments ask for them; seeds 
 in every configuration, so that all schemes see the same subscribers on the same paths.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from sojourn.sim.roaming.scenario import RoamingScenario
 from sojourn.sim.scenario import described_from
@@ -26,7 +27,7 @@ class Line(NamedTuple):
 
     series: str
     variant: str
-    changes: dict[str, Any]
+    changes: Mapping[str, object]
 
 
 class Experiment(NamedTuple):
@@ -36,7 +37,7 @@ class Experiment(NamedTuple):
     axis: str
     values: tuple[float, ...]
     lines: tuple[Line, ...]
-    changes: dict[str, Any]
+    changes: Mapping[str, object]
 
 
 def schemes(*mobilities: str) -> tuple[Line, ...]:
@@ -174,7 +175,7 @@ def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
 
 def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: int) -> RoamingScenario:
     factor, times = SCALED.get(experiment.axis, (experiment.axis, 1.0))
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "seed": seed,
         "warmup_s": scale.warmup_s,
         "duration_s": scale.duration_s,

@@ -25,7 +25,7 @@ transfers and matches grow with the subscribers, and one column cannot tell them
 readings shows what cheaper transfers would change.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sojourn.studies import base
 
@@ -68,7 +68,7 @@ class Reading(NamedTuple):
     """What the paper leaves open, read in another way than ours."""
 
     title: str
-    changes: dict[str, Any]
+    changes: dict[str, object]
 
 
 OTHER_EVENT_BYTES = (1536, 4096, 8192)

@@ -12,7 +12,6 @@ Deliveries are far too many for rows: `tests/studies/test_facts.py` holds the wi
 """  # noqa: E501  a table
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -101,14 +100,14 @@ def _counts(result: RoamingResult) -> Iterator[tuple[str, str, int, float | None
         yield "present", broker.name, 0, broker.present_s
 
 
-def _minutes(result: RoamingResult) -> Iterator[tuple[Any, ...]]:
+def _minutes(result: RoamingResult) -> Iterator[tuple[object, ...]]:
     for minute, (moves, bare) in enumerate(result.unprepared_by_minute):
         begin_s, end_s = minute * BUCKET_S, (minute + 1) * BUCKET_S
         yield "arrival", "prepared", begin_s, end_s, moves - bare
         yield "arrival", "unprepared", begin_s, end_s, bare
 
 
-def _observations(result: RoamingResult) -> Iterator[tuple[Any, ...]]:
+def _observations(result: RoamingResult) -> Iterator[tuple[object, ...]]:
     for at, sample in enumerate(result.samples):
         for what, value in zip(SAMPLED, sample, strict=True):
             yield what, "", at, float(value)

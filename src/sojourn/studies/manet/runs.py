@@ -5,7 +5,6 @@ computed from those (`measuring.py`); `tests/studies/test_facts.py` holds the tw
 """
 
 import json
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -109,7 +108,7 @@ def paths(world: World) -> float:
     return float(np.mean(path_shares(world)))
 
 
-def picture(world: World) -> dict[str, Any]:
+def picture(world: World) -> dict[str, object]:
     """Where everybody was when a few events went their way, and each hop of that way."""
     net = world.net
     count = min(world.number(state.HOPS_LOGGED), len(net.hops))
