@@ -10,7 +10,7 @@ import pytest
 from sojourn.errors import SojournError
 from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions
 from sojourn.sim.adhoc.mobility import Roaming
-from sojourn.studies.adhoc_tree import isolating
+from sojourn.studies.adhoc_tree import differences
 from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.grid import grid
 from sojourn.studies.adhoc_tree.parameters import SCALES
@@ -179,7 +179,7 @@ def test_fig10_tells_of_every_size(worst: float, disagreed: int, verdict: str) -
 
 
 def test_reasons_are_measured() -> None:
-    """Each isolating measurement reads its own runs and names its numbers; without runs it says nothing."""
+    """Each measurement of a reason reads its own runs and names its numbers; without runs it says nothing."""
     rows: dict[tuple[str, str, float], Row] = {}
     for x, degree in ((60.0, 5.2), (80.0, 8.0), (140.0, 21.3)):
         # Of two layouts the first has the paper's neighbours.
@@ -187,13 +187,13 @@ def test_reasons_are_measured() -> None:
     for series in ("r=1", "r=0"):
         rows["wide", series, 80.0] = {"values": json.dumps({"nhop": [1.3, 9.0], "combo": [1.0, 1.0]})}
     rows["exact", "R=80 l=25", 0.0] = _values(nhop=0.2)
-    found, sentence = isolating.densities(_table(rows))
+    found, sentence = differences.densities(_table(rows))
     count = found["layouts with the paper's neighbours"]
     assert isinstance(count, Told)
     assert (count.value, found["on those, l = 50"]) == (1, 1.3)
     assert "on those 1.300" in sentence
-    assert isolating.densities(_table({})) == isolating.NOTHING
-    assert isolating.correlation(_table({}), ["ni-x"], 50.0) == isolating.NOTHING
+    assert differences.densities(_table({})) == differences.NOTHING
+    assert differences.correlation(_table({}), ["ni-x"], 50.0) == differences.NOTHING
 
 
 def test_seconds_a_hop_are_found_beside_the_timeout() -> None:
@@ -203,8 +203,8 @@ def test_seconds_a_hop_are_found_beside_the_timeout() -> None:
     seconds = np.where(after > 1, timeout + 0.5 * after, 0.3)
     before = stream.integers(1, 6, 400).astype(float)
     trials = Trials({"hops": before, "hops_after": after, "timeout": timeout, "seconds": seconds}, "")
-    assert isolating.Hops(trials, "hops_after").per_hop == pytest.approx(0.5)
-    assert abs(isolating.Hops(trials, "hops").per_hop) < 0.2
+    assert differences.Hops(trials, "hops_after").per_hop == pytest.approx(0.5)
+    assert abs(differences.Hops(trials, "hops").per_hop) < 0.2
 
 
 def test_moves_with_too_few_distances_leave_the_claim_open_in_words() -> None:

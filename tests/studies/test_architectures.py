@@ -17,9 +17,9 @@ from sojourn.sim.election.history import History
 from sojourn.studies import means
 from sojourn.studies.architectures import advice, checks, recording
 from sojourn.studies.architectures.grid import PLAIN, grid
-from sojourn.studies.architectures.informed import informed_choice
 from sojourn.studies.architectures.parameters import SCALES
 from sojourn.studies.architectures.quenching import break_even
+from sojourn.studies.architectures.queue_oracle import oracle_choice
 from sojourn.studies.architectures.runs import KINDS, Seen, simulate
 from sojourn.studies.architectures.situations import ARCHITECTURES, SITUATIONS
 from sojourn.studies.architectures.spec import Run
@@ -219,7 +219,7 @@ def test_an_informed_reader_reads_the_policy() -> None:
     ]
 
     def kept(policy: QueuePolicy) -> list[int]:
-        return [item.event.sequence for item in informed_choice(policy, items, 3.0)]
+        return [item.event.sequence for item in oracle_choice(policy, items, 3.0)]
 
     assert kept(QueuePolicy(expiry_s=1.5)) == [2, 3]
     assert kept(QueuePolicy(keep="last", key="area")) == [2, 3]

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from sojourn.pipeline.views import views
 from sojourn.studies.adhoc_tree.checks import single_layouts
-from sojourn.studies.adhoc_tree.isolating import Hops, seconds_by
+from sojourn.studies.adhoc_tree.differences import Hops, seconds_by
 from sojourn.studies.adhoc_tree.table import Table as TreeTable
 from sojourn.studies.adhoc_tree.trials import moves
 from sojourn.studies.architectures.quenching import break_even

@@ -7,7 +7,7 @@ marked. Bars are 95% intervals over layouts.
 import numpy as np
 import plotly.graph_objects as go
 
-from sojourn.studies.adhoc_tree import checks_beyond, isolating, parameters
+from sojourn.studies.adhoc_tree import checks_beyond, differences, parameters
 from sojourn.studies.adhoc_tree.table import Table
 from sojourn.studies.adhoc_tree.trials import moves
 from sojourn.studies.drawing import add_points, empty
@@ -135,7 +135,7 @@ def figure_12(table: Table) -> go.Figure:
     """What a wrong event distribution does."""
     title = "A wrong event distribution"
     figure = empty(title, "standard deviation of the relative error", "ratio to SP-COMBO")
-    for name in (*isolating.READINGS, "nhop"):
+    for name in (*differences.READINGS, "nhop"):
         _ratio(figure, table, ("fig12", ""), name, NAMES[name], colour=COLOURS[name])
     paper_line(figure, "paper: they cross at about 0.4", x=0.4, position="top left")
     return figure
@@ -158,7 +158,7 @@ def mobility_figure(table: Table) -> go.Figure:
         }
         add_points(figure, f"by parent timeout, {label}", by_timeout, colour=COLOURS["combo"], dash=dash)
         for name, where, colour in (("hops", "old", "nhop"), ("hops_after", "new", "ovhd")):
-            points = isolating.seconds_by(trials, name)
+            points = differences.seconds_by(trials, name)
             add_points(
                 figure, f"by hops at the {where} place, {label}", points, colour=COLOURS[colour], dash=dash
             )

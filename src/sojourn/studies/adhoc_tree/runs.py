@@ -25,7 +25,7 @@ from sojourn.adhoc.tree.enumeration import best_of_all
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.optimum import optimum
 from sojourn.adhoc.tree.overhead import Costs
-from sojourn.adhoc.tree.turns import NO_ERRORS, System, overhead_of, rules, system, take_turns
+from sojourn.adhoc.tree.whole_graph import NO_ERRORS, System, overhead_of, rules, system, take_turns
 from sojourn.sim.adhoc.layout import Layout, draw_positions, draw_subscriptions
 from sojourn.sim.adhoc.mobility import Moved, Roaming, move_one, roam
 from sojourn.sim.adhoc.world import AdhocWorld

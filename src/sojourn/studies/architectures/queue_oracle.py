@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sojourn.edge.queues import Queued, QueuePolicy
 
 
-def informed_choice(policy: QueuePolicy, missed: Sequence[Queued], now: float) -> list[Queued]:
+def oracle_choice(policy: QueuePolicy, missed: Sequence[Queued], now: float) -> list[Queued]:
     """Of all that was missed, what a reader who comes back now wants, in order."""
     wanted = [item for item in missed if policy.expiry_s is None or now - item.generated_s <= policy.expiry_s]
     if policy.keep != "all":
