@@ -269,24 +269,41 @@ def _move(run: Run) -> Row:
         "cost": json.dumps([moved.overhead / moved.overhead_fresh for moved in moves]),
     }
     if run.picture:
-        row["picture"] = json.dumps(picture_of(run, moves[0]))
+        row["picture"] = picture_of(run, moves[0])
     return row
 
 
-def picture_of(run: Run, moved: Moved) -> dict[str, object]:
+class Picture(msgspec.Struct, frozen=True):
     """What it takes to draw a move."""
+
+    node: int
+    """The one that moves."""
+    places: list[list[float]]
+    place: list[float]
+    """Where it goes."""
+    before: list[int]
+    """By node: its parent before the move."""
+    after: list[int]
+    range_m: float
+    sizes: list[float]
+    """By node: how much it wants; where its interest lies is drawn again from the seed."""
+    seed: int
+
+
+def picture_of(run: Run, moved: Moved) -> str:
+    """The picture of a move: a `Picture` as JSON."""
     interests = draw_subscriptions(run.layout, moved.places)
-    return {
-        "node": moved.node,
-        "places": moved.places.tolist(),
-        "place": moved.place.tolist(),
-        "before": moved.parents_before.tolist(),
-        "after": moved.parents_after.tolist(),
-        "range_m": run.layout.range_m,
-        # Cells are not in the order of the number axis; interests' own centres are drawn again from the seed.
-        "sizes": (interests.member @ interests.weights).tolist(),
-        "seed": run.layout.seed,
-    }
+    drawn = Picture(
+        node=moved.node,
+        places=moved.places.tolist(),
+        place=moved.place.tolist(),
+        before=moved.parents_before.tolist(),
+        after=moved.parents_after.tolist(),
+        range_m=run.layout.range_m,
+        sizes=(interests.member @ interests.weights).tolist(),
+        seed=run.layout.seed,
+    )
+    return json.dumps(msgspec.to_builtins(drawn))
 
 
 def _roam(run: Run) -> Row:
