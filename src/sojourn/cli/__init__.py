@@ -13,7 +13,8 @@ that are its parts (`bench_*`, `check_*`, `demo_*`). `commands.py` lists them al
 | `help_texts.py`, `voice.py`, `logs.py` | how help, words to a person, and logs look |
 | `heartbeat.py`, `sweep_bar.py` | how far a long command is |
 | `watch.py`, `watch_manet.py` | a simulated world, drawn in the terminal |
-| `machine.py`, `workshop.py` | what benchmarks were measured on; commands that are in the sources alone |
+| `machine.py`, `benchmarks.py` | what benchmarks were measured on, and what they share |
+| `workshop.py` | commands that are in the sources alone |
 """
 
 import signal
