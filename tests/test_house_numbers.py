@@ -10,10 +10,7 @@ from types import ModuleType
 import pytest
 
 FILE_LINES_MAX, FUNCTION_LINES_MAX = 500, 70
-LONGER_FILES = {
-    "src/sojourn/broker/arrivals.py": 503,
-    "src/sojourn/broker/live_broker.py": 501,
-}
+LONGER_FILES: dict[str, int] = {}
 LONGER_FUNCTIONS = {
     "src/sojourn/mqtt/core.py _read": 96,  # the hot loop
     "src/sojourn/cli/reproduce.py reproduce": 92,  # one argument an option
@@ -26,7 +23,7 @@ LONGER_FUNCTIONS = {
 }
 """What is longer today. These tables only shrink: whoever shortens one takes it out, or lowers its number."""
 
-ANY_MAX = 730
+ANY_MAX = 600
 """How often the product may say `Any`: some more than today, and this only falls."""
 
 

@@ -21,6 +21,14 @@ ROOT = Path(__file__).parent.parent
 BUILD_S = 240
 WHEEL_BYTES_MAX = 2_000_000
 PRODUCT_BENCHMARKS = {f"sojourn/cli/bench_{name}.py" for name in ("manet", "match", "simulate")}
+WORKSHOP = (
+    "sojourn/cli/bench_",
+    "sojourn/cli/check_fuzz",
+    "sojourn/cli/check_live",
+    "sojourn/cli/check_replay",
+    "sojourn/cli/check_replicas",
+    "sojourn/sim/live_check/",
+)
 BUILT_FROM = (
     "src",
     "tests",
@@ -69,17 +77,18 @@ def about(wheel: Path) -> Message:
 
 
 def test_the_wheel_has_every_file_of_the_package(built: tuple[Path, Path]) -> None:
-    """Code, types, claims, pages; and neither tests nor benchmarks that need peers or a checkout."""
+    """Code, types, claims, pages; neither tests, benchmarks beside peers, nor worlds that break brokers."""
     wheel, archive = built
     folder = ROOT / "src" / "sojourn"
     ours = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     expected = {f"sojourn/{path.relative_to(folder)}" for path in ours}
-    workshop = {name for name in expected if name.startswith("sojourn/cli/bench_")} - PRODUCT_BENCHMARKS
+    workshop = {name for name in expected if name.startswith(WORKSHOP)} - PRODUCT_BENCHMARKS
     found = {name for name in contents(wheel) if ".dist-info/" not in name}
     assert found == expected - workshop
     with tarfile.open(archive) as files:
         sources = {name.partition("/src/")[2] for name in files.getnames()}
-    assert "sojourn/cli/bench_live.py" in workshop <= sources, "who has the sources has them"
+    assert workshop <= sources, "who has the sources has them"
+    assert {"sojourn/cli/bench_live.py", "sojourn/sim/live_check/world.py"} <= workshop
     assert wheel.stat().st_size < WHEEL_BYTES_MAX
 
 

@@ -9,7 +9,7 @@ from sojourn.pipeline.schemas import rows_schema
 
 HEAD = """# Trace tables
 
-A trace is a folder with one folder a table, `DIR/TABLE/run_id=RUN/part-….parquet`. Simulated and live
+A trace is a folder with one folder per table, `DIR/TABLE/run_id=RUN/part-….parquet`. Simulated and live
 runs write the same tables; `run_id` is in the path. `source` and `sequence` together name an event. Times are
 seconds since the start of the run. A *cause* is the move that set something off. `sojourn tables` prints the
 same. This page is made from `sojourn.trace.rows` and `sojourn.pipeline.derived_rows`, which declare them.

@@ -14,7 +14,7 @@ from sojourn.adhoc.tree.messages import Fact, Heard, Message, ParentChanged, Say
 from sojourn.adhoc.tree.node import Choosing, ShopParent, Timing
 from sojourn.adhoc.tree.overhead import Costs, proxied_subscriptions
 from sojourn.adhoc.tree.states import TRANSITIONS, Attachment, Step, after
-from sojourn.adhoc.tree.turns import rules, system, take_turns
+from sojourn.adhoc.tree.whole_graph import rules, system, take_turns
 from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions, draw_subscriptions
 from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio

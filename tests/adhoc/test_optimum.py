@@ -14,7 +14,7 @@ from sojourn.adhoc.tree.cooling import Cooling
 from sojourn.adhoc.tree.enumeration import best_of_all
 from sojourn.adhoc.tree.optimum import optimum
 from sojourn.adhoc.tree.overhead import Costs, tree_overhead
-from sojourn.adhoc.tree.turns import overhead_of, rules, system, take_turns
+from sojourn.adhoc.tree.whole_graph import overhead_of, rules, system, take_turns
 from sojourn.sim.adhoc.layout import Layout, draw_positions, draw_subscriptions
 from sojourn.sim.streams import Streams
 

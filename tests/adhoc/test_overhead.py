@@ -14,7 +14,7 @@ from sojourn.adhoc.tree.enumeration import best_of_all
 from sojourn.adhoc.tree.metrics import Candidate, Station, combo, metric_named, nhop, ovhd
 from sojourn.adhoc.tree.node import Timing
 from sojourn.adhoc.tree.overhead import Costs, proxied_subscriptions, tree_overhead, tree_work
-from sojourn.adhoc.tree.turns import system
+from sojourn.adhoc.tree.whole_graph import system
 from sojourn.interest.measure import MeasuredSet, TopicTree
 from sojourn.sim.adhoc.layout import Layout, draw_positions
 

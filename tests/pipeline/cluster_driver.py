@@ -21,7 +21,7 @@ from sojourn.pipeline.session import spark_session
 from sojourn.pipeline.sweep import Measures, RunFunction, sweep
 from sojourn.studies.publisher_mobility.grid import grid
 from sojourn.studies.publisher_mobility.measures import simulate
-from sojourn.studies.publisher_mobility.parameters import scale_named
+from sojourn.studies.publisher_mobility.parameters import SCALES
 
 TOY_RUNS = 12
 TOY_RUN_S = 1.0
@@ -46,9 +46,7 @@ def toy_specs() -> list[tuple[Any, ...]]:
 def study_specs() -> list[tuple[Any, ...]]:
     """Some runs of the publisher-mobility study: every protocol at its smallest size."""
     chosen = [
-        spec
-        for spec in grid(scale_named("smoke"), seeds=2)
-        if spec.experiment == "publishers" and spec.x == 10
+        spec for spec in grid(SCALES["smoke"], seeds=2) if spec.experiment == "publishers" and spec.x == 10
     ]
     return [
         (spec.run_id, spec.seed, spec.cost, spec.spec_json) for spec in chosen if spec.computations == "fast"

@@ -12,7 +12,7 @@ import pytest
 
 from sojourn.report.page import Chart, render
 from sojourn.studies.means import Table
-from sojourn.studies.publisher_mobility.figures import FIGURES, draw
+from sojourn.studies.publisher_mobility.figures import FIGURES
 
 HERE = Path(__file__).parent
 DRAWN = "[...document.querySelectorAll('.plot')].every(plot => plot.dataset.drawn === 'yes')"
@@ -78,7 +78,7 @@ def test_every_figure_is_drawn_quietly(tab: Any, report: Path, width: int, theme
 def test_every_figure_of_a_study_is_drawn(tab: Any, tmp_path: Path) -> None:
     """The publisher-mobility study's own figures, on made-up means, all have their lines and marks."""
     table = made_up_table()
-    charts = [Chart(figure.number, draw(figure, table), figure.claims) for figure in FIGURES]
+    charts = [Chart(figure.number, figure.draw(table), figure.claims) for figure in FIGURES]
     path = tmp_path / "report.html"
     path.write_text(render(pages.page()._replace(charts=charts)), encoding="utf-8")
     tab.events.clear()

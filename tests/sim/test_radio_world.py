@@ -8,7 +8,7 @@ from sojourn.adhoc.tree.connectivity import neighbours
 from sojourn.adhoc.tree.cooling import COLD, Cooling
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.overhead import Costs, tree_work
-from sojourn.adhoc.tree.turns import overhead_of, system
+from sojourn.adhoc.tree.whole_graph import overhead_of, system
 from sojourn.interest.measure import MeasuredSet, TopicTree
 from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions, draw_subscriptions
 from sojourn.sim.adhoc.world import AdhocWorld

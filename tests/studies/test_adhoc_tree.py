@@ -10,11 +10,12 @@ import pytest
 from sojourn.errors import SojournError
 from sojourn.sim.adhoc.layout import Layout, draw_interests, draw_positions
 from sojourn.sim.adhoc.mobility import Roaming
-from sojourn.studies.adhoc_tree import isolating, judging, presentation, study
+from sojourn.studies.adhoc_tree import differences
 from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.grid import grid
-from sojourn.studies.adhoc_tree.parameters import SCALES, scale_named
+from sojourn.studies.adhoc_tree.parameters import SCALES
 from sojourn.studies.adhoc_tree.runs import Run, simulate
+from sojourn.studies.adhoc_tree.study import STUDY
 from sojourn.studies.adhoc_tree.table import Table
 from sojourn.studies.adhoc_tree.trials import Trials
 from sojourn.studies.cited import Told
@@ -107,7 +108,7 @@ def _values(**values: float) -> Row:
 
 
 def _verdict(claim: str, table: Table) -> str:
-    return judging.CHECKS[claim](claims_of("adhoc-tree")[claim], table).verdict
+    return STUDY.checks[claim](claims_of("adhoc-tree")[claim], table).verdict
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_fig10_tells_of_every_size(worst: float, disagreed: int, verdict: str) -
             ("large", "", 0.0): _values(combo=2.0, cool=1.8),
         }
     )
-    found = judging.CHECKS["C-fig10"](claims_of("adhoc-tree")["C-fig10"], table)
+    found = STUDY.checks["C-fig10"](claims_of("adhoc-tree")["C-fig10"], table)
     assert found.verdict == verdict
     assert "2 of 2 systems" in found.evidence
     assert f"disagree in {disagreed} of 2 systems" in found.evidence
@@ -178,7 +179,7 @@ def test_fig10_tells_of_every_size(worst: float, disagreed: int, verdict: str) -
 
 
 def test_reasons_are_measured() -> None:
-    """Each isolating measurement reads its own runs and names its numbers; without runs it says nothing."""
+    """Each measurement of a reason reads its own runs and names its numbers; without runs it says nothing."""
     rows: dict[tuple[str, str, float], Row] = {}
     for x, degree in ((60.0, 5.2), (80.0, 8.0), (140.0, 21.3)):
         # Of two layouts the first has the paper's neighbours.
@@ -186,13 +187,13 @@ def test_reasons_are_measured() -> None:
     for series in ("r=1", "r=0"):
         rows["wide", series, 80.0] = {"values": json.dumps({"nhop": [1.3, 9.0], "combo": [1.0, 1.0]})}
     rows["exact", "R=80 l=25", 0.0] = _values(nhop=0.2)
-    found, sentence = isolating.densities(_table(rows))
+    found, sentence = differences.densities(_table(rows))
     count = found["layouts with the paper's neighbours"]
     assert isinstance(count, Told)
     assert (count.value, found["on those, l = 50"]) == (1, 1.3)
     assert "on those 1.300" in sentence
-    assert isolating.densities(_table({})) == isolating.NOTHING
-    assert isolating.correlation(_table({}), ["ni-x"], 50.0) == isolating.NOTHING
+    assert differences.densities(_table({})) == differences.NOTHING
+    assert differences.correlation(_table({}), ["ni-x"], 50.0) == differences.NOTHING
 
 
 def test_seconds_a_hop_are_found_beside_the_timeout() -> None:
@@ -202,8 +203,8 @@ def test_seconds_a_hop_are_found_beside_the_timeout() -> None:
     seconds = np.where(after > 1, timeout + 0.5 * after, 0.3)
     before = stream.integers(1, 6, 400).astype(float)
     trials = Trials({"hops": before, "hops_after": after, "timeout": timeout, "seconds": seconds}, "")
-    assert isolating.Hops(trials, "hops_after").per_hop == pytest.approx(0.5)
-    assert abs(isolating.Hops(trials, "hops").per_hop) < 0.2
+    assert differences.Hops(trials, "hops_after").per_hop == pytest.approx(0.5)
+    assert abs(differences.Hops(trials, "hops").per_hop) < 0.2
 
 
 def test_moves_with_too_few_distances_leave_the_claim_open_in_words() -> None:
@@ -211,7 +212,7 @@ def test_moves_with_too_few_distances_leave_the_claim_open_in_words() -> None:
     trials = {"stable": [1, 1], "seconds": [2.0, 2.0], "hops": [1, 1], "hops_after": [1, 1], "cost": [1, 1]}
     row: Row = {name: json.dumps(values) for name, values in trials.items()}
     table = _table({("move", series, 2.0): row for series in ("", "beacons")})
-    found = judging.CHECKS["C-mobility"](claims_of("adhoc-tree")["C-mobility"], table)
+    found = STUDY.checks["C-mobility"](claims_of("adhoc-tree")["C-mobility"], table)
     assert found.verdict == "not yet"
     assert "no R2 (too few points: 2) over the timeout" in found.evidence
     assert "what a hop adds cannot be told from so few trials" in found.evidence
@@ -230,7 +231,7 @@ def test_mobility_is_judged_by_single_trials() -> None:
             name: json.dumps(values) for name, values in (trials | {"hops_after": hops.tolist()}).items()
         }
         blocks |= {("move", series, timeout): row for series in ("", "beacons")}
-    found = judging.CHECKS["C-mobility"](claims_of("adhoc-tree")["C-mobility"], _table(blocks))
+    found = STUDY.checks["C-mobility"](claims_of("adhoc-tree")["C-mobility"], _table(blocks))
     assert found.verdict == "differs"
     assert [reading.name.split()[0] for reading in found.readings] == ["a", "one"]
     assert found.cause
@@ -238,7 +239,7 @@ def test_mobility_is_judged_by_single_trials() -> None:
 
 def test_missing_runs_leave_a_claim_open() -> None:
     """Without its runs a claim is not judged, and the others are."""
-    verdicts = {verdict.id: verdict for verdict in judging.judge_all(_table({}), SCALES["paper"])}
+    verdicts = {verdict.id: verdict for verdict in STUDY.judge_all(_table({}), SCALES["paper"])}
     assert verdicts["C-examples"].verdict == "holds"
     assert verdicts["C-fig9"].verdict == "not yet"
     assert list(verdicts) == list(claims_of("adhoc-tree"))
@@ -256,18 +257,18 @@ def test_a_tiny_study_end_to_end() -> None:
         moves=1,
         shared=0,
     )
-    outcome = study.run(tiny, None, lambda specs: run_grid(specs, simulate, workers=1))
+    outcome = STUDY.run(tiny, None, lambda specs: run_grid(specs, simulate, workers=1))
     assert outcome.failed == 0
     assert {verdict.verdict for verdict in outcome.verdicts} <= {"holds", "not yet"}
-    drawn = {figure.number: chart for figure, chart in presentation.charts(outcome)}
+    drawn = {figure.number: chart for figure, chart in STUDY.charts(outcome)}
     assert {"5-before", "5-after", "8", "9", "11", "12", "13", "10", "roaming"} <= set(drawn)
     assert {trace.name: len(trace.x) for trace in drawn["5-before"].data}["nodes"] == 30
-    assert len(dict(presentation.facts(outcome))["roaming"]) > 50
+    assert len(dict(STUDY.facts(outcome))["roaming"]) > 50
 
 
 def test_unknown_scale_is_one_sentence() -> None:
     """A scale the study does not have is named."""
     with pytest.raises(SojournError, match="scale may be smoke, quick, paper, not 'huge'"):
-        scale_named("huge")
+        STUDY.scale_named("huge")
     with pytest.raises(SojournError, match="speed_m_s must be at least 0"):
         Roaming(speed_m_s=-1)

@@ -15,14 +15,15 @@ from sojourn.sim.edge.roaming import EdgeRoaming
 from sojourn.sim.edge.workload import Workload
 from sojourn.sim.election.history import History
 from sojourn.studies import means
-from sojourn.studies.architectures import advice, checks, judging, presentation, recording, study
+from sojourn.studies.architectures import advice, checks, recording
 from sojourn.studies.architectures.grid import PLAIN, grid
-from sojourn.studies.architectures.informed import informed_choice
-from sojourn.studies.architectures.parameters import SCALES, scale_named
+from sojourn.studies.architectures.parameters import SCALES
 from sojourn.studies.architectures.quenching import break_even
+from sojourn.studies.architectures.queue_oracle import oracle_choice
 from sojourn.studies.architectures.runs import KINDS, Seen, simulate
 from sojourn.studies.architectures.situations import ARCHITECTURES, SITUATIONS
 from sojourn.studies.architectures.spec import Run
+from sojourn.studies.architectures.study import STUDY
 from sojourn.studies.architectures.table import Table
 from sojourn.studies.claims import claims_of
 from sojourn.studies.runner import Row, RunSpec, run_grid
@@ -111,7 +112,7 @@ def _table(rows: dict[tuple[str, str, float], Row]) -> Table:
 
 
 def _verdict(claim: str, table: Table) -> str:
-    return judging.CHECKS[claim](claims_of("architectures")[claim], table).verdict
+    return STUDY.checks[claim](claims_of("architectures")[claim], table).verdict
 
 
 def _cells(**turned: bool) -> Row:
@@ -185,7 +186,7 @@ def test_offline_is_judged_point_by_point(quench: int, enough: int, verdict: str
 
 def test_missing_runs_leave_every_claim_open() -> None:
     """Without runs nothing is judged, and nothing is drawn."""
-    verdicts = judging.judge_all(_table({("x", "", 0.0): {"lost": 1}}), SCALES["paper"])
+    verdicts = STUDY.judge_all(_table({("x", "", 0.0): {"lost": 1}}), SCALES["paper"])
     assert {verdict.verdict for verdict in verdicts} == {"not yet"}
     assert [verdict.id for verdict in verdicts] == list(claims_of("architectures"))
 
@@ -218,7 +219,7 @@ def test_an_informed_reader_reads_the_policy() -> None:
     ]
 
     def kept(policy: QueuePolicy) -> list[int]:
-        return [item.event.sequence for item in informed_choice(policy, items, 3.0)]
+        return [item.event.sequence for item in oracle_choice(policy, items, 3.0)]
 
     assert kept(QueuePolicy(expiry_s=1.5)) == [2, 3]
     assert kept(QueuePolicy(keep="last", key="area")) == [2, 3]
@@ -230,17 +231,17 @@ def test_an_informed_reader_reads_the_policy() -> None:
 @pytest.mark.slow
 def test_the_smoke_study_end_to_end() -> None:
     """The smallest scale runs, judges nothing, and draws and tabulates everything."""
-    outcome = study.run(SCALES["smoke"], None, lambda specs: run_grid(specs, simulate, workers=1))
+    outcome = STUDY.run(SCALES["smoke"], None, lambda specs: run_grid(specs, simulate, workers=1))
     assert outcome.failed == 0
     assert {verdict.verdict for verdict in outcome.verdicts} == {"not yet"}
     assert all(verdict.evidence.startswith("Measured at") for verdict in outcome.verdicts)
-    assert len(presentation.charts(outcome)) == len(presentation.FIGURES)
-    assert [table.anchor for table in presentation.tables(outcome)] == ["table-1", "which-when"]
-    assert "hold" in presentation.summary(outcome)
-    assert dict(presentation.facts(outcome))["scale"].startswith("smoke")
+    assert len(STUDY.charts(outcome)) == len(STUDY.figures)
+    assert [table.anchor for table in STUDY.tables(outcome)] == ["table-1", "which-when"]
+    assert "hold" in STUDY.summary(outcome)
+    assert dict(STUDY.facts(outcome))["scale"].startswith("smoke")
 
 
 def test_unknown_scale_is_one_sentence() -> None:
     """A scale the study does not have is named."""
     with pytest.raises(SojournError, match="scale may be smoke, quick, paper, not 'huge'"):
-        scale_named("huge")
+        STUDY.scale_named("huge")

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from sojourn.pipeline.views import views
 from sojourn.studies.adhoc_tree.checks import single_layouts
-from sojourn.studies.adhoc_tree.isolating import Hops, seconds_by
+from sojourn.studies.adhoc_tree.differences import Hops, seconds_by
 from sojourn.studies.adhoc_tree.table import Table as TreeTable
 from sojourn.studies.adhoc_tree.trials import moves
 from sojourn.studies.architectures.quenching import break_even
@@ -95,7 +95,7 @@ def test_sql_gives_the_numbers_again(spark: SparkSession, tmp_path: Path) -> Non
     specs, rows = _grid()
     runs: pd.DataFrame = runs_table(specs, rows)
     runs.to_parquet(tmp_path / "runs.parquet", index=False)
-    table = tabulate(specs, rows, [MEASURE])
+    table = tabulate(specs, rows, measures=[MEASURE])
     lines = {series: table.points("fig8", series, "none", MEASURE) for series in ("a", "it's")}
     cited = flat("a", lines["a"]) | flat("b", lines["it's"])
     cited |= {"ratio": ratio(lines["a"][1.0], lines["it's"][2.0])}
@@ -114,7 +114,7 @@ def test_sql_gives_what_is_made_of_lines(spark: SparkSession, tmp_path: Path) ->
     """Rank correlations with ties, crossings, the highest point, where quenching breaks even, intervals."""
     specs, rows = _grid()
     runs_table(specs, rows).to_parquet(tmp_path / "runs.parquet", index=False)
-    table = tabulate(specs, rows, [MEASURE])
+    table = tabulate(specs, rows, measures=[MEASURE])
     low, high = (table.points("fig8", series, "none", MEASURE) for series in ("a", "it's"))
     ys = [low[2.0], high[2.0], low[1.0], high[1.0], low[2.0]]
     xs = [1.0, 2.0, 3.0, 3.0, 5.0]

@@ -18,7 +18,7 @@ from sojourn.studies.claims import (
     write_verdicts,
 )
 from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
-from sojourn.studies.publisher_mobility.judging import CHECKS
+from sojourn.studies.publisher_mobility.study import CHECKS
 
 
 def test_ledger_is_whole() -> None:

@@ -31,7 +31,7 @@ ROUNDING = 1e-12
 """How far apart, relatively, two sums of the same numbers in another order may be."""
 
 RUNS_MAX = 12
-"""Runs a study that are compared."""
+"""Runs per study that are compared."""
 
 
 def _named(where: str) -> Any:

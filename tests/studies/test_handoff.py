@@ -17,10 +17,11 @@ from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.streams import Streams
 from sojourn.studies.base import write_results
 from sojourn.studies.claims import Verdict
-from sojourn.studies.handoff import chains, paper, parameters, presentation, study
+from sojourn.studies.handoff import chains, paper, parameters
 from sojourn.studies.handoff.grid import grid
 from sojourn.studies.handoff.measures import SHARES, simulate
 from sojourn.studies.handoff.parameters import SCALES
+from sojourn.studies.handoff.study import STUDY
 from sojourn.studies.handoff.table import BROKERS, MEASURES
 from sojourn.studies.runner import Row, RunSpec, run_grid
 from sojourn.trace import write_run
@@ -85,7 +86,7 @@ def _verdicts(simulated: object, scale: str = "paper") -> dict[str, Verdict]:
     def sweep(specs: list[RunSpec]) -> list[Row]:
         return run_grid(specs, simulated, workers=1)  # type: ignore[arg-type]  # a function of a test
 
-    return {verdict.id: verdict for verdict in study.run(SCALES[scale], 2, sweep).verdicts}
+    return {verdict.id: verdict for verdict in STUDY.run(SCALES[scale], 2, sweep).verdicts}
 
 
 def test_every_claim_can_hold() -> None:
@@ -103,11 +104,11 @@ def test_every_simulated_claim_can_differ() -> None:
 
 def test_one_seed_claims_no_interval() -> None:
     """No sentence gives or compares an interval that one seed does not have."""
-    outcome = study.run(SCALES["smoke"], 1, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
+    outcome = STUDY.run(SCALES["smoke"], 1, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
     evidence = {verdict.id: verdict.evidence for verdict in outcome.verdicts}
     assert not [name for name, text in evidence.items() if "± nan" in text or "95%" in text]
     assert "no interval" in evidence["B-ctmc-neighbour"]
-    assert "With one seed" in presentation.summary(outcome)
+    assert "With one seed" in STUDY.summary(outcome)
 
 
 def _as_the_paper_says_with_4_kb(text: str) -> Row:
@@ -189,12 +190,12 @@ def test_grid_is_the_papers() -> None:
 
 def test_results_are_written_and_every_figure_can_be_drawn(tmp_path: Path) -> None:
     """Runs, means and verdicts land in the directory, and no figure is missing at the paper scale."""
-    outcome = study.run(SCALES["paper"], 2, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
+    outcome = STUDY.run(SCALES["paper"], 2, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
     assert all(path.stat().st_size for path in write_results(outcome, tmp_path))
-    charts = presentation.charts(outcome)
-    assert [figure.number for figure, _ in charts] == [figure.number for figure in presentation.FIGURES]
+    charts = STUDY.charts(outcome)
+    assert [figure.number for figure, _ in charts] == [figure.number for figure in STUDY.figures]
     assert all(len(trace.x) for _, chart in charts for trace in chart.data)
-    assert presentation.facts(outcome)
+    assert STUDY.facts(outcome)
 
 
 def test_a_run_of_the_study_measures_what_it_names() -> None:

@@ -7,10 +7,10 @@ from sojourn.sim.manet.maps import Road, RoadMap, void_share
 from sojourn.sim.manet.scenario import Manet
 from sojourn.sim.manet.world import World
 from sojourn.studies.claims import claims_of
-from sojourn.studies.manet import judging, presentation, study
 from sojourn.studies.manet.grid import grid
 from sojourn.studies.manet.parameters import OURS, READINGS, SCALES, SCENARIOS, SIX, Scale
 from sojourn.studies.manet.runs import Run, paths, simulate
+from sojourn.studies.manet.study import STUDY
 from sojourn.studies.runner import run_grid
 
 TINY = Scale(
@@ -20,7 +20,7 @@ TINY = Scale(
 
 def test_every_claim_has_a_check() -> None:
     """The ledger's claims and the study's checks are the same, in the same order."""
-    assert list(judging.CHECKS) == list(claims_of("manet"))
+    assert list(STUDY.checks) == list(claims_of("manet"))
 
 
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
@@ -43,7 +43,7 @@ def test_grid_has_every_scheme_on_the_same_roads(scale: Scale) -> None:
 
 def test_a_tiny_study_judges_every_claim_and_draws_every_figure() -> None:
     """From grid to verdicts and figures; what must hold in any run holds."""
-    outcome = study.run(TINY, None, lambda specs: run_grid(specs, simulate, workers=1))
+    outcome = STUDY.run(TINY, None, lambda specs: run_grid(specs, simulate, workers=1))
     assert outcome.failed == 0
     verdicts = {verdict.id: verdict for verdict in outcome.verdicts}
     assert all(verdict.verdict in ("holds", "differs") for verdict in verdicts.values())
@@ -57,9 +57,9 @@ def test_a_tiny_study_judges_every_claim_and_draws_every_figure() -> None:
         assert verdicts[name].margin is not None
     assert all(verdict.cause for verdict in verdicts.values() if verdict.verdict == "differs")
     assert all(" nan" not in verdict.evidence for verdict in verdicts.values())
-    drawn = presentation.charts(outcome)
-    assert len(drawn) == len(presentation.FIGURES)
-    assert dict(presentation.facts(outcome))["what we would deploy"] != "not measured"
+    drawn = STUDY.charts(outcome)
+    assert len(drawn) == len(STUDY.figures)
+    assert dict(STUDY.facts(outcome))["what we would deploy"] != "not measured"
 
 
 def test_maps_are_mostly_void_and_nearly_everybody_has_a_path() -> None:

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from sojourn.sim.scenario import Scenario
-from sojourn.studies.base import UnknownScaleError, write_results
+from sojourn.studies.base import write_results
 from sojourn.studies.claims import Verdict
-from sojourn.studies.publisher_mobility import presentation, study
 from sojourn.studies.publisher_mobility.figures import FIGURES
 from sojourn.studies.publisher_mobility.grid import experiments, grid
 from sojourn.studies.publisher_mobility.measures import simulate
@@ -18,9 +17,10 @@ from sojourn.studies.publisher_mobility.parameters import (
     PROXIES,
     SCALES,
     TERRITORY,
-    scale_named,
 )
+from sojourn.studies.publisher_mobility.study import STUDY
 from sojourn.studies.runner import Row, RunSpec, run_grid
+from sojourn.studies.study import UnknownScaleError
 
 COST_A_MOVE = {
     "standard": 200.0,
@@ -96,7 +96,7 @@ def _verdicts(simulate: object, scale: str = "paper") -> dict[str, Verdict]:
     def sweep(specs: list[RunSpec]) -> list[Row]:
         return run_grid(specs, simulate, workers=1)  # type: ignore[arg-type]  # a function of a test
 
-    outcome = study.run(SCALES[scale], 2, sweep)
+    outcome = STUDY.run(SCALES[scale], 2, sweep)
     return {verdict.id: verdict for verdict in outcome.verdicts}
 
 
@@ -159,7 +159,7 @@ def test_grid_is_the_papers() -> None:
 
 def test_results_are_written(tmp_path: Path) -> None:
     """Runs, means and verdicts land in the directory; every figure can be drawn from them."""
-    outcome = study.run(SCALES["smoke"], None, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
+    outcome = STUDY.run(SCALES["smoke"], None, lambda specs: run_grid(specs, _as_the_paper_says, workers=1))
     written = write_results(outcome, tmp_path)
     assert [path.name for path in written] == [
         "runs.parquet",
@@ -168,13 +168,13 @@ def test_results_are_written(tmp_path: Path) -> None:
         "study.json",
     ]
     assert all(path.stat().st_size for path in written)
-    charts = presentation.charts(outcome)
+    charts = STUDY.charts(outcome)
     assert len(charts) == len(FIGURES)
     assert all(trace.x for _, chart in charts for trace in chart.data)
-    summary = presentation.summary(outcome)
+    summary = STUDY.summary(outcome)
     assert summary.startswith("With 20 publishers on the move")
     assert f"{outcome.distinct_runs} simulated runs, none failed." in summary
-    assert presentation.facts(outcome)
+    assert STUDY.facts(outcome)
 
 
 def test_arrivals_at_own_proxies_have_no_part_in_the_mean() -> None:
@@ -206,4 +206,4 @@ def test_more_proxies_leave_less_to_overshoot() -> None:
 def test_unknown_scale() -> None:
     """A scale that is not there is told in a sentence with those that are."""
     with pytest.raises(UnknownScaleError, match="scale may be smoke, quick, paper, not 'huge'"):
-        scale_named("huge")
+        STUDY.scale_named("huge")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import itertools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from sojourn import __version__
 from sojourn.cli.heartbeat import working
 from sojourn.cli.machine import machine, sentence
+from sojourn.cli.workshop import require
 from sojourn.errors import SojournError
 
 BENCHMARKS = {
@@ -64,10 +64,6 @@ BORDER = 3
 """Characters that a column of a table takes beside its text."""
 
 
-class NoBenchmarkHereError(SojournError):
-    """A benchmark that compares with peers, or needs a checkout, is not installed with the package."""
-
-
 class UnknownBenchmarkError(SojournError):
     """There is no benchmark of that name."""
 
@@ -80,7 +76,7 @@ def bench(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(BENCHMARKS)}, all.")],
     *,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a benchmark, nothing else.")
+        bool, typer.Option("--json", help="Print one JSON object per benchmark, nothing else.")
     ] = False,
     out: Annotated[
         Path, typer.Option(help="The file that calibrate writes, for `computations = measured`.")
@@ -125,7 +121,7 @@ def bench(
         raise UnknownBenchmarkError(f"--against is for floods alone, not {name!r}; leave it out.")
     if only and name not in ("floods", "network"):
         raise UnknownBenchmarkError(f"--only is for floods and network, not {name!r}; leave it out.")
-    given: dict[str, Any] = {"sizes": size} if size else {}
+    given: dict[str, object] = {"sizes": size} if size else {}
     given |= {"shapes": shape} if shape else {}
     given |= {"full": True} if full else {}
     given |= {"against": against} if against is not None else {}
@@ -133,7 +129,7 @@ def bench(
     _run(names, given, out, as_json=as_json)
 
 
-def _run(names: list[str], given: dict[str, Any], out: Path, *, as_json: bool) -> None:
+def _run(names: list[str], given: dict[str, object], out: Path, *, as_json: bool) -> None:
     """Run benchmarks and print each when it has ended; of several one that fails does not end the others."""
     on, is_told = machine(), False
     failed: dict[str, SojournError] = {}
@@ -158,20 +154,16 @@ def _run(names: list[str], given: dict[str, Any], out: Path, *, as_json: bool) -
         raise BenchmarksFailedError(f"All others are above; these could not be measured: {why}")
 
 
-def _measure(name: str, title: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+def _measure(name: str, title: str, given: dict[str, object]) -> list[dict[str, object]]:
     module, function = BENCHMARKS[name][0].split(":")
-    if importlib.util.find_spec(module) is None:
-        raise NoBenchmarkHereError(
-            f"`sojourn bench {name}` is part of the sources, not of an installed package: unpack the source "
-            f"archive of {__version__}, or clone the repository, and run it there after `make setup`."
-        )
-    run: Callable[..., list[dict[str, Any]]] = getattr(importlib.import_module(module), function)
+    require(module, f"bench {name}")
+    run: Callable[..., list[dict[str, object]]] = getattr(importlib.import_module(module), function)
     with working(Console(stderr=True), title) as tell:
         tell(BENCHMARKS[name][1])
         return run(progress=tell, **given)
 
 
-def _show(name: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
+def _show(name: str, rows: list[Mapping[str, object]] | list[dict[str, object]]) -> None:
     """Print tables turned round, one column for each row, as there are more figures than rows."""
     console = Console()
     console.print(f"bench {name}: {BENCHMARKS[name][1]}", style="italic", highlight=False)

@@ -16,15 +16,16 @@ import json
 import subprocess
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from sojourn.cli import bench_live
 from sojourn.cli.bench_crowd_client import Part
-from sojourn.cli.bench_live import BenchError, Progress, Running
+from sojourn.cli.bench_live import BenchError, Running
 from sojourn.cli.bench_network import sojourn_network
+from sojourn.cli.benchmarks import Progress, Row
 
 BROKERS = ("B1", "B2")
 SESSIONS = 10_000
@@ -44,7 +45,7 @@ def run(
     sessions: int = SESSIONS,
     moves_a_minute: float = MOVES_A_MINUTE,
     seconds: float = SECONDS,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Measure one crowd; one row."""
     count = sessions * len(BROKERS)
     progress("starting brokers")
@@ -73,7 +74,7 @@ def run(
                 bench_live.end(one)
     took = np.array([value for one in found for value in one.pop("took_s")])
     sums = {key: sum(one[key] for one in found) for key in found[0]}
-    row: dict[str, Any] = {"sessions_a_broker": sessions, "connected_s": connected_s}
+    row: Row = {"sessions_a_broker": sessions, "connected_s": connected_s}
     row["kib_a_session"] = 1024 * (sum(after) - sum(before)) / count
     row["mib_a_broker"] = max(after)
     for name, longest in (("coming", coming), ("moving", moving)):

@@ -33,8 +33,9 @@ import numpy as np
 
 from sojourn.cli import bench_live
 from sojourn.cli.bench_filters_client import EVENTS, Task, places, squares
-from sojourn.cli.bench_live import BenchError, Progress, Running
+from sojourn.cli.bench_live import BenchError, Running
 from sojourn.cli.bench_network import sojourn_network
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.live.templates import TEMPLATES
 
 CLIENTS, FILTERS = 1_000, 20
@@ -73,11 +74,11 @@ def run(
     filters: int = FILTERS,
     seconds: float = SECONDS,
     full: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Measure both; one row, with the ratio of useful deliveries a second."""
     if full:
         clients, filters = FULL_CLIENTS, FULL_FILTERS
-    row: dict[str, Any] = {"filters": clients * filters, "clients": clients}
+    row: Row = {"filters": clients * filters, "clients": clients}
     task = Task(role="", ports=[], clients=clients, filters=filters, by_filter=False)
     progress("which client wants which event, filter by filter")
     wanted, matching = due(task)
@@ -165,10 +166,10 @@ def _tell(process: subprocess.Popen[str], line: str) -> None:
     process.stdin.flush()
 
 
-def _hear(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _hear(process: subprocess.Popen[str]) -> Row:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
         raise BenchError("A client of the benchmark failed; its message is above.")
-    found: dict[str, Any] = json.loads(line)
+    found: Row = json.loads(line)
     return found

@@ -22,10 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import mqtt5
 from mqtt5 import ConnAckPacket, ConnectPacket, PublishPacket, QoS, SubscribePacket, TopicFilter
@@ -34,6 +33,7 @@ from sojourn.cli import bench_floods_broker
 from sojourn.cli.bench_floods_all import FLOODS, Flood
 from sojourn.cli.bench_floods_attacks import FLOOD_S, PASSWORD, USER
 from sojourn.cli.bench_live import BenchError
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.live.brokers.admission import hash_password
 from sojourn.live.brokers.fleet import last_line
 from sojourn.live.links.secret import SECRET_NAME, write_secret
@@ -44,8 +44,6 @@ CALM_S = 1.0
 PAUSE_S = 0.02
 PATIENCE_S = FLOOD_S + 5.0
 """How long a bystander waits for an answer before it says that there was none."""
-
-Progress = Callable[[str], None]
 
 
 def _free_ports(count: int) -> list[int]:
@@ -217,7 +215,7 @@ def _bystanders(ports: list[int], flood: Flood) -> Iterator[list[Connection]]:
             process.terminate()
 
 
-def _measured(name: str, flood: Flood, checkout: Path | None) -> dict[str, Any]:
+def _measured(name: str, flood: Flood, checkout: Path | None) -> Row:
     with (
         tempfile.TemporaryDirectory() as place,
         _network(flood, checkout, Path(place)) as ports,
@@ -256,7 +254,7 @@ def _measured(name: str, flood: Flood, checkout: Path | None) -> dict[str, Any]:
     }
 
 
-def run(progress: Progress, against: Path | None = None, only: str = "") -> list[dict[str, Any]]:
+def run(progress: Progress, against: Path | None = None, only: str = "") -> list[Row]:
     """Flood brokers in every way, those of another checkout first if one is given."""
     rows = []
     chosen = {name: flood for name, flood in FLOODS.items() if only in name}

@@ -25,7 +25,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from mqtt5 import QoS, SubscribePacket, TopicFilter
 
@@ -33,6 +32,7 @@ from sojourn.broker.names import LiveInterests, Names
 from sojourn.cli.bench_interests_brokers import Hall, Six, Spent
 from sojourn.cli.bench_interests_peer import mosquitto_row
 from sojourn.cli.bench_live import find_mosquitto
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.interest.filters import Filter
 from sojourn.live.brokers.collecting import rest_the_collector
 from sojourn.mobility import facts
@@ -47,8 +47,6 @@ SMALL, FULL = 5_000, 100_000
 SAMPLES = 1_000
 PER_DEVICE = 10
 PATTERNS, CONDITIONS = "device/<id>/#", "device = … AND value …"
-
-Progress = Callable[[str], None]
 
 
 def pattern_text(number: int) -> str:
@@ -76,7 +74,7 @@ def _worst(per_broker: list[list[float]], of: Callable[[list[float]], float]) ->
     return round(max(of(values) for values in per_broker if values), 3)
 
 
-def _sampled(six: Six, name: str, first: int) -> dict[str, Any]:
+def _sampled(six: Six, name: str, first: int) -> Row:
     """Make new subscriptions of a workload, and say what the broker spends that spends most."""
     spent = Spent()
     questions, sent = six.questions, six.sent
@@ -97,7 +95,7 @@ def _sampled(six: Six, name: str, first: int) -> dict[str, Any]:
     }
 
 
-def _scale_rows(count: int, *, covering: bool, progress: Progress) -> Iterator[dict[str, Any]]:
+def _scale_rows(count: int, *, covering: bool, progress: Progress) -> Iterator[Row]:
     """Fill six brokers with both workloads, then measure new ones of each, and under `#`."""
     six = Six(covering=covering)
     said = "with covering" if covering else "without covering"
@@ -112,7 +110,7 @@ def _scale_rows(count: int, *, covering: bool, progress: Progress) -> Iterator[d
     rest_the_collector()
     for name in WORKLOADS:
         progress(f"{name} {said}: new ones")
-        row: dict[str, Any] = {"row": name, "covering": covering, "subscriptions": 2 * count}
+        row: Row = {"row": name, "covering": covering, "subscriptions": 2 * count}
         yield row | _sampled(six, name, count) | {"fill_cpu_s": fill_s[name]}
     if covering:
         progress("new ones that # covers")
@@ -152,7 +150,7 @@ def _resident_bytes() -> int:
     return int(statm.read_text().split()[1]) * 4096 if statm.exists() else 0
 
 
-def _memory_rows(count: int, progress: Progress) -> Iterator[dict[str, Any]]:
+def _memory_rows(count: int, progress: Progress) -> Iterator[Row]:
     context = multiprocessing.get_context("spawn")
     for name, covering in itertools.product(WORKLOADS, (True, False)):
         progress(f"{count:,} x {name}: memory of one broker")
@@ -208,7 +206,7 @@ ATTACKS: dict[str, tuple[int, Callable[[], list[SubscribePacket]], str]] = {
 with every other."""
 
 
-def _attack_row(name: str) -> dict[str, Any]:
+def _attack_row(name: str) -> Row:
     clients, packets, before = ATTACKS[name]
     hall = Hall()
     connections = [hall.connect(f"client-{number}") for number in range(clients)]
@@ -230,7 +228,7 @@ def _attack_row(name: str) -> dict[str, Any]:
     }
 
 
-def run(*, full: bool = False, progress: Progress = lambda _: None) -> list[dict[str, Any]]:
+def run(*, full: bool = False, progress: Progress = lambda _: None) -> list[Row]:
     """Measure all of it; the units are in the columns' names."""
     count = FULL if full else SMALL
     Six(covering=True).subscribe(1, condition_text(1), Spent())  # what is compiled is compiled now

@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 import statistics
 import time
-from typing import Any
 
 import mqtt5
 from mqtt5 import ConnAckPacket, ConnectPacket, QoS, SubAckPacket, SubscribePacket, TopicFilter
 
 from sojourn.cli.bench_live import BenchError, mosquitto_broker
+from sojourn.cli.benchmarks import Row
 
 PATTERNS_A_PACKET = 1_000
 PATIENCE_S = 60.0
@@ -57,13 +57,13 @@ class Client:
             self._data += more
 
 
-def mosquitto_row(count: int, samples: int) -> dict[str, Any]:
+def mosquitto_row(count: int, samples: int) -> Row:
     """Give Mosquitto so many patterns, then new ones one by one."""
     with mosquitto_broker() as running:
         return _measured(running.port, count, samples)
 
 
-def _measured(port: int, count: int, samples: int) -> dict[str, Any]:
+def _measured(port: int, count: int, samples: int) -> Row:
     client = Client(port)
     patterns = [f"device/{number}/#" for number in range(count + samples)]
     for start in range(0, count, PATTERNS_A_PACKET):

@@ -30,11 +30,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from sojourn.cli.bench_live_client import Task
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.errors import SojournError
 from sojourn.live.addresses import FolderBook
 from sojourn.live.brokers.fleet import last_line
@@ -47,8 +48,6 @@ IDLE_CONNECTIONS = 10_000
 START_S = STOP_S = 60.0
 START_MARGIN_S = 0.2
 MOSQUITTO_TRIES = 5
-
-Progress = Callable[[str], None]
 
 
 class BenchError(SojournError):
@@ -179,12 +178,12 @@ def _client(task: Task) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own program
 
 
-def result(process: subprocess.Popen[str], patience_s: float) -> dict[str, Any]:
+def result(process: subprocess.Popen[str], patience_s: float) -> Row:
     """Return what a client process said at its end."""
     output, _ = process.communicate(timeout=patience_s)
     if process.returncode:
         raise BenchError("A client of the benchmark failed; its message is above.")
-    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    found: Row = json.loads(output.splitlines()[-1])
     return found
 
 
@@ -212,13 +211,13 @@ def traffic(
     pace_per_s: float = 0.0,
     *,
     publish_port: int | None = None,
-) -> dict[str, Any]:
+) -> Row:
     """Let one publisher and some subscribers talk for a while; return what both say.
 
     The publisher may be at another broker than the subscribers.
     """
     wanted = [(k % 5 * 20, k % 5 * 20 + 19) for k in range(case.subscribers)] if case.chooses else None
-    common: dict[str, Any] = {
+    common: Row = {
         "qos": case.qos,
         "wanted": wanted,
         "warm_up_s": WARM_UP_S,
@@ -257,7 +256,7 @@ def resident_mib(process: subprocess.Popen[bytes]) -> float:
     return int(line.split()[1]) / 1024
 
 
-def _measure_memory(name: str, connections: int) -> dict[str, Any]:
+def _measure_memory(name: str, connections: int) -> Row:
     with BROKERS[name]() as (process, port, _):
         before = resident_mib(process)
         start = time.monotonic()
@@ -277,9 +276,9 @@ def run(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     idle_connections: int = IDLE_CONNECTIONS,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Measure every case with both brokers; a row each, with ratios of ours to Mosquitto's."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     half = 0.0
     for case in CASES:
         row = _throughput_row(case, rounds, seconds, progress)
@@ -287,7 +286,7 @@ def run(
         if case is CASES[0]:
             half = min(row[f"{name}_per_s"] for name in BROKERS) / 2
     rows.append(_latency_row(half, rounds, seconds, progress))
-    memory: dict[str, Any] = {}
+    memory: Row = {}
     for name in BROKERS:
         progress(f"{idle_connections:,} idle connections, {name}")
         memory |= {f"{name}_{key}": value for key, value in _measure_memory(name, idle_connections).items()}
@@ -295,7 +294,7 @@ def run(
     return rows
 
 
-def _throughput_row(case: Case, rounds: int, seconds: float, progress: Progress) -> dict[str, Any]:
+def _throughput_row(case: Case, rounds: int, seconds: float, progress: Progress) -> Row:
     rates: dict[str, list[float]] = {name: [] for name in BROKERS}
     by_cpu: dict[str, list[float]] = {name: [] for name in BROKERS}
     for number in range(rounds):
@@ -313,8 +312,8 @@ def _throughput_row(case: Case, rounds: int, seconds: float, progress: Progress)
     return row
 
 
-def _latency_row(pace_per_s: float, rounds: int, seconds: float, progress: Progress) -> dict[str, Any]:
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in BROKERS}
+def _latency_row(pace_per_s: float, rounds: int, seconds: float, progress: Progress) -> Row:
+    found: dict[str, list[Row]] = {name: [] for name in BROKERS}
     for number in range(rounds):
         for name, broker in BROKERS.items():
             progress(f"latency at {pace_per_s:,.0f}/s, round {number + 1} of {rounds}, {name}")
@@ -328,5 +327,5 @@ def _latency_row(pace_per_s: float, rounds: int, seconds: float, progress: Progr
     return row
 
 
-def _row(name: str, figures: dict[str, Any]) -> dict[str, Any]:
+def _row(name: str, figures: Row) -> Row:
     return {"case": name} | figures

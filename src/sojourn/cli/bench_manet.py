@@ -12,14 +12,12 @@ import multiprocessing
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
 
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.sim.manet.scenario import Manet
 from sojourn.sim.manet.world import World
-
-Progress = Callable[[str], None]
 
 SIZES = (60, 125, 250, 500, 1_000)
 NODES_PER_KM2 = 40
@@ -47,7 +45,7 @@ def rows() -> dict[str, Manet]:
     return found
 
 
-def run(progress: Progress = lambda _: None, names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+def run(progress: Progress = lambda _: None, names: Iterable[str] | None = None) -> list[Row]:
     """Measure the named rows one after the other; the units are in the columns' names."""
     every = rows()
     context = multiprocessing.get_context("spawn")
@@ -59,7 +57,7 @@ def run(progress: Progress = lambda _: None, names: Iterable[str] | None = None)
     return found
 
 
-def measure(manet: Manet) -> dict[str, Any]:
+def measure(manet: Manet) -> Row:
     """One row."""
     start = time.perf_counter()
     World(Manet(duration_s=0.2, warmup_s=0.1)).run()

@@ -19,12 +19,12 @@ import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.interest.events import Event
 from sojourn.interest.filters import Conjunction, Filter
 from sojourn.interest.index import ColumnFilters, FilterIndex
@@ -41,7 +41,6 @@ _UPDATE_BATCH = 1_000
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,10 @@ class Events:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def columns(self, start: int, stop: int) -> dict[str, Any]:
+    def columns(self, start: int, stop: int) -> Row:
         """Return a batch as a user would give it: plain Arrow strings and NumPy numbers."""
         strings = np.array([f"v{i}" for i in range(_VALUES)], object)
-        columns: dict[str, Any] = {
+        columns: Row = {
             f"c{a}": pa.array(strings[self.choices[start:stop, a]], pa.string())
             for a in range(self.choices.shape[1])
         }
@@ -275,12 +274,12 @@ def _same(index: FilterIndex, events: Events, expected: Sequence[Ints]) -> bool:
     )
 
 
-def _measure(workload: str, count: int, seed: int, progress: Progress) -> dict[str, Any]:
+def _measure(workload: str, count: int, seed: int, progress: Progress) -> Row:
     random = np.random.default_rng([seed, int(workload[1:]), count])
     progress(f"{workload}, {count:,} filters: drawing filters and events")
     filters = make_filters(workload, count, random)
     events = make_events(workload, 10 * BATCH_EVENTS, random)
-    row: dict[str, Any] = {"workload": workload, "filters": count}
+    row: Row = {"workload": workload, "filters": count}
 
     progress(f"{workload}, {count:,} filters: building the index")
     index, built = _build(filters)
@@ -325,9 +324,7 @@ def _measure(workload: str, count: int, seed: int, progress: Progress) -> dict[s
     return row
 
 
-def run(
-    sizes: Iterable[int] = SIZES, seed: int = SEED, progress: Progress = lambda _: None
-) -> list[dict[str, Any]]:
+def run(sizes: Iterable[int] = SIZES, seed: int = SEED, progress: Progress = lambda _: None) -> list[Row]:
     """Measure both workloads at each number of filters; a row for each, with the units in the names."""
     progress("compiling, or reading what was compiled before")
     for workload in ("W1", "W2"):

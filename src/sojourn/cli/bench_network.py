@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 from mqtt5 import DisconnectPacket, PublishPacket, SubscribePacket, TopicFilter
 
 from sojourn.cli import bench_floods_broker, bench_live
-from sojourn.cli.bench_live import BenchError, Progress, Running
+from sojourn.cli.bench_live import BenchError, Running
 from sojourn.cli.bench_live_client import TOPIC, Link
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.live.addresses import FolderBook
 from sojourn.live.config import parse_address
 from sojourn.live.links.secret import write_secret
@@ -224,13 +225,13 @@ def run(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     only: str = "",
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Measure every case with both kinds of brokers; a row each, with ratios of ours to the bridges'."""
     cases = [case for case in CASES if only in case.name]
     return [_measure(case, rounds if case.links == 1 else 1, seconds, progress) for case in cases]
 
 
-def _measure(case: Case, rounds: int, seconds: float, progress: Progress) -> dict[str, Any]:
+def _measure(case: Case, rounds: int, seconds: float, progress: Progress) -> Row:
     rates: dict[str, list[float]] = {name: [] for name in LINES}
     costs: dict[str, list[float]] = {name: [] for name in LINES}
     for number in range(rounds):
@@ -244,7 +245,7 @@ def _measure(case: Case, rounds: int, seconds: float, progress: Progress) -> dic
                 spent_s = brokers.cpu_seconds() - before
             rates[name].append(found["useful"] / seconds)
             costs[name].append(1e6 * spent_s / max(1, found["useful_in_all"]))
-    row: dict[str, Any] = {"case": case.name}
+    row: Row = {"case": case.name}
     row |= {f"{name}_per_s": statistics.median(rates[name]) for name in LINES}
     row["ratio"] = row["sojourn_per_s"] / max(1.0, row["mosquitto_per_s"])
     row |= {f"{name}_cpu_us_each": statistics.median(costs[name]) for name in LINES}

@@ -22,6 +22,7 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.live.learning import write_graph
 from sojourn.routing.messages import Kind
 from sojourn.sim.manet.fcd import make_fcd
@@ -32,7 +33,6 @@ from sojourn.sim.roaming.training import graph_of
 from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.topology import load_topology
 
-Progress = Callable[[str], None]
 Given = Mapping[str, Any]
 
 SEEDS = (1, 2, 3)
@@ -49,7 +49,7 @@ COPIES = ("copy", "activate")
 """Messages that make a copy or have one store."""
 
 
-def run(progress: Progress = lambda _: None, seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
+def run(progress: Progress = lambda _: None, seeds: tuple[int, ...] = SEEDS) -> list[Row]:
     """Measure every place and way of predicting; one row each, means over seeds."""
     found = []
     with tempfile.TemporaryDirectory(prefix="sojourn-city-") as folder:
@@ -76,7 +76,7 @@ def _ways() -> Iterator[tuple[str, Given]]:
     yield "reactive", {"scheme": "reactive"}
 
 
-def measures(name: str, results: list[RoamingResult]) -> dict[str, Any]:
+def measures(name: str, results: list[RoamingResult]) -> Row:
     """The figures of some runs, by the hand-off, so that long runs and short ones compare."""
     moves = sum(result.moves for result in results)
 
@@ -91,7 +91,7 @@ def measures(name: str, results: list[RoamingResult]) -> dict[str, Any]:
         "late hand-offs": fetched / moves,
         "without a copy": _unprepared(results),
         "copies told a hand-off": total(lambda one: sum(one.hops.get(kind, 0) for kind in COPIES)) / moves,
-        "bytes a hand-off": total(lambda one: sum(one.bytes.get(kind, 0) for kind in HAND_OFFS)) / moves,
+        "bytes per hand-off": total(lambda one: sum(one.bytes.get(kind, 0) for kind in HAND_OFFS)) / moves,
         "passive copies": total(lambda one: one.passive_copies) / len(results),
         "active copies": total(lambda one: one.active_copies) / len(results),
         "bytes stored": total(lambda one: one.queued_bytes) / len(results),
@@ -106,11 +106,11 @@ def _unprepared(results: list[RoamingResult]) -> float:
     return sum(missed for _, missed in minutes) / max(1, sum(moved for moved, _ in minutes))
 
 
-def beside(row: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+def beside(row: Row, first: Row) -> Row:
     """The same with what is saved against copies at all neighbours."""
     saved = {
         f"{name} saved": 1 - row[key] / first[key]
-        for name, key in (("bytes", "bytes a hand-off"), ("active copies", "active copies"))
+        for name, key in (("bytes", "bytes per hand-off"), ("active copies", "active copies"))
     }
     return row | saved
 

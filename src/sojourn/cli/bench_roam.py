@@ -25,9 +25,10 @@ import msgspec
 import numpy as np
 
 from sojourn.cli import bench_live
-from sojourn.cli.bench_live import BenchError, Progress, Running
+from sojourn.cli.bench_live import BenchError, Running
 from sojourn.cli.bench_network import sojourn_network
 from sojourn.cli.bench_roam_client import Walk
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.live.templates import TEMPLATES
 
 SESSIONS = 1_000
@@ -93,9 +94,9 @@ def near_of(brokers: int) -> list[list[int]]:
 
 def run(
     progress: Progress = lambda _: None, *, sessions: int = SESSIONS, seconds: float = SECONDS
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Measure all systems; a row for each number of walkers and kind of move."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for name, (start, scheme) in SYSTEMS.items():
         progress(f"{name}: starting brokers")
         with start(scheme) as brokers:
@@ -107,7 +108,7 @@ def run(
 
 def _measure(
     name: str, brokers: list[Running], walkers: int, away: int, sessions: int, seconds: float
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     found, spent_s = _walk(f"{name}-{walkers}-{away}", brokers, walkers, away, sessions // walkers, seconds)
     away_ms = 1e3 * float(np.mean([value for one in found for value in one["away_s"]]))
     lost = sum(one["sessions_lost"] for one in found)
@@ -117,7 +118,7 @@ def _measure(
         took = np.array([value for one in found for value in one[kind]])
         if not took.size:
             continue
-        row: dict[str, Any] = {"system": name, "walkers": walkers, "away_ms": away_ms, "to": kind}
+        row: Row = {"system": name, "walkers": walkers, "away_ms": away_ms, "to": kind}
         row["moves"] = int(took.size)
         row |= {key: float(np.percentile(took, at)) * 1e3 for key, at in PERCENTILES.items()}
         row |= {"handoffs_per_s": moves / seconds, "cpu_ms_each": 1e3 * spent_s / max(1, moves)}
@@ -131,7 +132,7 @@ def _measure(
 
 def _walk(
     name: str, brokers: list[Running], walkers: int, away: int, sessions: int, seconds: float
-) -> tuple[list[dict[str, Any]], float]:
+) -> tuple[list[Row], float]:
     """Let walkers move; return what each says, and the processor time of all brokers meanwhile."""
     ports = [one.port for one in brokers]
     near = near_of(len(ports))

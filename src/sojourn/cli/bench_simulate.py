@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from sojourn.cli.bench_match import filter_object, make_events, make_filters
+from sojourn.cli.benchmarks import Progress, Row
 from sojourn.interest.advertisements import Advertisement
 from sojourn.interest.filters import Filter
 from sojourn.routing.filter_interests import FilterInterests
@@ -40,8 +41,6 @@ from sojourn.sim.roaming.world import RoamingWorld
 from sojourn.sim.scenario import Scenario
 from sojourn.studies.handoff import parameters as handoff
 
-Progress = Callable[[str], None]
-
 PUBLISHERS = 250
 CALIBRATION_SIZES = (1_000, 10_000, 100_000)
 SEED = 1
@@ -49,7 +48,7 @@ _SAMPLES = 400
 
 _PROTOCOLS = ("standard", "prefetching", "proxy", "delayed", "prefetch-delayed", "proxy+delayed")
 
-ROWS: dict[str, dict[str, Any]] = {
+ROWS: dict[str, Row] = {
     **{name: {"protocol": name, "duration_s": 1800.0} for name in _PROTOCOLS},
     "standard, fast": {"protocol": "standard", "duration_s": 1800.0, "computations": "fast"},
     "standard, complex": {"protocol": "standard", "duration_s": 600.0, "computations": "complex"},
@@ -66,7 +65,7 @@ ROWS: dict[str, dict[str, Any]] = {
 """By name: what differs from Table 4 in each row."""
 
 ROAMING = "roaming"
-ROAMING_CHANGES: dict[str, Any] = {
+ROAMING_CHANGES: Row = {
     **handoff.TESTBED,
     "scheme": "proactive",
     "movement": "neighbour",
@@ -79,20 +78,20 @@ ROAMING_CHANGES: dict[str, Any] = {
 
 def run(
     progress: Progress = lambda _: None, names: Iterable[str] = (*ROWS, ROAMING), seed: int = SEED
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Measure the named rows one after the other; the units are in the columns' names."""
     rows = []
     context = multiprocessing.get_context("spawn")
     for name in names:
         progress(f"simulating {name}")
-        # A process a row: the peak of memory is then this row's.
+        # One process per row: the peak of memory is then this row's.
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
             how = measure_roaming if name == ROAMING else measure
             rows.append(pool.submit(how, name, seed).result())
     return rows
 
 
-def measure_roaming(name: str = ROAMING, seed: int = SEED, **changes: Any) -> dict[str, Any]:
+def measure_roaming(name: str = ROAMING, seed: int = SEED, **changes: Any) -> Row:
     """The row of roaming subscribers: deliveries a second, beside a bare heap of as many events."""
     scenario = RoamingScenario(**{"seed": seed, **ROAMING_CHANGES, **changes})
     start = time.perf_counter()
@@ -124,7 +123,7 @@ def measure_roaming(name: str = ROAMING, seed: int = SEED, **changes: Any) -> di
     }
 
 
-def measure(name: str, seed: int = SEED) -> dict[str, Any]:
+def measure(name: str, seed: int = SEED) -> Row:
     """One row: build and run a world, then a bare heap of as many events."""
     scenario = Scenario(**{"seed": seed, "publishers": PUBLISHERS, **ROWS[name]})
     start = time.perf_counter()
@@ -182,10 +181,10 @@ def calibrate(
     progress: Progress = lambda _: None,
     sizes: Iterable[int] = CALIBRATION_SIZES,
     seed: int = SEED,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Measure our own tables, write the calibration file, and return a row for each size."""
     rows = []
-    curves: dict[str, Any] = {"publication": [], "subscription": [], "advertisement": []}
+    curves: Row = {"publication": [], "subscription": [], "advertisement": []}
     for size in sorted(sizes):
         progress(f"measuring tables of {size:,} subscriptions")
         row = _calibrate_at(size, seed)
@@ -202,7 +201,7 @@ def calibrate(
     return rows
 
 
-def _calibrate_at(size: int, seed: int) -> dict[str, Any]:
+def _calibrate_at(size: int, seed: int) -> Row:
     random = np.random.default_rng(seed)
     filters = make_filters("W1", size + 3 * _SAMPLES, random)
     events = make_events("W1", _SAMPLES, random).objects(_SAMPLES)

@@ -12,17 +12,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 from sojourn.cli import bench_live
-from sojourn.cli.bench_live import Progress
 from sojourn.cli.bench_roam import sojourn_building
+from sojourn.cli.benchmarks import Progress, Row
 
 ROUNDS = 5
 AIMS = {"help_s": 0.5, "one_broker_s": 1.0, "six_brokers_s": 3.0, "mib_a_broker": 100.0}
 
 
-def run(progress: Progress = lambda _: None, *, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+def run(progress: Progress = lambda _: None, *, rounds: int = ROUNDS) -> list[Row]:
     """Measure some starts; a row of medians, one of the longest, and one of what we aim at."""
     kinds: tuple[Callable[[], dict[str, float]], ...] = (_help, _one, _six)
     found: dict[str, list[float]] = {}

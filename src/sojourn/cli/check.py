@@ -1,18 +1,40 @@
 """`sojourn check`: run a protocol's properties over many seeds, and show what fails as short as it gets.
 
-What a check needs is imported when it runs: those of live brokers need nothing beside what brokers do.
+What a check needs is imported when it runs: those of live brokers need nothing beside what brokers do. Those
+that break whole brokers are in the sources alone (`workshop.py`).
 """
 
+import importlib
 from typing import Annotated
 
 import typer
 
 from sojourn.cli.check_election import election
-from sojourn.cli.check_fuzz import fuzz
-from sojourn.cli.check_live import live
 from sojourn.cli.check_properties import properties
-from sojourn.cli.check_replay import replay_stores
-from sojourn.cli.check_replicas import replicas
+from sojourn.cli.workshop import is_here, require
+
+IN_THE_SOURCES = {
+    "fuzz": (
+        "sojourn.cli.check_fuzz:fuzz",
+        "Let strangers connect, subscribe, publish, take over and break off in every wrong way.",
+    ),
+    "live": (
+        "sojourn.cli.check_live:live",
+        (
+            "Let clients publish, subscribe and roam over brokers that are killed, cut off, and lose what "
+            "they know."
+        ),
+    ),
+    "replay": (
+        "sojourn.cli.check_replay:replay_stores",
+        "Tell brokers again what live ones recorded, and look whether it leads to the same.",
+    ),
+    "replicas": (
+        "sojourn.cli.check_replicas:replicas",
+        "Kill one of two live replicas in the middle of a stream, and look for every event.",
+    ),
+}
+"""By name: where a check is that needs worlds of whole brokers, and what to say of it where it is not."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -22,12 +44,30 @@ def about() -> None:
     """Check that protocols keep their promises, over many seeds."""
 
 
+def _add(name: str) -> None:
+    """Add a check of the workshop, or a command that says where it is to be had."""
+    where, summary = IN_THE_SOURCES[name]
+    module, function = where.split(":")
+    if is_here(module):
+        app.command(name)(getattr(importlib.import_module(module), function))
+        return
+
+    def elsewhere() -> None:
+        require(module, f"check {name}")
+
+    app.command(
+        name,
+        help=f"{summary} Part of the sources alone.",
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(elsewhere)
+
+
 app.command()(election)
-app.command()(fuzz)
-app.command()(live)
+_add("fuzz")
+_add("live")
 app.command()(properties)
-app.command("replay")(replay_stores)
-app.command()(replicas)
+_add("replay")
+_add("replicas")
 
 
 @app.command()

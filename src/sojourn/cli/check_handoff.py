@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import product
-from typing import Any
 
 import typer
 from rich.console import Console
@@ -61,7 +60,12 @@ def check_handoffs(
 
 def _tell(seeds: int, worlds: int, handoffs: int, deliveries: int, broken: Found | None) -> None:
     """The outcome as one JSON object, with the first failure if there is one."""
-    told: dict[str, Any] = {"seeds": seeds, "worlds": worlds, "handoffs": handoffs, "deliveries": deliveries}
+    told: dict[str, object] = {
+        "seeds": seeds,
+        "worlds": worlds,
+        "handoffs": handoffs,
+        "deliveries": deliveries,
+    }
     told["failure"] = None if broken is None else broken.failure
     told["repeat"] = None if broken is None else broken.command()
     typer.echo(json.dumps(told))

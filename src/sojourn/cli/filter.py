@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -93,7 +93,7 @@ def covers_command(
     console.print(f"Together they ask for  {_plain(str(merge([one, other])))}", soft_wrap=True)
 
 
-def _explained(parsed: Filter) -> dict[str, Any]:
+def _explained(parsed: Filter) -> dict[str, object]:
     """What there is to say of a filter, for programs."""
     found = example(parsed)
     return {

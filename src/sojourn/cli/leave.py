@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -203,7 +203,7 @@ def _has_left(config: Config, name: str) -> bool:
     return name in answer.found["left"]
 
 
-def _ask_another(config: Config, name: str, what: dict[str, Any], *, is_quiet: bool = False) -> Answer:
+def _ask_another(config: Config, name: str, what: dict[str, object], *, is_quiet: bool = False) -> Answer:
     """Ask any broker of this machine but one."""
     for broker in config.brokers:
         if broker.name == name:

@@ -264,7 +264,8 @@ _OWN_PARAMETERS = (
         "pace",
         20.0,
         Annotated[
-            float, typer.Option("--pace", min=0, help="Simulated seconds a second with --watch; 0: no pause.")
+            float,
+            typer.Option("--pace", min=0, help="Simulated seconds per second with --watch; 0: no pause."),
         ],
     ),
 )

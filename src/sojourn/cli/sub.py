@@ -7,7 +7,7 @@ import base64
 import json
 import signal
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -129,7 +129,7 @@ async def _print(client: Client, count: int | None, *, as_json: bool) -> None:
 def _line(event: Received, *, as_json: bool) -> str:
     if not as_json:
         return f"{event.topic} {event.payload.decode(errors='replace')}"
-    line: dict[str, Any] = {"topic": event.topic}
+    line: dict[str, object] = {"topic": event.topic}
     try:
         line["payload"] = event.payload.decode()
     except UnicodeDecodeError:

@@ -103,7 +103,7 @@ def _show_movement(console: Console, publishers: int) -> None:
     table = Table(
         "protocol",
         "moves",
-        "messages a move",
+        "messages per move",
         "rebuilt in, ms",
         "publisher waits, ms",
         box=None,

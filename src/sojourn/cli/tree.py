@@ -31,7 +31,7 @@ from sojourn.adhoc.tree.metrics import METRICS, metric_named
 from sojourn.adhoc.tree.node import Choosing
 from sojourn.adhoc.tree.optimum import Solved, optimum
 from sojourn.adhoc.tree.overhead import Costs, NodeWork, tree_work
-from sojourn.adhoc.tree.turns import Grown, rules, system, take_turns
+from sojourn.adhoc.tree.whole_graph import Grown, rules, system, take_turns
 from sojourn.interest.measure import MeasuredSet, TopicTree
 from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio

@@ -7,7 +7,6 @@ three cells of it. `watch_run` gives the view its frames at a readable pace.
 
 import time
 from collections import Counter, deque
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -202,7 +201,7 @@ class _Player:
         self._next_s = 0.0
         self._shown = time.perf_counter()
 
-    def __call__(self, now_s: float, what: tuple[Any, ...]) -> None:
+    def __call__(self, now_s: float, what: tuple[str, *tuple[object, ...]]) -> None:
         while now_s >= self._next_s:
             self._show()
         name, *facts = what
@@ -219,7 +218,7 @@ class _Player:
 
 
 def watch_run(scenario: Scenario, *, pace: float, console: Console | None = None) -> RunResult:
-    """Run a scenario and show it at so many simulated seconds a second; 0 shows it without a pause."""
+    """Run a scenario and show it at so many simulated seconds per second; 0 shows it without a pause."""
     topology = make_topology(scenario)
     view = CityView(scenario, topology)
     movement = Movement(scenario, topology, Streams(scenario.seed))

@@ -143,7 +143,7 @@ def fitting(screen: Console) -> tuple[int, int]:
 
 
 def watch_manet(world: World, *, pace: float, console: Console | None = None) -> None:
-    """Run a world to its end and show it at so many simulated seconds a second; 0: without a pause."""
+    """Run a world to its end and show it at so many simulated seconds per second; 0: without a pause."""
     screen = console or Console()
     view = ManetView(world, *fitting(screen))
     pause_s = 1 / FRAMES_A_SECOND if pace else 0.0

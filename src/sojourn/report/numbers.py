@@ -44,7 +44,7 @@ def _row(cells: list[str]) -> str:
     return f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>"
 
 
-def _cells(trace: Any) -> dict[Any, str]:
+def _cells(trace: Any) -> dict[object, str]:
     halves = trace.error_y.array if trace.error_y is not None and trace.error_y.array is not None else ()
     cells = {}
     for at, (x, y) in enumerate(zip(trace.x, trace.y, strict=True)):

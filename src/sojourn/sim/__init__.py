@@ -10,6 +10,16 @@
 | `handoff_check/` | hand-offs under faults |
 | `live_check/` | whole live brokers under faults |
 
-What they share: `clock.py`, `streams.py` (randomness), `links.py`, `servers.py`, `radio.py`, `topology.py`,
-`scenario.py`, `causes.py`, `results.py`, `recorder.py` (a trace), `shortening.py` (scripts that fail).
+What they share:
+
+| module | its business |
+| --- | --- |
+| `clock.py`, `streams.py` | simulated time; named random streams that all come from one seed |
+| `scenario.py` | what a run is described by, for all worlds; and paper 000's own factors |
+| `topology.py`, `links.py`, `servers.py` | who is whose neighbour; links and brokers that take time |
+| `radio.py` | whatever one node says, all in range hear |
+| `causes.py`, `results.py` | what each move cost, and what a run measured |
+| `recorder.py` | the trace of a run, for the pipeline |
+| `foreknowledge.py` | a prediction that is never wrong, to measure others against |
+| `shortening.py` | a script that fails, cut down to the steps that it needs |
 """

@@ -12,7 +12,6 @@ from sojourn.routing.messages import Kind
 from sojourn.sim.causes import KINDS, NEVER, Causes
 
 HOP_NAMES = ("advertise", "unadvertise", "subscribe", "unsubscribe", "publish", "prefetch", "release")
-TREE_KINDS = (Kind.ADVERTISE, Kind.UNADVERTISE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE)
 
 
 @dataclass(slots=True)

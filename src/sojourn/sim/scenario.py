@@ -8,9 +8,9 @@ parameter and what it may be. Nothing here draws a number or builds a world.
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Annotated, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -36,11 +36,35 @@ def factor(group: str, unit: str, explanation: str) -> msgspec.Meta:
     return msgspec.Meta(description=explanation, extra={"group": group, "unit": unit})
 
 
+AT_LEAST_ONE = (1.0, math.inf, "must be 1 or more")
+POSITIVE = (math.nextafter(0, 1), math.inf, "must be more than 0")
+NOT_NEGATIVE = (0.0, math.inf, "must be 0 or more")
+SHARE = (0.0, 1.0, "must lie between 0 and 1")
+
+Range = tuple[tuple[str, ...], tuple[float, float, str]]
+"""Parameters; and the least and the most that they may be, in words too."""
+
+
 class Described(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run described by factors; a kind of world has its own."""
 
     def validate(self) -> None:
         """Raise one sentence for the first parameter that has no meaning."""
+
+    def check_choices(self, choices: Mapping[str, Collection[str]]) -> None:
+        """Raise one sentence for the first of some parameters that is none of its choices."""
+        for name, known in choices.items():
+            value = getattr(self, name)
+            if value not in known:
+                raise ScenarioError(f"{name} may be {', '.join(known)}, not {value!r}.")
+
+    def check_ranges(self, *ranges: Range) -> None:
+        """Raise one sentence for the first parameter that lies without its range."""
+        for names, (least, most, what) in ranges:
+            for name in names:
+                value = getattr(self, name)
+                if not (math.isfinite(value) and least <= value <= most):
+                    raise ScenarioError(f"{name} {what}, not {value:g}.")
 
 
 DescribedT = TypeVar("DescribedT", bound=Described)
@@ -130,7 +154,7 @@ class Scenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True)
         100.0,
     )
     speed_drawn: Annotated[
-        str, factor("mobility", "", "Whether a speed is drawn once a publisher or anew at every move.")
+        str, factor("mobility", "", "Whether a speed is drawn once per publisher or anew at every move.")
     ] = "publisher"
     disconnection_s: Annotated[
         float, factor("mobility", "s", "Time without a broker between two brokers.")
@@ -225,7 +249,12 @@ class Scenario(Described, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def validate(self) -> None:
         """Raise one sentence for the first parameter that has no meaning."""
         _check_choices(self)
-        _check_ranges(self)
+        self.check_ranges(
+            (_AT_LEAST_ONE, AT_LEAST_ONE),
+            (_POSITIVE, POSITIVE),
+            (_NOT_NEGATIVE, NOT_NEGATIVE),
+            (_SHARES, SHARE),
+        )
         _check_movement(self)
 
 
@@ -274,7 +303,7 @@ def described_from(values: Mapping[str, object], kind: type[DescribedT]) -> Desc
     return scenario
 
 
-def load_values(path: Path) -> dict[str, Any]:
+def load_values(path: Path) -> dict[str, object]:
     """The plain values of a scenario's TOML file, not yet checked."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -292,15 +321,14 @@ def _check_choices(scenario: Scenario) -> None:
         raise ScenarioError(
             f"protocol may be {', '.join(PROTOCOLS)} or parts joined by +, not {scenario.protocol!r}."
         )
-    for name, choices in (
-        ("topology", TOPOLOGIES),
-        ("computations", COMPUTATIONS),
-        ("movement", MOVEMENTS),
-        ("speed_drawn", SPEED_DRAWS),
-    ):
-        value = getattr(scenario, name)
-        if value not in choices:
-            raise ScenarioError(f"{name} may be {', '.join(choices)}, not {value!r}.")
+    scenario.check_choices(
+        {
+            "topology": TOPOLOGIES,
+            "computations": COMPUTATIONS,
+            "movement": MOVEMENTS,
+            "speed_drawn": SPEED_DRAWS,
+        }
+    )
     if scenario.topology == "file" and not scenario.topology_file:
         raise ScenarioError("topology_file must name a TOML file when topology is file.")
     if scenario.computations == "measured" and not scenario.calibration_file:
@@ -343,25 +371,8 @@ _SHARES = (
 )
 
 
-_SMALLEST = math.nextafter(0, 1)
-
-
-def _check_ranges(scenario: Scenario) -> None:
-    for names, least, most, what in (
-        (_AT_LEAST_ONE, 1, math.inf, "must be 1 or more"),
-        (_POSITIVE, _SMALLEST, math.inf, "must be more than 0"),
-        (_NOT_NEGATIVE, 0, math.inf, "must be 0 or more"),
-        (_SHARES, 0, 1, "must lie between 0 and 1"),
-    ):
-        for name in names:
-            value = getattr(scenario, name)
-            if not (math.isfinite(value) and least <= value <= most):
-                raise ScenarioError(f"{name} {what}, not {value:g}.")
-
-
 def _check_movement(scenario: Scenario) -> None:
-    if scenario.predictor not in PREDICTORS:
-        raise ScenarioError(f"predictor may be {', '.join(PREDICTORS)}, not {scenario.predictor!r}.")
+    scenario.check_choices({"predictor": PREDICTORS})
     if not scenario.speeds_kmh or not all(
         math.isfinite(speed) and speed > 0 for speed in scenario.speeds_kmh
     ):

@@ -1,26 +1,11 @@
-"""What every study shares: its scales, the way from a scale to verdicts and files, and how claims are judged.
+"""What all studies are made of: scales, outcomes, how one claim is judged, and the files of results.
 
-A study is a package with its own parameters, grid, table, checks and figures. Its `study.py` puts them
-together:
-
-    NAME = "handoff"
-    Outcome = base.Outcome[Scale, Table]
-
-    def run(scale, seeds, sweep, average=None):
-        return base.run(
-            scale, seeds, sweep,
-            grid=grid,                                     # (scale, seeds) -> run specifications
-            tabulate=partial(means.tabulate, measures=MEASURES, average=average),
-            judge=lambda table: base.judge_all(NAME, CHECKS, table, scale, needs_no_runs=…),
-        )
-
-and a row in `registry.py` makes `sojourn reproduce` know it. Who executes the grid is an argument, so that no
-study cares. Not here: any paper's numbers, and means over seeds (`means.py`).
+`study.py` puts the parts of a study together. Not here: any paper's numbers, means over seeds (`means.py`),
+and what figures share (`drawing.py`).
 """
 
 import hashlib
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -28,11 +13,10 @@ import msgspec
 import pandas as pd
 
 import sojourn
-from sojourn.errors import SojournError
-from sojourn.studies.claims import TIED, Claim, Verdict, claims_of, judge, write_verdicts
+from sojourn.studies.claims import TIED, Claim, Verdict, judge, write_verdicts
 from sojourn.studies.reproduction import About, processors
 from sojourn.studies.runner import Row, RunSpec
-from sojourn.studies.wording import many, one, verdicts_in_words
+from sojourn.studies.wording import numbered
 
 KEYS = ["experiment", "series", "computations", "axis", "x"]
 """The labels of a run that say which point of which line it belongs to."""
@@ -44,18 +28,34 @@ Average = Callable[[pd.DataFrame, list[str], list[str]], pd.DataFrame]
 """From one row per run, keys and measures to means with intervals; where it is None, the study does it."""
 
 
-class UnknownScaleError(SojournError):
-    """A scale was asked for that the study does not have."""
-
-
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a study is run; a study adds what it varies."""
 
     name: str
     seeds: int
-    """Seeds a configuration."""
+    """Seeds per configuration."""
     judges: bool
     """Whether verdicts may be drawn from it."""
+
+
+class TimedScale(Scale, frozen=True, kw_only=True):
+    """The scale of a study whose runs discard a warm-up and measure what follows."""
+
+    warmup_s: float
+    duration_s: float
+
+    def what_is_run(self, seeds: int | None) -> str:
+        """Half a sentence: seeds, its own if no others are asked for, and times."""
+        seeds_said = numbered("seeds", seeds or self.seeds)
+        return f"{seeds_said}, {self.warmup_s:g} s warm-up, {self.duration_s:g} s measured"
+
+    @property
+    def time(self) -> tuple[str, str]:
+        """The same as a fact for the report."""
+        return (
+            "time",
+            f"{self.warmup_s:g} s of warm-up discarded, then {self.duration_s:g} s measured, then drained",
+        )
 
 
 class Table(Protocol):
@@ -97,32 +97,6 @@ class Outcome(NamedTuple, Generic[ScaleT, TableT]):
         return int(self.runs["run_id"].nunique())
 
 
-def scale_named(scales: Mapping[str, ScaleT], name: str) -> ScaleT:
-    """The scale of that name."""
-    if name not in scales:
-        raise UnknownScaleError(f"scale may be {', '.join(scales)}, not {name!r}.")
-    return scales[name]
-
-
-def run(
-    scale: ScaleT,
-    seeds: int | None,
-    sweep: Sweep,
-    *,
-    grid: Callable[[ScaleT, int | None], list[RunSpec]],
-    tabulate: Callable[[list[RunSpec], list[Row]], TableT],
-    judge: Callable[[TableT], list[Verdict]],
-) -> Outcome[ScaleT, TableT]:
-    """Carry out the grid at a scale and judge every claim; `seeds` overrides the scale's own."""
-    started = time.perf_counter()
-    specs = grid(scale, seeds)
-    rows = sweep(specs)
-    table = tabulate(specs, rows)
-    verdicts = judge(table)
-    runs = runs_table(specs, rows)
-    return Outcome(scale, seeds or scale.seeds, specs, runs, table, verdicts, time.perf_counter() - started)
-
-
 def runs_table(specs: list[RunSpec], rows: list[Row]) -> pd.DataFrame:
     """One row per run and experiment: the labels of the grid beside the run's measures."""
     labels = pd.DataFrame(
@@ -135,24 +109,11 @@ def runs_table(specs: list[RunSpec], rows: list[Row]) -> pd.DataFrame:
     return labels.merge(measured, on="run_id", how="left", validate="many_to_one")
 
 
-def judge_all(
-    study: str,
-    checks: Mapping[str, Check[TableT]],
-    table: TableT,
-    scale: Scale,
-    needs_no_runs: Collection[str] = (),
-) -> list[Verdict]:
-    """A verdict on every claim of a study, in the ledger's order.
+def judge_one(claim: Claim, check: Check[TableT], table: TableT, scale: Scale, *, decided: bool) -> Verdict:
+    """The verdict on a claim; it is open where runs are missing, or at a scale that judges nothing.
 
-    A scale that judges nothing leaves all claims open but those in `needs_no_runs`.
+    At such a scale only what is `decided` without runs is judged.
     """
-    return [
-        _judge_one(claim, checks[claim.id], table, scale, decided=claim.id in needs_no_runs)
-        for claim in claims_of(study).values()
-    ]
-
-
-def _judge_one(claim: Claim, check: Check[TableT], table: TableT, scale: Scale, *, decided: bool) -> Verdict:
     try:
         verdict = check(claim, table)
     except (KeyError, ValueError, ZeroDivisionError) as error:
@@ -218,34 +179,3 @@ def code_digest() -> str:
         if path.suffix in (".py", ".toml"):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
-
-
-Finding = Callable[[TableT], str]
-"""What a study found, in a sentence with its main numbers; KeyError where they were not measured."""
-
-
-def summary(
-    outcome: Outcome[ScaleT, TableT],
-    finding: Finding[TableT],
-    runs: str = "simulated runs",
-    over: str = "seeds",
-) -> str:
-    """The paragraph that opens a report: what was found, what holds, what was run, and what the bars are."""
-    try:
-        found = finding(outcome.table) + " "
-    except (KeyError, ValueError, ZeroDivisionError):
-        found = ""  # its runs failed, or are not part of this scale
-    return found + tally(outcome, runs, over)
-
-
-def tally(outcome: Outcome[ScaleT, TableT], runs: str = "simulated runs", over: str = "seeds") -> str:
-    """What holds, what was run, and what the bars are if there are any."""
-    differing = [verdict.id for verdict in outcome.verdicts if verdict.verdict == "differs"]
-    holds = sum(verdict.verdict == "holds" for verdict in outcome.verdicts)
-    judged = verdicts_in_words(holds, differing, len(outcome.verdicts) - holds - len(differing))
-    several = f"Bars are 95% Student-t intervals over {over}."
-    alone = f"With one {one(over)} a point nothing can be said about intervals, so there are none."
-    return (
-        f"{judged} {many(outcome.distinct_runs, runs)}, {outcome.failed or 'none'} failed. "
-        f"{several if outcome.seeds > 1 else alone}"
-    )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 
 class Cited(float):
@@ -30,7 +30,7 @@ class Cited(float):
         made.query = query
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Cited, (float(self), self.query)
 
     def __add__(self, other: float) -> float:

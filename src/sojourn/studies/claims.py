@@ -181,7 +181,7 @@ def named(*, holds: bool | None) -> VerdictName:
 def margin_of(
     values: Sequence[float], limit: float, of: str, *, above: bool = True, at: float | None = None
 ) -> Margin:
-    """How far the mean of one value a seed lies beyond a limit, with its interval.
+    """How far the mean of one value per seed lies beyond a limit, with its interval.
 
     `at` stands for the mean where the check compares another number of the same kind, such as a ratio of
     means instead of a mean of ratios.

@@ -8,7 +8,17 @@ its interval. Seed n is the same world in every configuration, so what is compar
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sojourn.studies.claims import Margin, Reading, closest, margin_of, named
+from sojourn.studies.claims import (
+    Claim,
+    Margin,
+    Measured,
+    Reading,
+    Verdict,
+    closest,
+    judge,
+    margin_of,
+    named,
+)
 
 
 class Condition(NamedTuple):
@@ -51,6 +61,28 @@ def broken(conditions: Iterable[Condition]) -> list[str]:
 def deciding(conditions: Iterable[Condition]) -> Margin | None:
     """The margin of the condition that decides; what is exactly as it should be decides nothing."""
     return closest(condition.margin for condition in conditions if not condition.exact)
+
+
+def judge_by(
+    claim: Claim,
+    conditions: Sequence[Condition],
+    *,
+    measured: Measured,
+    evidence: str,
+    readings: Iterable[Reading] = (),
+    cause: str = "",
+    also: bool = True,
+) -> Verdict:
+    """A claim holds where all its conditions do, and what else is asked for that has no margin (`also`)."""
+    return judge(
+        claim,
+        holds=not broken(conditions) and also,
+        margin=deciding(conditions),
+        measured=measured,
+        evidence=evidence,
+        readings=readings,
+        cause=cause,
+    )
 
 
 def read_otherwise(

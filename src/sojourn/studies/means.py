@@ -5,7 +5,7 @@ For studies whose runs return one number per measure; a study that returns whole
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from sojourn.studies.base import KEYS, Average, runs_table
 from sojourn.studies.cited import half_of, mean_of
 from sojourn.studies.runner import Row, RunSpec
 from sojourn.studies.statistics import student, with_intervals
+
+ValueT = TypeVar("ValueT")
 
 Points = dict[float, float]
 """Means by the axis's value, in ascending order."""
@@ -26,7 +28,7 @@ class Table:
         self.means = means
         self.runs = pd.DataFrame() if runs is None else runs
         """One row per run that did not fail."""
-        self._by_seed: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
+        self._by_seed: dict[str, dict[tuple[object, ...], dict[int, float]]] = {}
         self._lines: dict[tuple[str, str, str, str], list[float]] = {}
         self._index: dict[tuple[str, str, str, str, float], tuple[float, float, int]] = {
             (row["experiment"], row["series"], row["computations"], row["measure"], row["x"]): (
@@ -66,11 +68,11 @@ class Table:
             self._by_seed[measure] = self._gathered(measure)
         return self._by_seed[measure].get((experiment, series, computations, x), {})
 
-    def _gathered(self, measure: str) -> dict[tuple[Any, ...], dict[int, float]]:
+    def _gathered(self, measure: str) -> dict[tuple[object, ...], dict[int, float]]:
         """All points of a measure by their labels, seed by seed."""
         if self.runs.empty or measure not in self.runs.columns:
             return {}
-        found: dict[tuple[Any, ...], dict[int, float]] = {}
+        found: dict[tuple[object, ...], dict[int, float]] = {}
         names = ["experiment", "series", "computations", "x", "seed", measure]
         for *labels, seed, value in self.runs[names].dropna(subset=[measure]).itertuples(index=False):
             found.setdefault(tuple(labels), {})[int(seed)] = float(value)
@@ -83,7 +85,7 @@ def _labels(line: tuple[str, str, str, str], x: float) -> dict[str, str | float]
 
 
 def tabulate(
-    specs: list[RunSpec], rows: list[Row], measures: list[str], average: Average | None = None
+    specs: list[RunSpec], rows: list[Row], average: Average | None = None, *, measures: list[str]
 ) -> Table:
     """The table of means over seeds; runs that failed take no part."""
     runs = runs_table(specs, rows)
@@ -97,7 +99,7 @@ def ratios(above: Mapping[float, float], below: Mapping[float, float]) -> Points
     return {x: ratio(above[x], below[x]) for x in sorted(above.keys() & below.keys())}
 
 
-def flat(name: str, points: Mapping[float, Any]) -> dict[str, Any]:
+def flat(name: str, points: Mapping[float, ValueT]) -> dict[str, ValueT]:
     """A line as named numbers, for a verdict's record."""
     return {f"{name} @ {x:g}": value for x, value in points.items()}
 

@@ -18,7 +18,7 @@ _COLUMNS = COLUMNS | FACT_COLUMNS
 _TABLES = TABLES | FACTS
 
 
-def from_rows(run_id: str, rows: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, pa.Table]:
+def from_rows(run_id: str, rows: Mapping[str, Iterable[tuple[object, ...]]]) -> dict[str, pa.Table]:
     """Tables of plain rows, whose last columns may have defaults; those without rows are left out."""
     found = {}
     for name, given in rows.items():

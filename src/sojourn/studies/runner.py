@@ -1,4 +1,4 @@
-"""Runs a grid of simulations, each in its own process slot, and returns one flat row a run.
+"""Runs a grid of simulations, each in its own process slot, and returns one flat row per run.
 
 The boundary is kept plain so that any other engine can stand behind it: a run specification is a flat row
 (its scenario as JSON text beside the labels), the result of a run is a flat row of measures with the same
@@ -49,6 +49,32 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 def run_id_of(spec_json: str) -> str:
     """The name of a run: a digest of its scenario."""
     return hashlib.sha256(spec_json.encode()).hexdigest()[:16]
+
+
+def specify(
+    scenario: msgspec.Struct,
+    *,
+    experiment: str,
+    series: str,
+    axis: str,
+    x: float,
+    seed: int,
+    cost: float,
+    computations: str = "none",
+) -> RunSpec:
+    """The run of a scenario, with its labels."""
+    text = msgspec.json.encode(scenario, order="sorted").decode()
+    return RunSpec(
+        run_id=run_id_of(text),
+        experiment=experiment,
+        series=series,
+        computations=computations,
+        axis=axis,
+        x=x,
+        seed=seed,
+        cost=cost,
+        spec_json=text,
+    )
 
 
 def run_grid(

@@ -1,9 +1,9 @@
 """Runs a study's grid on Spark: tasks record facts, Spark computes measures and their means from them.
 
     definitions.json    by measure, the question to the facts that gives it
-    store/              what every run recorded, a file a run, by a digest of its scenario and code
-    measures/           one row a run and measure, computed from the store
-    measures_each/      likewise, one row a layout or history that a run looked at, in studies of many
+    store/              what every run recorded, one file per run, by a digest of its scenario and code
+    measures/           one row per run and measure, computed from the store
+    measures_each/      likewise, one row per layout or history that a run looked at, in studies of many
 
 A store's runs are not simulated again; measures are computed anew each time, which takes seconds. A run whose
 measures cannot be computed from facts (it drew a picture, say) returns texts, which stand in the store too.

@@ -3,6 +3,7 @@
 tables.py     a node's routes, what it is looking for, its counters, and the RFC's constants
 routes.py     the rules by which a route is made, taken over, used, and given up
 discovery.py  asking for a route: expanding ring, retries, limits, and packets that wait meanwhile
+errors.py     telling others that a route is gone
 core.py       what a node does with each message, each packet to send, each broken link and each timer
 
 Left out, as the RFC allows: local repair, gratuitous replies, multicast, subnets. A node remembers the latest

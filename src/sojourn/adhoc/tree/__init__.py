@@ -6,7 +6,7 @@ cells.py         interests as bit sets over the segments on which they differ
 metrics.py       what a node compares when it shops for a parent (section 3.2), one function each
 messages.py      what nodes say to each other, what a node is told, and what it asks for
 node.py          SHOPPARENT, one node's core; states.py its states; publishing.py events over its tree
-turns.py         the same algorithm on a whole graph at once, compiled; cooling.py makes it better
+whole_graph.py   the same algorithm on a whole graph at once, compiled; cooling.py makes it better
 enumeration.py   OPT by trying every spanning tree (section 3.1)
 optimum.py       OPT by branch and bound; programme.py its linear programme and bounds that always hold
 bound.py         a lower bound for systems too large to solve

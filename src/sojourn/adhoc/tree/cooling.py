@@ -8,7 +8,7 @@ every metric and taking the least is the same choice, which is how it is done he
 plain shopping again. This goes beyond paper 002.
 
 Noise is a pure function of a key, the round and the pair, so that the message-level core and the compiled
-rounds of `turns.py` draw the same.
+rounds of `whole_graph.py` draw the same.
 """
 
 from typing import NamedTuple

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sojourn.adhoc.errors import AdhocError
 from sojourn.adhoc.tree.connectivity import ROOT
-from sojourn.adhoc.tree.turns import System, node_overhead_of, spread
+from sojourn.adhoc.tree.whole_graph import System, node_overhead_of, spread
 from sojourn.interest.index.compiling import compiled
 
 CHOICES_MAX = 20_000_000

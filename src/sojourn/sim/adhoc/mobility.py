@@ -17,7 +17,7 @@ from sojourn.adhoc.tree.cells import Subscriptions
 from sojourn.adhoc.tree.connectivity import ROOT, neighbours, reached
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.overhead import Costs
-from sojourn.adhoc.tree.turns import overhead_of, system
+from sojourn.adhoc.tree.whole_graph import overhead_of, system
 from sojourn.sim.adhoc.layout import Layout, Positions, draw_place, draw_positions, draw_subscriptions
 from sojourn.sim.adhoc.world import AdhocWorld
 from sojourn.sim.radio import Radio

@@ -4,7 +4,7 @@ The beats are always the same: a core is fed a fact, its effects are carried out
 the clock's heap. The driver decides nothing. Two ways to let time pass:
 - `run_until`: beacons, timeouts and turns as the cores' timers ask for, a little varied by a random stream.
 - `turn`: nobody's timer runs; one node probes and shops, everything said is heard, then beacons go round
-  until nothing changes. Turns in a given order build the same tree as `adhoc.tree.turns` does.
+  until nothing changes. Turns in a given order build the same tree as `adhoc.tree.whole_graph` does.
 """
 
 from collections import Counter

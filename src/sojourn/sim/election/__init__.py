@@ -4,4 +4,5 @@
 | --- | --- |
 | `world.py` | nodes that lose and find each other |
 | `history.py` | random histories of partitions |
+| `fixed.py` | the fixed network, where nodes reach it |
 """

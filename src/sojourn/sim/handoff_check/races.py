@@ -14,14 +14,15 @@ import copy
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sojourn.interest.events import Event
 from sojourn.mobility import facts
 from sojourn.mobility.broker import Broker
 from sojourn.mobility.copies import State
+from sojourn.mobility.holdings import Holding
 from sojourn.mobility.policies import Policy
 from sojourn.mobility.schemes import Scheme
+from sojourn.mobility.subscribers import Subscribers
 from sojourn.routing.interests import Interests
 from sojourn.routing.neighbours import Neighbours
 
@@ -130,7 +131,7 @@ class Mesh:
         """All that matters of the present state, as text."""
         halves = [broker.subscribers for broker in self.brokers]
         holdings = [
-            [_parts(one) for client in (S, OTHER) for one in _holdings(half, client)] for half in halves
+            [_fields(one) for client in (S, OTHER) for one in _holdings(half, client)] for half in halves
         ]
         pasts = [
             {client: (past.closed, past.given) for client, past in sorted(half.past.items())}
@@ -156,16 +157,17 @@ def _direct(_broker: int, destination: int) -> int:
     return destination
 
 
-def _holdings(half: Any, client: int) -> list[Any]:
+def _holdings(half: Subscribers, client: int) -> list[Holding]:
+    """What a broker has of a client: its present stay or copy, and those of older stays."""
     main = half.main.get(client)
     return [*([main] if main is not None else []), *half.older.get(client, ())]
 
 
-def _parts(one: Any) -> list[Any]:
-    return [(name, _sorted(getattr(one, name))) for name in one.__slots__ if name not in _UNSEEN]
+def _fields(one: Holding) -> list[tuple[str, object]]:
+    return [(name, _in_order(getattr(one, name))) for name in one.__slots__ if name not in _UNSEEN]
 
 
-def _sorted(value: Any) -> Any:
+def _in_order(value: object) -> object:
     return sorted(value) if isinstance(value, set) else value
 
 

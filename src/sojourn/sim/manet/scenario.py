@@ -7,7 +7,7 @@
 from typing import Annotated, NamedTuple
 
 from sojourn.adhoc.aodv.tables import NS_2, RFC_3561
-from sojourn.sim.scenario import Described, ScenarioError, factor
+from sojourn.sim.scenario import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, SHARE, Described, ScenarioError, factor
 
 
 class ManetError(ScenarioError):
@@ -72,8 +72,8 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
         float, factor("movement", "share", "Its acceleration, as a share of that a second; not in the paper.")
     ] = 0.1
     topics: Annotated[int, factor("workload", "topics", "Topics (Table 1).")] = 2
-    publishers: Annotated[int, factor("workload", "nodes", "Publishers a topic (Table 1).")] = 1
-    subscribers: Annotated[int, factor("workload", "nodes", "Subscribers a topic (Table 1).")] = 9
+    publishers: Annotated[int, factor("workload", "nodes", "Publishers per topic (Table 1).")] = 1
+    subscribers: Annotated[int, factor("workload", "nodes", "Subscribers per topic (Table 1).")] = 9
     event_bytes: Annotated[int, factor("workload", "bytes", "Size of an event (Table 1).")] = 512
     publish_s: Annotated[float, factor("workload", "s", "Between two events of a publisher (Table 1).")] = (
         10.0
@@ -162,20 +162,13 @@ class Manet(Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def validate(self) -> None:
         """Raise one sentence for the first parameter that has no meaning."""
-        for name, known in (("scheme", SCHEMES), ("aodv", AODV_CONSTANTS)):
-            if getattr(self, name) not in known:
-                raise ManetError(f"{name} may be {', '.join(known)}, not {getattr(self, name)!r}.")
-        for name in ("nodes", "topics", "publishers", "subscribers", "event_bytes", "ttl"):
-            if getattr(self, name) < 1:
-                raise ManetError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        for name in _POSITIVE:
-            if not getattr(self, name) > 0:
-                raise ManetError(f"{name} must be above 0, not {getattr(self, name):g}.")
-        for name in ("slowest_share", "silent_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ManetError(f"{name} must be between 0 and 1, not {getattr(self, name):g}.")
-        if min(self.message_bytes, self.list_s) < 0:
-            raise ManetError("message_bytes and list_s must be 0 or above.")
+        self.check_choices({"scheme": SCHEMES, "aodv": AODV_CONSTANTS})
+        self.check_ranges(
+            (("nodes", "topics", "publishers", "subscribers", "event_bytes", "ttl"), AT_LEAST_ONE),
+            (_POSITIVE, POSITIVE),
+            (("message_bytes", "list_s"), NOT_NEGATIVE),
+            (("slowest_share", "silent_share"), SHARE),
+        )
         if self.warmup_s < 0 or self.warmup_s >= self.duration_s:
             raise ManetError(f"warmup_s must be at least 0 and below duration_s, not {self.warmup_s:g}.")
         people = self.publishers + self.subscribers

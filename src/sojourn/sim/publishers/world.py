@@ -51,7 +51,7 @@ DRAIN_MAX_S = 86_400.0
 
 _TREE_WORK = (Kind.ADVERTISE, Kind.UNADVERTISE)
 
-Observer = Callable[[float, tuple[Any, ...]], None]
+Observer = Callable[[float, tuple[str, *tuple[object, ...]]], None]
 """Told (now, what), where `what` is one of ("left", publisher, broker), ("arrived", publisher, broker),
 ("hop", kind, sender, receiver, cause), ("built" or "torn-down", publisher, cause, seconds)."""
 

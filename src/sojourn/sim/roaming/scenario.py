@@ -1,15 +1,23 @@
 """One simulated run of roaming subscribers, described by every factor of paper 001's section 5.1 and ours.
 
-As `scenario.py`: data with a unit and a sentence a field, so that the structure is also the table that
-`sojourn simulate --list` prints. Workload defaults are the paper's Table 1. What a broker's work costs is not
-in the paper; by default it is free, and the hand-off study fits it (`studies/handoff/parameters.py`).
+As `scenario.py`: data where each field has a unit and a sentence, so that the structure is also the table
+that `sojourn simulate --list` prints. Workload defaults are the paper's Table 1. What a broker's work costs
+is not in the paper; by default it is free, and the hand-off study fits it (`studies/handoff/parameters.py`).
 """
 
-import math
 from typing import Annotated
 
 from sojourn.sim.roaming.run import MODELS
-from sojourn.sim.scenario import PROTOCOLS, Described, ScenarioError, factor
+from sojourn.sim.scenario import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    PROTOCOLS,
+    SHARE,
+    Described,
+    ScenarioError,
+    factor,
+)
 
 SCHEMES = ("durable", "reactive", "proactive")
 ROUTINGS = ("flooding", "content")
@@ -190,19 +198,18 @@ class RoamingScenario(Described, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def _check_choices(scenario: RoamingScenario) -> None:
-    for name, choices in (
-        ("scheme", SCHEMES),
-        ("routing", ROUTINGS),
-        ("topology", NETWORKS),
-        ("movement", MODELS),
-        ("predictor", PREDICTORS),
-        ("placement", PLACEMENTS),
-        ("known_graph", KNOWN_GRAPHS),
-        ("publisher_protocol", PROTOCOLS),
-    ):
-        value = getattr(scenario, name)
-        if value not in choices:
-            raise ScenarioError(f"{name} may be {', '.join(choices)}, not {value!r}.")
+    scenario.check_choices(
+        {
+            "scheme": SCHEMES,
+            "routing": ROUTINGS,
+            "topology": NETWORKS,
+            "movement": MODELS,
+            "predictor": PREDICTORS,
+            "placement": PLACEMENTS,
+            "known_graph": KNOWN_GRAPHS,
+            "publisher_protocol": PROTOCOLS,
+        }
+    )
     for needed, name, value in (
         ("topology_file", "topology", "file"),
         ("movement_file", "movement", "file"),
@@ -251,20 +258,15 @@ _NOT_NEGATIVE = (
     "store_cost_ms",
     "transfer_cost_ms",
 )
-_SMALLEST = math.nextafter(0, 1)
 
 
 def _check_ranges(scenario: RoamingScenario) -> None:
-    for names, least, most, what in (
-        (_AT_LEAST_ONE, 1, math.inf, "must be 1 or more"),
-        (_POSITIVE, _SMALLEST, math.inf, "must be more than 0"),
-        (_NOT_NEGATIVE, 0, math.inf, "must be 0 or more"),
-        (("selectivity", "predictor_mass", "client_duplication"), 0, 1, "must lie between 0 and 1"),
-        (("client_loss",), 0, 0.9, "must lie between 0 and 0.9"),
-    ):
-        for name in names:
-            value = getattr(scenario, name)
-            if not (math.isfinite(value) and least <= value <= most):
-                raise ScenarioError(f"{name} {what}, not {value:g}.")
+    scenario.check_ranges(
+        (_AT_LEAST_ONE, AT_LEAST_ONE),
+        (_POSITIVE, POSITIVE),
+        (_NOT_NEGATIVE, NOT_NEGATIVE),
+        (("selectivity", "predictor_mass", "client_duplication"), SHARE),
+        (("client_loss",), (0.0, 0.9, "must lie between 0 and 0.9")),
+    )
     if scenario.message_cost_ms == 0 and scenario.link_latency_ms == 0 and scenario.sleep_s == 0:
         raise ScenarioError("sleep_s must be more than 0 where neither brokers nor links take any time.")

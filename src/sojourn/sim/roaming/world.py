@@ -46,7 +46,7 @@ BACKLOG_MAX = 1_000_000
 DRAIN_MAX_S = 600.0
 MS = 1000.0
 
-Observer = Callable[[float, tuple[Any, ...]], None]
+Observer = Callable[[float, tuple[str, *tuple[object, ...]]], None]
 """Told (now, what), where `what` is ("left" or "arrived", client, broker) or ("ready", client, how)."""
 
 

@@ -1,7 +1,7 @@
 """The claims of paper 002 that rest on the graph level, each judged by one small function.
 
 A check holds the numbers that the ledger states and no others. The claims on optimality and mobility stand in
-`checks_beyond.py`; why a claim differs is measured by `isolating.py`.
+`checks_beyond.py`; why a claim differs is measured by `differences.py`.
 """
 
 import math
@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from sojourn.interest.measure import TopicTree
-from sojourn.studies.adhoc_tree import isolating, parameters
+from sojourn.studies.adhoc_tree import differences, parameters
 from sojourn.studies.adhoc_tree.examples import examples
 from sojourn.studies.adhoc_tree.table import Points, Table
 from sojourn.studies.cited import BY_FORMULA, PRINTED, WORKED_OUT, Told, stated
@@ -148,7 +148,7 @@ def fig9(claim: Claim, table: Table) -> Verdict:
         ]
     )
     last = f" and {ratio[max(ratio)]:.3f} at {max(ratio):g}" if top < max(ratio) else ""
-    isolated, reason = isolating.densities(table)
+    isolated, reason = differences.densities(table)
     return judge(
         claim,
         holds=holds,
@@ -192,7 +192,7 @@ def fig11(claim: Claim, table: Table) -> Verdict:
         measured |= flat(name, line)
     at = max(lines["ni-r"])
     holds = not out_of_order and all(trend >= 0.8 for trend in trends.values())
-    isolated, reason = isolating.correlation(table, names, at)
+    isolated, reason = differences.correlation(table, names, at)
     lowest, in_order = single_layouts(table, names, at)
     text = ", ".join(f"{name} {line[at]:.3f}" for name, line in lines.items())
     return judge(
@@ -271,7 +271,7 @@ def _fig12_conditions(line: Points, meets: float) -> list[Condition]:
 
 def fig12(claim: Claim, table: Table) -> Verdict:
     """COMBOerr within 10% at 0.2, and above SP-NHOP from about 0.4."""
-    lines, meets, nhop = isolating.readings(table, "fig12")
+    lines, meets, nhop = differences.readings(table, "fig12")
     wrong = lines["comboerr"][0.2]
     measured: dict[str, Number] = {"COMBOerr/COMBO at 0.2": wrong}
     measured |= {f"{name} worse than SP-NHOP from": recorded_crossing(at) for name, at in meets.items()}
@@ -280,7 +280,7 @@ def fig12(claim: Claim, table: Table) -> Verdict:
     half = table.half_width("fig12", "", 0.2, "comboerr", "combo")
     conditions = _fig12_conditions(lines["comboerr"], meets["comboerr"])
     holds = not broken(conditions)
-    isolated, reason = isolating.errors(table)
+    isolated, reason = differences.errors(table)
     return judge(
         claim,
         holds=holds,

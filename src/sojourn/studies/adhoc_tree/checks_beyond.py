@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sojourn.studies.adhoc_tree import isolating
+from sojourn.studies.adhoc_tree import differences
 from sojourn.studies.adhoc_tree.table import Array, Points, Table
 from sojourn.studies.adhoc_tree.trials import moves
 from sojourn.studies.cited import Told, whole
@@ -129,7 +129,7 @@ def mobility(claim: Claim, table: Table) -> Verdict:
     count = trials.number("count(*)", len(trials["stable"]))
     longest = trials.number("max(seconds)", trials["seconds"].max())
     by_timeout = {t: table.sample("seconds", "move", "", t).mean() for t in table.xs("move")}
-    by_hops = isolating.seconds_by(trials, "hops")
+    by_hops = differences.seconds_by(trials, "hops")
     fits = {
         "timeout": straight_line(list(by_timeout), list(by_timeout.values())),
         "hops": straight_line(list(by_hops), list(by_hops.values())),
@@ -146,7 +146,7 @@ def mobility(claim: Claim, table: Table) -> Verdict:
         "a line through the means of each timeout and each distance": (fits["timeout"], fits["hops"]),
         "one line over timeout times hops": (product,),
     }
-    isolated, reason = isolating.hops(trials, moves(table, "beacons"))
+    isolated, reason = differences.hops(trials, moves(table, "beacons"))
     return judge(
         claim,
         holds=None if undecided else holds,

@@ -4,15 +4,13 @@ What the paper prints as a curve but not as a number is not copied: only numbers
 marked. Bars are 95% intervals over layouts.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
 import numpy as np
 import plotly.graph_objects as go
 
-from sojourn.studies.adhoc_tree import checks_beyond, isolating, parameters
+from sojourn.studies.adhoc_tree import checks_beyond, differences, parameters
 from sojourn.studies.adhoc_tree.table import Table
 from sojourn.studies.adhoc_tree.trials import moves
+from sojourn.studies.drawing import add_points, empty
 from sojourn.studies.marks import paper_line
 
 COLOURS = {
@@ -44,61 +42,19 @@ PALETTE = ("#1e8449", "#2471a3", "#7d3c98", "#e08e0b", "#c0392b")
 LENGTH = "mean interval length l"
 
 
-class Figure(NamedTuple):
-    """One figure and the claims it bears on."""
-
-    number: str
-    title: str
-    claims: tuple[str, ...]
-    draw: Callable[[Table], go.Figure]
-
-
-def _plain(title: str, x_title: str, y_title: str) -> go.Figure:
-    figure = go.Figure()
-    figure.update_layout(
-        title=title,
-        xaxis_title=x_title,
-        yaxis_title=y_title,
-        template="plotly_white",
-        legend={"orientation": "h", "y": -0.25},
-    )
-    return figure
-
-
-def _add(
-    figure: go.Figure,
-    name: str,
-    points: dict[float, float],
-    halves: Sequence[float] | None = None,
-    colour: str = "#2471a3",
-    dash: str = "solid",
-) -> None:
-    bars = {"type": "data", "array": list(halves)} if halves is not None else None
-    figure.add_trace(
-        go.Scatter(
-            x=list(points),
-            y=list(points.values()),
-            name=name,
-            mode="lines+markers",
-            error_y=bars,
-            line={"color": colour, "dash": dash},
-        )
-    )
-
-
 def _overheads(table: Table, experiment: str, title: str, x_title: str) -> go.Figure:
-    figure = _plain(title, x_title, "tree overhead")
+    figure = empty(title, x_title, "tree overhead")
     for name in ("random", "nhop", "ovhd", "combo"):
         points = table.mean_line(experiment, "", name)
         halves = [table.half_width(experiment, "", x, name, None) for x in points]
-        _add(figure, NAMES[name], points, halves, COLOURS[name])
+        add_points(figure, NAMES[name], points, halves=halves, colour=COLOURS[name])
     return figure
 
 
 def _ratio(figure: go.Figure, table: Table, key: tuple[str, str], name: str, label: str, **look: str) -> None:
     points = table.ratio_line(*key, name)
     halves = [table.half_width(*key, x, name, "combo") for x in points]
-    _add(figure, label, points, halves, **look)
+    add_points(figure, label, points, halves=halves, **look)
 
 
 def figure_8(table: Table) -> go.Figure:
@@ -108,7 +64,7 @@ def figure_8(table: Table) -> go.Figure:
 
 def figure_9(table: Table) -> go.Figure:
     """Ratios to SP-COMBO over the radio range."""
-    figure = _plain("Overhead over SP-COMBO's, by radio range", "radio range R", "ratio to SP-COMBO")
+    figure = empty("Overhead over SP-COMBO's, by radio range", "radio range R", "ratio to SP-COMBO")
     for series, dash in (("r=1", "solid"), ("r=0", "dot")):
         for name in ("nhop", "ovhd"):
             label = f"{NAMES[name]}, {series.replace('=', ' = ')}"
@@ -119,13 +75,13 @@ def figure_9(table: Table) -> go.Figure:
 
 def figure_10(table: Table) -> go.Figure:
     """Excess over the optimum in small systems."""
-    figure = _plain(
+    figure = empty(
         "SP-COMBO above the optimum, nine nodes at range 180", LENGTH, "excess over the optimum, %"
     )
     xs = table.xs("fig10")
     excess = {x: 100 * table.list_of("excess", "fig10", "", x) for x in xs}
-    _add(figure, "mean", {x: float(excess[x].mean()) for x in xs}, colour=COLOURS["combo"])
-    _add(figure, "worst system", {x: float(excess[x].max()) for x in xs}, colour=COLOURS["random"])
+    add_points(figure, "mean", {x: float(excess[x].mean()) for x in xs}, colour=COLOURS["combo"])
+    add_points(figure, "worst system", {x: float(excess[x].max()) for x in xs}, colour=COLOURS["random"])
     paper_line(figure, "paper: at most 8", y=8)
     paper_line(figure, "paper: never above 15", y=15)
     return figure
@@ -134,18 +90,18 @@ def figure_10(table: Table) -> go.Figure:
 def figure_10_exact(table: Table) -> go.Figure:
     """How excess is distributed over thirty-node systems."""
     title = "Excess over the proved optimum, 30 nodes at range 80, l = 25"
-    figure = _plain(title, "share of systems, %", "excess over the optimum, %")
+    figure = empty(title, "share of systems, %", "excess over the optimum, %")
     for name, values in table.by_algorithm("exact", checks_beyond.BASE, 0.0).items():
         ordered = np.sort(100 * values)
         shares = 100 * (np.arange(len(ordered)) + 1) / len(ordered)
         points = dict(zip(shares.tolist(), ordered.tolist(), strict=True))
-        _add(figure, NAMES[name], points, colour=COLOURS[name])
+        add_points(figure, NAMES[name], points, colour=COLOURS[name])
     return figure
 
 
 def figure_10_large(table: Table) -> go.Figure:
     """Thirty nodes over the optimum, three hundred over the bound."""
-    figure = _plain("Improved shopping, 30 and 300 nodes", "algorithm", "overhead, relative")
+    figure = empty("Improved shopping, 30 and 300 nodes", "algorithm", "overhead, relative")
     base = table.by_algorithm("exact", checks_beyond.BASE, 0.0)
     large = table.by_algorithm("large", "", 0.0)
     figure.add_trace(
@@ -167,7 +123,7 @@ def figure_10_large(table: Table) -> go.Figure:
 
 def figure_11(table: Table) -> go.Figure:
     """What geographic correlation does."""
-    figure = _plain("SP-NHOP over SP-COMBO, by where interests come from", LENGTH, "ratio to SP-COMBO")
+    figure = empty("SP-NHOP over SP-COMBO, by where interests come from", LENGTH, "ratio to SP-COMBO")
     names = ["ni-x", *(f"ni-xmod {sigma:g}" for sigma in parameters.SIGMAS), "ni-r"]
     for name, colour in zip(names, PALETTE, strict=True):
         _ratio(figure, table, ("fig11", name), "nhop", name.upper(), colour=colour)
@@ -178,8 +134,8 @@ def figure_11(table: Table) -> go.Figure:
 def figure_12(table: Table) -> go.Figure:
     """What a wrong event distribution does."""
     title = "A wrong event distribution"
-    figure = _plain(title, "standard deviation of the relative error", "ratio to SP-COMBO")
-    for name in (*isolating.READINGS, "nhop"):
+    figure = empty(title, "standard deviation of the relative error", "ratio to SP-COMBO")
+    for name in (*differences.READINGS, "nhop"):
         _ratio(figure, table, ("fig12", ""), name, NAMES[name], colour=COLOURS[name])
     paper_line(figure, "paper: they cross at about 0.4", x=0.4, position="top left")
     return figure
@@ -192,7 +148,7 @@ def figure_13(table: Table) -> go.Figure:
 
 def mobility_figure(table: Table) -> go.Figure:
     """How long the tree takes to come to rest after one node moved, by timeout and by hops."""
-    figure = _plain("One node moves: time until the tree is stable", "parent timeout, s, or hops", "seconds")
+    figure = empty("One node moves: time until the tree is stable", "parent timeout, s, or hops", "seconds")
     for series, label, dash in (("", "news at once", "solid"), ("beacons", "news by beacons", "dot")):
         trials = moves(table, series)
         if trials is None:
@@ -200,39 +156,41 @@ def mobility_figure(table: Table) -> go.Figure:
         by_timeout = {
             t: float(trials["seconds"][trials["timeout"] == t].mean()) for t in table.xs("move", series)
         }
-        _add(figure, f"by parent timeout, {label}", by_timeout, colour=COLOURS["combo"], dash=dash)
+        add_points(figure, f"by parent timeout, {label}", by_timeout, colour=COLOURS["combo"], dash=dash)
         for name, where, colour in (("hops", "old", "nhop"), ("hops_after", "new", "ovhd")):
-            points = isolating.seconds_by(trials, name)
-            _add(figure, f"by hops at the {where} place, {label}", points, colour=COLOURS[colour], dash=dash)
+            points = differences.seconds_by(trials, name)
+            add_points(
+                figure, f"by hops at the {where} place, {label}", points, colour=COLOURS[colour], dash=dash
+            )
     return figure
 
 
 def roaming_figure(table: Table) -> go.Figure:
     """What roaming does to deliveries."""
-    figure = _plain("All nodes roam: share of deliveries made", "speed, m/s", "delivery ratio")
+    figure = empty("All nodes roam: share of deliveries made", "speed, m/s", "delivery ratio")
     found = checks_beyond.roaming(table)
-    _add(figure, "SP-COMBO tree", found["tree_ratio"], colour=COLOURS["combo"])
-    _add(figure, "flooding", found["flood_ratio"], colour=COLOURS["random"])
+    add_points(figure, "SP-COMBO tree", found["tree_ratio"], colour=COLOURS["combo"])
+    add_points(figure, "flooding", found["flood_ratio"], colour=COLOURS["random"])
     return figure
 
 
 def roaming_work(table: Table) -> go.Figure:
     """What roaming does to work."""
-    figure = _plain("All nodes roam: work beyond own interests", "speed, m/s", "units of work")
+    figure = empty("All nodes roam: work beyond own interests", "speed, m/s", "units of work")
     found = checks_beyond.roaming(table)
     for name, label, colour in (
         ("tree_per_delivery", "tree, per delivery", "combo"),
         ("flood_per_delivery", "flooding, per delivery", "random"),
         ("control_per_s", "tree, control messages said and heard per second", "nhop"),
     ):
-        _add(figure, label, found[name], colour=COLOURS[colour])
+        add_points(figure, label, found[name], colour=COLOURS[colour])
     figure.update_yaxes(type="log")
     return figure
 
 
 def sensitivity_figure(table: Table) -> go.Figure:
     """What the spread of the radii does, which the paper does not give."""
-    figure = _plain("Our choice of spread: SP-NHOP over SP-COMBO", "radio range R", "ratio to SP-COMBO")
+    figure = empty("Our choice of spread: SP-NHOP over SP-COMBO", "radio range R", "ratio to SP-COMBO")
     for name, colour in zip(table.series("spread"), PALETTE, strict=False):
         _ratio(figure, table, ("spread", name), "nhop", f"spread {name}", colour=colour)
     return figure
@@ -240,11 +198,11 @@ def sensitivity_figure(table: Table) -> go.Figure:
 
 def neighbours_figure(table: Table) -> go.Figure:
     """The same for the number of neighbours."""
-    figure = _plain("Our choice of spread: neighbours", "radio range R", "neighbours a node")
+    figure = empty("Our choice of spread: neighbours", "radio range R", "neighbours per node")
     for name, colour in zip(table.series("spread"), PALETTE, strict=False):
         xs = table.xs("spread", name)
         points = {x: float(table.list_of("degrees", "spread", name, x).mean()) for x in xs}
-        _add(figure, f"spread {name}", points, colour=colour)
+        add_points(figure, f"spread {name}", points, colour=colour)
     for y in (5.2, 21.3):
         paper_line(figure, f"paper: {y:g}", y=y)
     return figure
@@ -252,23 +210,23 @@ def neighbours_figure(table: Table) -> go.Figure:
 
 def interests_figure(table: Table) -> go.Figure:
     """What the spread of lengths and the range of centres do."""
-    figure = _plain(
+    figure = empty(
         "Our choice of interests: SP-NHOP over SP-COMBO",
         "spread of lengths, or range of centres / 250",
         "ratio to SP-COMBO",
     )
     lengths = table.ratio_line("lengths", "", "nhop")
     centres = {x / 250: ratio for x, ratio in table.ratio_line("centres", "", "nhop").items()}
-    _add(figure, "by the spread of lengths, share of l", lengths, colour=PALETTE[0])
-    _add(figure, "by the range of centres, multiples of 250", centres, colour=PALETTE[1])
+    add_points(figure, "by the spread of lengths, share of l", lengths, colour=PALETTE[0])
+    add_points(figure, "by the range of centres, multiples of 250", centres, colour=PALETTE[1])
     return figure
 
 
 def ties_figure(table: Table) -> go.Figure:
     """What happens between equal metrics, which the paper does not say."""
-    figure = _plain("Between equals: fewer hops, or a draw", LENGTH, "ratio to SP-COMBO under the same rule")
+    figure = empty("Between equals: fewer hops, or a draw", LENGTH, "ratio to SP-COMBO under the same rule")
     for name in ("nhop", "ovhd"):
         _ratio(figure, table, ("fig8", ""), name, f"{NAMES[name]}, fewer hops", colour=COLOURS[name])
         points = table.ratio_line("ties", "draw", f"{name}-draw", "combo-draw")
-        _add(figure, f"{NAMES[name]}, draw", points, colour=COLOURS[name], dash="dot")
+        add_points(figure, f"{NAMES[name]}, draw", points, colour=COLOURS[name], dash="dot")
     return figure

@@ -13,7 +13,7 @@ from sojourn.sim.adhoc.mobility import Roaming
 from sojourn.studies.adhoc_tree import parameters
 from sojourn.studies.adhoc_tree.parameters import Scale
 from sojourn.studies.adhoc_tree.runs import Run
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 FOUR = ("random", "nhop", "ovhd", "combo")
 WRONG = ("combo", "nhop", "comboerr", "comboerr-fresh", "comboerr-one", "comboerr-floor")
@@ -31,10 +31,10 @@ class Point(NamedTuple):
     layouts: int
     block: int
     cost: float
-    """Estimated milliseconds a layout."""
+    """Estimated milliseconds per layout."""
 
 
-def _with(**changes: Any) -> Layout:
+def _with(**changes: object) -> Layout:
     return msgspec.structs.replace(BASE, **changes)
 
 
@@ -80,7 +80,7 @@ def _figures(scale: Scale, layouts: int) -> list[Point]:
     return found
 
 
-def _models() -> dict[str, dict[str, Any]]:
+def _models() -> dict[str, dict[str, object]]:
     moved = {f"ni-xmod {s:g}": {"model": "ni-xmod", "offset_sigma": s} for s in parameters.SIGMAS}
     return {"ni-x": {"model": "ni-x"}, **moved, "ni-r": {"model": "ni-r"}}
 
@@ -187,7 +187,7 @@ def _messages(scale: Scale) -> list[Point]:
 
 
 def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
-    """Every task of the study; `seeds` overrides the layouts a point of the graph-level figures."""
+    """Every task of the study; `seeds` overrides the layouts per point of the graph-level figures."""
     return [
         _spec(point, first)
         for point in points(scale, seeds or scale.seeds)
@@ -203,15 +203,12 @@ def _spec(point: Point, first: int) -> RunSpec:
     run = msgspec.structs.replace(
         point.run, layout=layout, layouts=count, picture=point.run.picture and first == 0
     )
-    text = msgspec.json.encode(run, order="sorted").decode()
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        run,
         experiment=point.experiment,
         series=point.series,
-        computations="none",
         axis=point.axis,
         x=point.x,
         seed=seed,
         cost=point.cost * count,
-        spec_json=text,
     )

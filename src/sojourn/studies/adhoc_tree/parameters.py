@@ -86,7 +86,7 @@ class Scale(base.Scale, frozen=True, kw_only=True):
     errors: tuple[float, ...]
     branchings: tuple[int, ...]
     small: int
-    """Enumerated systems a length."""
+    """Enumerated systems per length."""
     exact: int
     """Thirty-node systems solved exactly at the base values."""
     exact_elsewhere: int
@@ -96,9 +96,9 @@ class Scale(base.Scale, frozen=True, kw_only=True):
     large: int
     """Systems of 300 nodes."""
     moves: int
-    """Trials a timeout in which one node moves."""
+    """Trials per timeout in which one node moves."""
     roams: int
-    """Runs a speed in which all nodes move."""
+    """Runs per speed in which all nodes move."""
     shared: int
     """Layouts on which several nodes publish."""
     warmup_s: float = 15.0
@@ -161,8 +161,3 @@ SCALES = {
         judges=True,
     ),
 }
-
-
-def scale_named(name: str) -> Scale:
-    """The scale of that name."""
-    return base.scale_named(SCALES, name)

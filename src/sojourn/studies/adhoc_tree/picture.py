@@ -1,14 +1,14 @@
 """The picture of a layout: places, radio range, tree, colour by interest, before and after a node's move."""
 
-import json
 import math
-from typing import Any
 
+import msgspec
 import numpy as np
 import plotly.graph_objects as go
 
 from sojourn.sim.adhoc.layout import Layout, draw_interests
 from sojourn.studies.adhoc_tree import parameters
+from sojourn.studies.adhoc_tree.runs import Picture
 from sojourn.studies.adhoc_tree.table import Table
 
 EDGE, HEARD, MOVED = "#1e8449", "rgba(128,128,128,0.25)", "#c0392b"
@@ -17,30 +17,29 @@ EDGE, HEARD, MOVED = "#1e8449", "rgba(128,128,128,0.25)", "#c0392b"
 def before_the_move(table: Table) -> go.Figure:
     """The settled tree."""
     drawn = _drawn(table)
-    return _draw(drawn, drawn["places"], drawn["before"], "before the move")
+    return _draw(drawn, drawn.places, drawn.before, "before the move")
 
 
 def after_the_move(table: Table) -> go.Figure:
     """The tree after one node went elsewhere."""
     drawn = _drawn(table)
-    places = [list(place) for place in drawn["places"]]
-    places[drawn["node"]] = drawn["place"]
-    return _draw(drawn, places, drawn["after"], "after the move")
+    places = [list(place) for place in drawn.places]
+    places[drawn.node] = drawn.place
+    return _draw(drawn, places, drawn.after, "after the move")
 
 
-def _drawn(table: Table) -> dict[str, Any]:
+def _drawn(table: Table) -> Picture:
     for row in table.blocks["move", "", parameters.TIMEOUTS_S[1]]:
         if row.get("picture"):
-            found: dict[str, Any] = json.loads(str(row["picture"]))
-            return found
+            return msgspec.json.decode(str(row["picture"]), type=Picture)
     raise KeyError("picture")
 
 
-def _draw(drawn: dict[str, Any], places: list[list[float]], parents: list[int], when: str) -> go.Figure:
-    node, reach = drawn["node"], drawn["range_m"]
-    layout = Layout(seed=drawn["seed"])
+def _draw(drawn: Picture, places: list[list[float]], parents: list[int], when: str) -> go.Figure:
+    node, reach = drawn.node, drawn.range_m
+    layout = Layout(seed=drawn.seed)
     # The interests are the ones drawn for the layout; a move does not change them.
-    interests = [each.intervals[0] for each in draw_interests(layout, np.array(drawn["places"]))]
+    interests = [each.intervals[0] for each in draw_interests(layout, np.array(drawn.places))]
     centres = [(low + high) / 2 for low, high in interests]
     figure = go.Figure()
     tree = [(child, parent) for child, parent in enumerate(parents) if parent >= 0]

@@ -1,52 +1,36 @@
 """What a person is shown of the study: its figures and the constants behind them."""
 
-import plotly.graph_objects as go
-
 from sojourn.sim.adhoc.layout import Layout
 from sojourn.studies import base
 from sojourn.studies.adhoc_tree import checks_beyond, figures, parameters, picture
-from sojourn.studies.adhoc_tree.figures import Figure
-from sojourn.studies.adhoc_tree.study import Outcome
+from sojourn.studies.adhoc_tree.parameters import Scale
 from sojourn.studies.adhoc_tree.table import Table
+from sojourn.studies.drawing import Figure
 from sojourn.studies.wording import more, numbered, span
+
+Outcome = base.Outcome[Scale, Table]
 
 TITLE = "Which tree to build without infrastructure (paper 002)"
 
 FIGURES = (
-    Figure("5-before", "Layout and tree", ("C-layout", "C-mobility"), picture.before_the_move),
-    Figure("5-after", "The same after a move", ("C-mobility",), picture.after_the_move),
-    Figure("8", "Overhead over l", ("C-fig8",), figures.figure_8),
-    Figure("9", "Ratios over R", ("C-fig9",), figures.figure_9),
-    Figure("10", "Small systems", ("C-fig10",), figures.figure_10),
-    Figure("10-exact", "Thirty nodes", ("C-fig10",), figures.figure_10_exact),
-    Figure("10-large", "Improvement", ("C-fig10",), figures.figure_10_large),
-    Figure("11", "Correlation", ("C-fig11",), figures.figure_11),
-    Figure("12", "Errors", ("C-fig12",), figures.figure_12),
-    Figure("13", "Topic tree", ("C-fig13",), figures.figure_13),
-    Figure("mobility", "One node moves", ("C-mobility",), figures.mobility_figure),
-    Figure("roaming", "All roam", (), figures.roaming_figure),
-    Figure("roaming-work", "Work while roaming", (), figures.roaming_work),
-    Figure("neighbours", "Spread and neighbours", ("C-layout",), figures.neighbours_figure),
-    Figure("spread", "Spread and ratios", ("C-layout", "C-fig9"), figures.sensitivity_figure),
-    Figure("interests", "Interests and ratios", ("C-layout", "C-fig9"), figures.interests_figure),
-    Figure("ties", "Ties", ("C-fig8",), figures.ties_figure),
+    Figure("5-before", ("C-layout", "C-mobility"), picture.before_the_move),
+    Figure("5-after", ("C-mobility",), picture.after_the_move),
+    Figure("8", ("C-fig8",), figures.figure_8),
+    Figure("9", ("C-fig9",), figures.figure_9),
+    Figure("10", ("C-fig10",), figures.figure_10),
+    Figure("10-exact", ("C-fig10",), figures.figure_10_exact),
+    Figure("10-large", ("C-fig10",), figures.figure_10_large),
+    Figure("11", ("C-fig11",), figures.figure_11),
+    Figure("12", ("C-fig12",), figures.figure_12),
+    Figure("13", ("C-fig13",), figures.figure_13),
+    Figure("mobility", ("C-mobility",), figures.mobility_figure),
+    Figure("roaming", (), figures.roaming_figure),
+    Figure("roaming-work", (), figures.roaming_work),
+    Figure("neighbours", ("C-layout",), figures.neighbours_figure),
+    Figure("spread", ("C-layout", "C-fig9"), figures.sensitivity_figure),
+    Figure("interests", ("C-layout", "C-fig9"), figures.interests_figure),
+    Figure("ties", ("C-fig8",), figures.ties_figure),
 )
-
-
-def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
-    """Every figure that the outcome has points for."""
-    found = []
-    for figure in FIGURES:
-        try:
-            found.append((figure, figure.draw(outcome.table)))
-        except (KeyError, ValueError):
-            continue  # its runs failed; the claims that need them say so
-    return found
-
-
-def summary(outcome: Outcome) -> str:
-    """What was found, and how much of the paper holds."""
-    return base.summary(outcome, finding, runs="tasks", over="layouts")
 
 
 def finding(table: Table) -> str:
@@ -66,17 +50,16 @@ def finding(table: Table) -> str:
     return text
 
 
-def facts(outcome: Outcome) -> list[tuple[str, str]]:
-    """The constants of the study, what the paper leaves open, and how long it took."""
+def what_is_run(scale: Scale, seeds: int | None) -> str:
+    """Half a sentence on how much that is."""
+    return f"{numbered('layouts', seeds or scale.seeds)} per point, {parameters.ORDERS} orders of turns each"
+
+
+def constants(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study, and what the paper leaves open."""
     base, scale = Layout(), outcome.scale
     return [
-        (
-            "scale",
-            (
-                f"{scale.name}: {numbered('layouts', outcome.seeds)} a point, {parameters.ORDERS} orders of "
-                "turns each"
-            ),
-        ),
+        ("scale", f"{scale.name}: {what_is_run(scale, outcome.seeds)}"),
         (
             "layout",
             (
@@ -101,7 +84,6 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("roaming", _roaming(outcome)),
         ("several publishers", _shared(outcome)),
         ("unsettled", _unsettled(outcome)),
-        ("wall time", f"{outcome.seconds:.0f} s"),
     ]
 
 

@@ -6,7 +6,6 @@
 | `runs` | the task |
 """  # noqa: E501  a table
 
-import json
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -103,7 +102,7 @@ def _moves(run: Run, texts: dict[str, str]) -> Iterator[Fact]:
     for layout in layouts_of(run):
         moved = move_one(layout, timing)
         if run.picture and not texts:
-            texts["picture"] = json.dumps(picture_of(run, moved))
+            texts["picture"] = picture_of(run, moved)
         yield "stable", "", layout.seed, float(moved.stable)
         yield "seconds", "", layout.seed, float(moved.seconds)
         yield "hops", "", layout.seed, float(moved.hops_before)

@@ -11,7 +11,7 @@ computed from those (`measuring.py`); `tests/studies/test_facts.py` holds the tw
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from sojourn.adhoc.tree.enumeration import best_of_all
 from sojourn.adhoc.tree.node import Choosing, Timing
 from sojourn.adhoc.tree.optimum import optimum
 from sojourn.adhoc.tree.overhead import Costs
-from sojourn.adhoc.tree.turns import NO_ERRORS, System, overhead_of, rules, system, take_turns
+from sojourn.adhoc.tree.whole_graph import NO_ERRORS, System, overhead_of, rules, system, take_turns
 from sojourn.sim.adhoc.layout import Layout, draw_positions, draw_subscriptions
 from sojourn.sim.adhoc.mobility import Moved, Roaming, move_one, roam
 from sojourn.sim.adhoc.world import AdhocWorld
@@ -269,24 +269,41 @@ def _move(run: Run) -> Row:
         "cost": json.dumps([moved.overhead / moved.overhead_fresh for moved in moves]),
     }
     if run.picture:
-        row["picture"] = json.dumps(picture_of(run, moves[0]))
+        row["picture"] = picture_of(run, moves[0])
     return row
 
 
-def picture_of(run: Run, moved: Moved) -> dict[str, Any]:
+class Picture(msgspec.Struct, frozen=True):
     """What it takes to draw a move."""
+
+    node: int
+    """The one that moves."""
+    places: list[list[float]]
+    place: list[float]
+    """Where it goes."""
+    before: list[int]
+    """By node: its parent before the move."""
+    after: list[int]
+    range_m: float
+    sizes: list[float]
+    """By node: how much it wants; where its interest lies is drawn again from the seed."""
+    seed: int
+
+
+def picture_of(run: Run, moved: Moved) -> str:
+    """The picture of a move: a `Picture` as JSON."""
     interests = draw_subscriptions(run.layout, moved.places)
-    return {
-        "node": moved.node,
-        "places": moved.places.tolist(),
-        "place": moved.place.tolist(),
-        "before": moved.parents_before.tolist(),
-        "after": moved.parents_after.tolist(),
-        "range_m": run.layout.range_m,
-        # Cells are not in the order of the number axis; interests' own centres are drawn again from the seed.
-        "sizes": (interests.member @ interests.weights).tolist(),
-        "seed": run.layout.seed,
-    }
+    drawn = Picture(
+        node=moved.node,
+        places=moved.places.tolist(),
+        place=moved.place.tolist(),
+        before=moved.parents_before.tolist(),
+        after=moved.parents_after.tolist(),
+        range_m=run.layout.range_m,
+        sizes=(interests.member @ interests.weights).tolist(),
+        seed=run.layout.seed,
+    )
+    return json.dumps(msgspec.to_builtins(drawn))
 
 
 def _roam(run: Run) -> Row:

@@ -1,7 +1,6 @@
 """The study's figures. Paper 003 prints no curves, so all of them are ours; points are means over seeds."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,45 +9,20 @@ from sojourn.studies.architectures import parameters
 from sojourn.studies.architectures.grid import PLAIN
 from sojourn.studies.architectures.quenching import break_even, ratios
 from sojourn.studies.architectures.table import Table
+from sojourn.studies.drawing import add_points, empty
 
 PALETTE = ("#1e8449", "#2471a3", "#7d3c98", "#e08e0b", "#c0392b", "#566573", "#117a65")
 UNWANTED = "share of events that nobody wants"
 CHANGES = "subscription changes for each event of a source"
 
 
-class Figure(NamedTuple):
-    """One figure and the claims it bears on."""
-
-    number: str
-    title: str
-    claims: tuple[str, ...]
-    draw: Callable[[Table], go.Figure]
-
-
-def _plain(title: str, x_title: str, y_title: str, **axes: Any) -> go.Figure:
-    figure = go.Figure()
-    legend = {"orientation": "h", "y": -0.25}
-    figure.update_layout(
-        title=title, xaxis_title=x_title, yaxis_title=y_title, template="plotly_white", legend=legend, **axes
-    )
-    return figure
-
-
 def _add(figure: go.Figure, name: str, points: Mapping[float, float], at: int, dash: str = "solid") -> None:
-    figure.add_trace(
-        go.Scatter(
-            x=list(points),
-            y=list(points.values()),
-            name=name,
-            mode="lines+markers",
-            line={"color": PALETTE[at % len(PALETTE)], "dash": dash},
-        )
-    )
+    add_points(figure, name, points, colour=PALETTE[at % len(PALETTE)], dash=dash)
 
 
 def quench_bytes(table: Table) -> go.Figure:
     """Bytes on sources' links with quenching over those without."""
-    figure = _plain("Bytes on sources' links, quenched over plain", UNWANTED, "ratio")
+    figure = empty("Bytes on sources' links, quenched over plain", UNWANTED, "ratio")
     for at, churn in enumerate(table.churns()):
         _add(figure, f"{churn:g} changes an event", dict(ratios(table, churn, "eager")), at)
     figure.add_hline(y=1, line_dash="dot", annotation_text="above: quenching costs more")
@@ -57,7 +31,7 @@ def quench_bytes(table: Table) -> go.Figure:
 
 def quench_work(table: Table) -> go.Figure:
     """What quenching makes a source do for an event."""
-    figure = _plain("Work of a source: attributes compared for an event", UNWANTED, "comparisons an event")
+    figure = empty("Work of a source: attributes compared for an event", UNWANTED, "comparisons an event")
     experiment = f"quench {table.churns()[0]:g}"
     for at, mode in enumerate((PLAIN, *parameters.QUENCH_MODES)):
         work = table.line(experiment, mode, "comparisons_per_event")
@@ -68,7 +42,7 @@ def quench_work(table: Table) -> go.Figure:
 
 def break_even_lines(table: Table) -> go.Figure:
     """The unwanted share from which on quenching pays, over the churn."""
-    figure = _plain(
+    figure = empty(
         "Break-even: above a line quenching pays, below it does not",
         CHANGES,
         "unwanted share at which both cost the same",
@@ -87,7 +61,7 @@ def break_even_lines(table: Table) -> go.Figure:
 
 def offline(table: Table) -> go.Figure:
     """Interesting events that a disconnected source lost."""
-    figure = _plain(
+    figure = empty(
         "A source away: interesting events lost",
         f"buffer, of {parameters.OFFLINE_EVENTS} events",
         "share lost",
@@ -102,7 +76,7 @@ def offline(table: Table) -> go.Figure:
 
 
 def _by_brokers(table: Table, measure: str, title: str, y_title: str) -> go.Figure:
-    figure = _plain(title, "brokers", y_title, xaxis_type="log", yaxis_type="log")
+    figure = empty(title, "brokers", y_title, xaxis_type="log", yaxis_type="log")
     for at, name in enumerate(("broadcast", "flooding", "multicast")):
         points = table.line("brokers", name, measure)
         if measure not in ("event_hops", "interest_hops"):
@@ -124,7 +98,7 @@ def matching(table: Table) -> go.Figure:
 
 def traffic(table: Table) -> go.Figure:
     """Hops of an event between brokers."""
-    return _by_brokers(table, "event_hops", "Traffic: hops of an event between brokers", "hops an event")
+    return _by_brokers(table, "event_hops", "Traffic: hops of an event between brokers", "hops per event")
 
 
 def knowledge(table: Table) -> go.Figure:
@@ -136,7 +110,7 @@ def knowledge(table: Table) -> go.Figure:
 
 def selectivity(table: Table) -> go.Figure:
     """Multicast traffic over broadcast traffic, by how much a subscription wants."""
-    figure = _plain(
+    figure = empty(
         f"Multicast over broadcast, {parameters.SCALING_BROKERS} brokers",
         "values that a subscription covers, of 1000",
         "ratio of event hops",
@@ -150,9 +124,7 @@ def selectivity(table: Table) -> go.Figure:
 
 def queues(table: Table) -> go.Figure:
     """Bytes sent to a displayer that comes back."""
-    figure = _plain(
-        "Bytes at reconnection", "events missed", "bytes sent", xaxis_type="log", yaxis_type="log"
-    )
+    figure = empty("Bytes at reconnection", "events missed", "bytes sent", xaxis_type="log", yaxis_type="log")
     for at, policy in enumerate(parameters.QUEUE_POLICIES):
         _add(figure, policy, table.line("queues", policy, "bytes_sent"), at)
     return figure
@@ -160,7 +132,7 @@ def queues(table: Table) -> go.Figure:
 
 def replication(table: Table) -> go.Figure:
     """What users miss, by number of replicas and filter."""
-    figure = _plain(
+    figure = empty(
         "Replication: events that a user misses",
         "share of copies lost on the way to a broker",
         "share missed",
@@ -178,7 +150,7 @@ def replication(table: Table) -> go.Figure:
 
 def healing(table: Table) -> go.Figure:
     """Time from the healing of the network until one broker has everything."""
-    figure = _plain("Ad-hoc broker: time to heal", "refresh period, s", "seconds")
+    figure = empty("Ad-hoc broker: time to heal", "refresh period, s", "seconds")
     xs = table.xs("refresh", "")
     healed = {x: table.listed("healed_s", "refresh", "", x).given for x in xs}
     shown = {x: table.listed("delivered_s", "refresh", "", x).given for x in xs}
@@ -191,7 +163,7 @@ def healing(table: Table) -> go.Figure:
 
 def waiting(table: Table) -> go.Figure:
     """How long events wait for a displayer that has come back, by way of coordination."""
-    figure = _plain("Moving displayers: seconds until an event is shown", "", "seconds, mean over runs")
+    figure = empty("Moving displayers: seconds until an event is shown", "", "seconds, mean over runs")
     names = table.series("roam")
     values = [table.mean("held_mean_s", "roam", name) for name in names]
     figure.add_trace(go.Bar(x=names, y=values, name="mean wait", marker={"color": PALETTE[1]}))

@@ -11,7 +11,7 @@ from sojourn.studies.architectures import parameters
 from sojourn.studies.architectures.parameters import Scale
 from sojourn.studies.architectures.situations import ARCHITECTURES, SITUATIONS
 from sojourn.studies.architectures.spec import Run
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 PLAIN = "without quenching"
 
@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
-    """Every task of the study; `seeds` overrides the seeds a point."""
+    """Every task of the study; `seeds` overrides the seeds per point."""
     count = seeds or scale.seeds
     return [
         _spec(point, seed)
@@ -233,15 +233,12 @@ def _advice(scale: Scale) -> list[Point]:
 
 def _spec(point: Point, seed: int) -> RunSpec:
     run = msgspec.structs.replace(point.run, seed=seed)
-    text = msgspec.json.encode(run, order="sorted").decode()
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        run,
         experiment=point.experiment,
         series=point.series,
-        computations="none",
         axis=point.axis,
         x=point.x,
         seed=seed,
         cost=point.cost,
-        spec_json=text,
     )

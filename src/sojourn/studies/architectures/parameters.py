@@ -149,8 +149,3 @@ SCALES = {
         refresh_heals=100,
     ),
 }
-
-
-def scale_named(name: str) -> Scale:
-    """The scale of that name."""
-    return base.scale_named(SCALES, name)

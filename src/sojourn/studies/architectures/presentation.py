@@ -2,46 +2,35 @@
 
 from contextlib import suppress
 
-import plotly.graph_objects as go
-
 from sojourn.report.page import DataTable
 from sojourn.studies import base
 from sojourn.studies.architectures import advice, checks, figures, parameters
-from sojourn.studies.architectures.figures import Figure
+from sojourn.studies.architectures.parameters import Scale
 from sojourn.studies.architectures.quenching import break_even, ratios
-from sojourn.studies.architectures.study import Outcome
 from sojourn.studies.architectures.table import Table
+from sojourn.studies.drawing import Figure
 from sojourn.studies.wording import numbered
+
+Outcome = base.Outcome[Scale, Table]
 
 TITLE = "Central, quenched, broadcast, multicast, replicated (paper 003)"
 
 FIGURES = (
-    Figure("quench-bytes", "Bytes", ("D-quench-tradeoff",), figures.quench_bytes),
-    Figure("quench-work", "Source work", ("D-quench-tradeoff",), figures.quench_work),
-    Figure("break-even", "Break-even", ("D-quench-tradeoff",), figures.break_even_lines),
-    Figure("offline", "A source away", ("D-quench-offline",), figures.offline),
-    Figure("matching", "Matching", ("D-scaling",), figures.matching),
-    Figure("traffic", "Traffic", ("D-scaling",), figures.traffic),
-    Figure("knowledge", "Knowledge", ("D-scaling",), figures.knowledge),
-    Figure("selectivity", "Selectivity", ("D-scaling",), figures.selectivity),
-    Figure("replication", "Replication", ("D-table1",), figures.replication),
-    Figure("waiting", "Moving displayers", ("D-exactly-once",), figures.waiting),
-    Figure("queues", "Queues", ("D-queues",), figures.queues),
-    Figure("healing", "Ad-hoc broker", ("D-adhoc-broker",), figures.healing),
+    Figure("quench-bytes", ("D-quench-tradeoff",), figures.quench_bytes),
+    Figure("quench-work", ("D-quench-tradeoff",), figures.quench_work),
+    Figure("break-even", ("D-quench-tradeoff",), figures.break_even_lines),
+    Figure("offline", ("D-quench-offline",), figures.offline),
+    Figure("matching", ("D-scaling",), figures.matching),
+    Figure("traffic", ("D-scaling",), figures.traffic),
+    Figure("knowledge", ("D-scaling",), figures.knowledge),
+    Figure("selectivity", ("D-scaling",), figures.selectivity),
+    Figure("replication", ("D-table1",), figures.replication),
+    Figure("waiting", ("D-exactly-once",), figures.waiting),
+    Figure("queues", ("D-queues",), figures.queues),
+    Figure("healing", ("D-adhoc-broker",), figures.healing),
 )
 
 MARKS = {True: "✓", False: "✗"}
-
-
-def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
-    """Every figure that the outcome has points for."""
-    found = []
-    for figure in FIGURES:
-        try:
-            found.append((figure, figure.draw(outcome.table)))
-        except (KeyError, ValueError):
-            continue  # its runs failed; the claims that need them say so
-    return found
 
 
 def tables(outcome: Outcome) -> list[DataTable]:
@@ -63,11 +52,6 @@ NOTE = (
     "Bytes are for each event published. Comparisons are without an index: subscriptions that an event is "
     "held against. Replication goes with any of them where copies get lost: see the figure on replication."
 )
-
-
-def summary(outcome: Outcome) -> str:
-    """What was found, and how much of the paper holds."""
-    return base.summary(outcome, finding, runs="tasks")
 
 
 def finding(table: Table) -> str:
@@ -92,17 +76,16 @@ def _from_share(share: float) -> str:
     return f"from {share:.0%} of unwanted events on" if share > 0 else "whatever the share of unwanted events"
 
 
-def facts(outcome: Outcome) -> list[tuple[str, str]]:
-    """The constants of the study and how long it took."""
+def what_is_run(scale: Scale, seeds: int | None) -> str:
+    """Half a sentence on how much that is."""
+    return f"{numbered('seeds', seeds or scale.seeds)} per point, {scale.heals} histories of partitions"
+
+
+def constants(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study."""
     scale = outcome.scale
     return [
-        (
-            "scale",
-            (
-                f"{scale.name}: {numbered('seeds', outcome.seeds)} a point, {scale.heals} histories of "
-                "partitions"
-            ),
-        ),
+        ("scale", f"{scale.name}: {what_is_run(scale, outcome.seeds)}"),
         ("the paper's numbers", "none: paper 003 argues without measuring, so every constant here is ours"),
         (
             "events and subscriptions",
@@ -129,5 +112,4 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
             "random runs of replicas",
             f"{parameters.REPLICA_EVENTS} events of four sources, delays up to 0.5 s",
         ),
-        ("wall time", f"{outcome.seconds:.0f} s"),
     ]

@@ -18,7 +18,7 @@ from sojourn.sim.edge.workload import ADVERTISEMENT, Workload, draw_event, draw_
 from sojourn.sim.edge.world import EdgeWorld, Links
 from sojourn.sim.streams import Streams
 from sojourn.studies.architectures import parameters
-from sojourn.studies.architectures.informed import informed_choice
+from sojourn.studies.architectures.queue_oracle import oracle_choice
 from sojourn.studies.architectures.spec import Fact, Run
 
 TO_SOURCES = ("quench", "source_control")
@@ -198,7 +198,7 @@ def queues(run: Run) -> Iterator[Fact]:
             missed.append(item)
             queue.add(item, now)
         kept, _ = queue.drain(now)
-        yield "wrong", "", stream_number, kept != informed_choice(policy, missed, now)
+        yield "wrong", "", stream_number, kept != oracle_choice(policy, missed, now)
         yield "kept_bytes", "", stream_number, sum(item.size_bytes for item in kept)
         yield "missed_bytes", "", stream_number, sum(item.size_bytes for item in missed)
 

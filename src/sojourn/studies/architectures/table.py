@@ -118,4 +118,4 @@ def _labels(experiment: str, series: str | None) -> dict[str, str | float]:
 
 def tabulate(specs: list[RunSpec], rows: list[Row], average: Average | None = None) -> Table:
     """The study's table; runs that failed take no part."""
-    return Table(means.tabulate(specs, rows, MEASURES, average), specs, rows)
+    return Table(means.tabulate(specs, rows, average, measures=MEASURES), specs, rows)

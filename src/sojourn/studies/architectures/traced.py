@@ -1,7 +1,6 @@
 """The trace of a run of replicated brokers, for sweeps that keep traces; other tasks have none."""
 
 import json
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +17,7 @@ def trace_of(run: Run, spec_json: str) -> dict[str, pa.Table]:
     world = played.world
     first = {key: broker for broker in reversed(range(run.brokers)) for key in world.received[broker]}
     names = [f"c{client} {name}" for client, name in enumerate(played.filters)]
-    rows: dict[str, list[tuple[Any, ...]]] = {
+    rows: dict[str, list[tuple[object, ...]]] = {
         "clients": [(name, "{}") for name in names],
         "interests": [
             (name, "0", str(wanted), 0.0, None) for name, wanted in zip(names, played.wanted, strict=True)

@@ -4,7 +4,7 @@ from functools import partial
 
 from sojourn.studies.cited import PRINTED, Told, stated
 from sojourn.studies.claims import Claim, Number, Verdict, judge
-from sojourn.studies.conditions import Condition, broken, deciding, read_as, read_otherwise
+from sojourn.studies.conditions import Condition, broken, deciding, judge_by, read_as, read_otherwise
 from sojourn.studies.handoff import paper
 from sojourn.studies.handoff.checks_tables import ONCE, WHOLE_TABLES
 from sojourn.studies.handoff.compare import (
@@ -68,10 +68,9 @@ def fig5(claim: Claim, table: Table) -> Verdict:
         measured |= flat(f"latency ms {scheme}", line)
     text = ", ".join(f"{scheme} {line[MOST]:.0f} ms" for scheme, line in lines.items())
     conditions = fig5_conditions(table, "tables")
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=read_otherwise(EVERY_READING, partial(fig5_conditions, table)),
         measured=measured,
         evidence=f"Mean end-to-end latency at 200: {text}; "
@@ -125,10 +124,9 @@ def fig6(claim: Claim, table: Table) -> Verdict:
         papers[f"{scheme} under {limit} ms, paper"] = stated(said, PRINTED)
     text = ", ".join(f"{scheme} {median:.0f} ms" for scheme, median in medians.items())
     conditions = fig6_conditions(table, "tables")
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=read_otherwise(EVERY_READING, partial(fig6_conditions, table)),
         measured={
             **{f"median {scheme}, ms": value for scheme, value in medians.items()},
@@ -303,10 +301,9 @@ def fig8(claim: Claim, table: Table) -> Verdict:
     for (what, mobility), line in found.items():
         measured |= flat(f"{what} {mobility} B", line)
     conditions = fig8_conditions(table, "tables")
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=read_otherwise(EVERY_READING, partial(fig8_conditions, table)),
         measured=measured,
         evidence="Processing time of an event under RND / NBR, ms: "

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from sojourn.studies.cited import PRINTED, Told, stated
 from sojourn.studies.claims import Claim, Number, Verdict, judge
-from sojourn.studies.conditions import Condition, broken, deciding, read_as, read_otherwise
+from sojourn.studies.conditions import Condition, broken, deciding, judge_by, read_as, read_otherwise
 from sojourn.studies.handoff import paper
 from sojourn.studies.handoff.compare import MORE_THAN, Asked, Cell, alone, difference, explained, quotient
 from sojourn.studies.handoff.paper import MOBILITIES, POPULATIONS, SCHEMES
@@ -103,10 +103,9 @@ def table2(claim: Claim, table: Table) -> Verdict:
     best = ", ".join(f"{ratios['proactive', count]:.2f}" for count in POPULATIONS)
     others = [ratio for (scheme, _), ratio in ratios.items() if scheme != "proactive"]
     conditions = table2_conditions(table, "tables")
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=[
             read_as(ONCE, table2_conditions(table, "tables", "throughput_once")),
             *read_otherwise(WHOLE_TABLES, partial(table2_conditions, table)),
@@ -295,10 +294,9 @@ def table4(claim: Claim, table: Table) -> Verdict:
     zero = all(ours["proactive", mobility, count] == 0 for mobility in MOBILITIES for count in POPULATIONS)
     text = " / ".join(f"{ours['durable', 'RND', count]:.1f}" for count in POPULATIONS)
     conditions = table4_conditions(table, "tables")
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=read_otherwise(WHOLE_TABLES, partial(table4_conditions, table)),
         measured={**flat_cells("ours", ours), **printed(paper.DUPLICATES)},
         evidence=f"Duplicates: pro-active {'exactly 0' if zero else 'not 0'} in every cell; "

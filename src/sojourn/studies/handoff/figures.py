@@ -4,12 +4,12 @@ What the paper prints as a curve but not as a number is not copied: only numbers
 are marked. Bars are 95% intervals over seeds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
+from sojourn.studies.drawing import empty
 from sojourn.studies.handoff import chains, paper
 from sojourn.studies.handoff.measures import SHARES
 from sojourn.studies.handoff.paper import MOBILITIES, POPULATIONS, SCHEMES
@@ -25,25 +25,9 @@ SYMBOLS = {"durable": "x", "reactive": "diamond-open", "proactive": "square-open
 SUBSCRIBERS = "subscribers"
 
 
-class Figure(NamedTuple):
-    """One figure and the claims it bears on."""
-
-    number: str
-    claims: tuple[str, ...]
-    draw: Callable[[Table], go.Figure]
-
-
 def plain(title: str, x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = False) -> go.Figure:
     """An empty figure; its title may hold its number, before a colon."""
-    figure = go.Figure()
-    figure.update_layout(
-        title=title,
-        xaxis_title=x_title,
-        yaxis_title=y_title,
-        template="plotly_white",
-        legend={"orientation": "h", "y": -0.25},
-        barmode="group",
-    )
+    figure = empty(title, x_title, y_title, barmode="group")
     figure.update_xaxes(type="log" if log_x else None)
     figure.update_yaxes(**({"type": "log"} if log_y else {"rangemode": "tozero"}))
     return figure

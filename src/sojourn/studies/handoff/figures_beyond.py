@@ -9,9 +9,9 @@ from sojourn.studies.means import Table
 
 SHADES = ("#2471a3", "#85c1e9", "#7d3c98", "#c39bd3", "#1e8449")
 MEASURES = {
-    "copies_per_subscriber": "copies a subscriber",
-    "bytes_per_move": "bytes a hand-off",
-    "messages_per_move": "messages a hand-off",
+    "copies_per_subscriber": "copies per subscriber",
+    "bytes_per_move": "bytes per hand-off",
+    "messages_per_move": "messages per hand-off",
     "loss_percent": "loss, %",
     "handoff p50": "median hand-off, ms",
     "unprepared_percent": "hand-offs without a copy, %",
@@ -30,19 +30,19 @@ def _cost(table: Table, measure: str, title: str, y_title: str) -> go.Figure:
 def cost_messages(table: Table) -> go.Figure:
     """Messages a hand-off over the population."""
     title = "Cost 1: Hand-off messages between brokers, each hop, neighbour mobility"
-    return _cost(table, "messages_per_move", title, "messages a hand-off")
+    return _cost(table, "messages_per_move", title, "messages per hand-off")
 
 
 def cost_bytes(table: Table) -> go.Figure:
     """Bytes a hand-off over the population."""
     title = "Cost 2: Bytes between brokers for a hand-off, each hop, neighbour mobility"
-    return _cost(table, "bytes_per_move", title, "bytes a hand-off")
+    return _cost(table, "bytes_per_move", title, "bytes per hand-off")
 
 
 def cost_copies(table: Table) -> go.Figure:
     """Copies a subscriber over the population."""
     title = "Cost 3: Copies kept ahead, neighbour mobility"
-    return _cost(table, "copies_per_subscriber", title, "copies a subscriber")
+    return _cost(table, "copies_per_subscriber", title, "copies per subscriber")
 
 
 def cost_queue(table: Table) -> go.Figure:

@@ -6,16 +6,15 @@ about. Equal scenarios are one run however many experiments ask for them; seeds 
 in every configuration, so that all schemes see the same subscribers on the same paths.
 """
 
-from typing import Any, NamedTuple
-
-import msgspec
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from sojourn.sim.roaming.scenario import RoamingScenario
 from sojourn.sim.scenario import described_from
 from sojourn.studies.handoff import parameters
 from sojourn.studies.handoff.paper import POPULATIONS, SCHEMES
 from sojourn.studies.handoff.parameters import Scale
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 MOVEMENTS = {"RND": "random", "NBR": "neighbour"}
 SCALED = {"queue_mb": ("queue_bytes", 1e6), "client_mbps": ("client_bandwidth_bps", 1e6)}
@@ -28,7 +27,7 @@ class Line(NamedTuple):
 
     series: str
     variant: str
-    changes: dict[str, Any]
+    changes: Mapping[str, object]
 
 
 class Experiment(NamedTuple):
@@ -38,7 +37,7 @@ class Experiment(NamedTuple):
     axis: str
     values: tuple[float, ...]
     lines: tuple[Line, ...]
-    changes: dict[str, Any]
+    changes: Mapping[str, object]
 
 
 def schemes(*mobilities: str) -> tuple[Line, ...]:
@@ -176,7 +175,7 @@ def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
 
 def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: int) -> RoamingScenario:
     factor, times = SCALED.get(experiment.axis, (experiment.axis, 1.0))
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "seed": seed,
         "warmup_s": scale.warmup_s,
         "duration_s": scale.duration_s,
@@ -189,9 +188,8 @@ def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: 
 
 
 def _spec(experiment: Experiment, line: Line, x: float, scenario: RoamingScenario) -> RunSpec:
-    text = msgspec.json.encode(scenario, order="sorted").decode()
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        scenario,
         experiment=experiment.name,
         series=line.series,
         computations=line.variant,
@@ -199,7 +197,6 @@ def _spec(experiment: Experiment, line: Line, x: float, scenario: RoamingScenari
         x=x,
         seed=scenario.seed,
         cost=estimated_work(scenario),
-        spec_json=text,
     )
 
 

@@ -25,7 +25,7 @@ transfers and matches grow with the subscribers, and one column cannot tell them
 readings shows what cheaper transfers would change.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sojourn.studies import base
 
@@ -68,7 +68,7 @@ class Reading(NamedTuple):
     """What the paper leaves open, read in another way than ours."""
 
     title: str
-    changes: dict[str, Any]
+    changes: dict[str, object]
 
 
 OTHER_EVENT_BYTES = (1536, 4096, 8192)
@@ -154,11 +154,9 @@ STALE_TIMEOUT_S = 120.0
 building several times a minute."""
 
 
-class Scale(base.Scale, frozen=True, kw_only=True):
+class Scale(base.TimedScale, frozen=True, kw_only=True):
     """How much of the study is run."""
 
-    warmup_s: float
-    duration_s: float
     populations: tuple[int, ...]
     costs: tuple[int, ...]
     """Populations of the cost of mobility."""
@@ -207,8 +205,3 @@ SCALES = {
         factors=True,
     ),
 }
-
-
-def scale_named(name: str) -> Scale:
-    """The scale of that name."""
-    return base.scale_named(SCALES, name)

@@ -1,14 +1,14 @@
 """What a person is shown of the study: its figures and the constants behind them."""
 
-import plotly.graph_objects as go
-
 from sojourn.studies import base
+from sojourn.studies.drawing import Figure
 from sojourn.studies.handoff import figures, figures_beyond, parameters
-from sojourn.studies.handoff.figures import Figure
 from sojourn.studies.handoff.paper import SCHEMES
-from sojourn.studies.handoff.study import Outcome
+from sojourn.studies.handoff.parameters import Scale
 from sojourn.studies.means import Table
 from sojourn.studies.wording import numbered
+
+Outcome = base.Outcome[Scale, Table]
 
 TITLE = "Subscribers that roam: durable, reactive and pro-active hand-off (paper 001)"
 
@@ -50,22 +50,6 @@ FIGURES = (
 )
 
 
-def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
-    """Every figure that the outcome has points for."""
-    found = []
-    for figure in FIGURES:
-        try:
-            found.append((figure, figure.draw(outcome.table)))
-        except (KeyError, ValueError):
-            continue  # not run at this scale, or its runs failed; the claims that need them say so
-    return found
-
-
-def summary(outcome: Outcome) -> str:
-    """What was found, and how much of the paper holds."""
-    return base.summary(outcome, finding)
-
-
 def finding(table: Table) -> str:
     """The three schemes at the largest population that all of them ran with."""
     lines = {
@@ -89,15 +73,12 @@ def finding(table: Table) -> str:
     )
 
 
-def facts(outcome: Outcome) -> list[tuple[str, str]]:
-    """The constants of the study, what the paper leaves open, and how long it took."""
+def constants(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study, and what the paper leaves open."""
     scale = outcome.scale
     return [
         ("scale", f"{scale.name}: {numbered('seeds', outcome.seeds)}"),
-        (
-            "time",
-            f"{scale.warmup_s:g} s of warm-up discarded, then {scale.duration_s:g} s measured, then drained",
-        ),
+        scale.time,
         (
             "brokers",
             (
@@ -142,5 +123,4 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
                 "transfers make pro-active slower than reactive (figure Readings)"
             ),
         ),
-        ("wall time", f"{outcome.seconds:.0f} s"),
     ]

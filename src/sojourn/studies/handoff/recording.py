@@ -2,17 +2,16 @@
 
 | table | rows |
 |---|---|
-| `arrivals` | a row a hand-off of the measured time |
+| `arrivals` | one row per hand-off of the measured time |
 | `windows` | events `published`, `expected`, `received`, `duplicate`; of those expected, `unique` (with their latencies), `late`, `transferred`; `departure`, `redirect`, `undrained`, `stale_edge`; `hops` by kind of message (with their bytes); `dropped` by reason; by broker `routed`, `event` (with service times), `present` (seconds of subscribers); all of the measured time. And `arrival`, minute by minute of the whole run, of the `prepared` and the `unprepared` |
 | `observations` | every few seconds `passive_copies`, `active_copies`, `queued_bytes`; at the end `neighbours` by pair of brokers |
-| `broker_load` | a row a broker, of the measured time |
+| `broker_load` | one row per broker, of the measured time |
 | `runs` | the run |
 
 Deliveries are far too many for rows: `tests/studies/test_facts.py` holds the windows to the rows of a trace.
 """  # noqa: E501  a table
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -101,14 +100,14 @@ def _counts(result: RoamingResult) -> Iterator[tuple[str, str, int, float | None
         yield "present", broker.name, 0, broker.present_s
 
 
-def _minutes(result: RoamingResult) -> Iterator[tuple[Any, ...]]:
+def _minutes(result: RoamingResult) -> Iterator[tuple[object, ...]]:
     for minute, (moves, bare) in enumerate(result.unprepared_by_minute):
         begin_s, end_s = minute * BUCKET_S, (minute + 1) * BUCKET_S
         yield "arrival", "prepared", begin_s, end_s, moves - bare
         yield "arrival", "unprepared", begin_s, end_s, bare
 
 
-def _observations(result: RoamingResult) -> Iterator[tuple[Any, ...]]:
+def _observations(result: RoamingResult) -> Iterator[tuple[object, ...]]:
     for at, sample in enumerate(result.samples):
         for what, value in zip(SAMPLED, sample, strict=True):
             yield what, "", at, float(value)

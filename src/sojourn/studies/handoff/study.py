@@ -1,25 +1,46 @@
-"""The whole study: from a scale to measures, verdicts and files."""
+"""The whole study: the check of each claim, and all parts put together."""
 
 from functools import partial
 
-from sojourn.studies import base, means
-from sojourn.studies.handoff import judging
+from sojourn.studies import means
+from sojourn.studies.base import Check
+from sojourn.studies.handoff import checks, checks_beyond, checks_model, checks_tables
 from sojourn.studies.handoff.grid import grid
-from sojourn.studies.handoff.parameters import Scale
+from sojourn.studies.handoff.measures import simulate
+from sojourn.studies.handoff.parameters import SCALES, Scale
+from sojourn.studies.handoff.presentation import FIGURES, TITLE, constants, finding
 from sojourn.studies.handoff.table import MEASURES
+from sojourn.studies.means import Table
+from sojourn.studies.study import Study
 
-NAME = judging.NAME
+CHECKS: dict[str, Check[Table]] = {
+    "B-ctmc-random": checks_model.ctmc_random,
+    "B-ctmc-neighbour": checks_model.ctmc_neighbour,
+    "B-polynomial": checks_model.polynomial,
+    "B-table2": checks_tables.table2,
+    "B-table3": checks_tables.table3,
+    "B-table4": checks_tables.table4,
+    "B-fig5-latency": checks.fig5,
+    "B-fig6-handoff": checks.fig6,
+    "B-fig7-frequency": checks.fig7,
+    "B-fig8-brokers": checks.fig8,
+    "B-neighbour-graph": checks_model.neighbour_graph,
+    "B-races": checks_beyond.races,
+    "B-future-load": checks_beyond.future_load,
+}
 
-Outcome = base.Outcome[Scale, means.Table]
-
-
-def run(scale: Scale, seeds: int | None, sweep: base.Sweep, average: base.Average | None = None) -> Outcome:
-    """Simulate the grid at a scale and judge every claim."""
-    return base.run(
-        scale,
-        seeds,
-        sweep,
-        grid=grid,
-        tabulate=partial(means.tabulate, measures=MEASURES, average=average),
-        judge=lambda table: judging.judge_all(table, scale),
-    )
+STUDY = Study(
+    "handoff",
+    TITLE,
+    "handoff",
+    scales=SCALES,
+    what_is_run=Scale.what_is_run,
+    grid=grid,
+    simulate=simulate,
+    tabulate=partial(means.tabulate, measures=MEASURES),
+    checks=CHECKS,
+    needs_no_runs=frozenset({"B-ctmc-random", "B-races"}),
+    figures=FIGURES,
+    finding=finding,
+    constants=constants,
+)

@@ -13,7 +13,7 @@ from sojourn.studies.cited import Cited, Told, cited_as, half, said, select, tex
 from sojourn.studies.cited_points import asked
 from sojourn.studies.cited_points import table as as_table
 from sojourn.studies.claims import Claim, Margin, Number, Reading, Verdict, judge, named
-from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
+from sojourn.studies.conditions import Condition, broken, judge_by, read_otherwise
 from sojourn.studies.manet.grid import SILENCE
 from sojourn.studies.manet.parameters import MAPPED, NEAREST, OURS_CHANGES, READINGS, SCENARIOS, SIX
 from sojourn.studies.manet.readings import AODV, GPSR, NO_MAP, OURS, Lines, apart, names, paired
@@ -104,11 +104,10 @@ def void(claim: Claim, table: Table) -> Verdict:
         )
     conditions = void_conditions(table, OURS)
     where = city(table, measured)
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
+        conditions,
         measured=measured,
-        margin=deciding(conditions),
         readings=read_otherwise(names(), lambda key: void_conditions(table, key)),
         evidence=f"Delivery without a map over that with one: {', '.join(parts)}."
         + shown(broken(conditions))
@@ -279,11 +278,10 @@ def rendezvous_sensitive(claim: Claim, table: Table) -> Verdict:
         ages.append(f"{age['r-gpsr-map']:.2f} and {age['b-gpsr-map']:.2f} s ({scenario})")
     conditions = sensitive_conditions(table, OURS)
     measured |= {f"{c.what.partition(':')[0]}, R's loss less B's": c.value for c in conditions}
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
+        conditions,
         measured=measured,
-        margin=deciding(conditions),
         readings=read_otherwise(names(), lambda key: sensitive_conditions(table, key)),
         evidence="Delivery lost from the slowest to the fastest speed: "
         f"{'; '.join(condition.what for condition in conditions)}. The places by "
@@ -375,11 +373,11 @@ def proximity(claim: Claim, table: Table) -> Verdict:
     )
     measured |= {condition.what.partition(":")[0] + ", gain": condition.value for condition in conditions}
     measured |= {"duplicates": duplicates, "copies that subscribers held back": copies}
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions) and duplicates.value == 0,
+        conditions,
+        also=duplicates.value == 0,
         measured=measured,
-        margin=deciding(conditions),
         evidence="Mean delivery with proximity selection and with the nearest node alone: "
         f"{'; '.join(condition.what for condition in conditions)}. "
         f"{duplicates.value} duplicates reached an application; subscribers held back {copies.value} copies "

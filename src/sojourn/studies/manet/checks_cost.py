@@ -1,8 +1,8 @@
 """The claims of paper 004 on delay and on load, as conditions with the ledger's numbers."""
 
 from sojourn.sim.manet.scenario import Manet
-from sojourn.studies.claims import Claim, Number, Verdict, judge
-from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
+from sojourn.studies.claims import Claim, Number, Verdict
+from sojourn.studies.conditions import Condition, broken, judge_by, read_otherwise
 from sojourn.studies.manet.checks import by_scheme, shown
 from sojourn.studies.manet.parameters import NO_HELLO, SCENARIOS, SIX, WAITS
 from sojourn.studies.manet.readings import AODV, GPSR, NO_MAP, OURS, Lines, apart, names, paired
@@ -103,11 +103,10 @@ def delay(claim: Claim, table: Table) -> Verdict:
         }
     conditions = delay_conditions(table, OURS)
     why = _why_delays(table, measured)
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
+        conditions,
         measured=measured,
-        margin=deciding(conditions),
         readings=read_otherwise(names(), lambda key: delay_conditions(table, key)),
         evidence=("All orderings hold." if not broken(conditions) else "")
         + shown(broken(conditions)).lstrip()
@@ -178,11 +177,10 @@ def load(claim: Claim, table: Table) -> Verdict:
         parts.append(f"{scenario}: " + ", ".join(f"{name} {value:.0f}" for name, value in means.items()))
     conditions = load_conditions(table, OURS)
     why = _why_loads(table, measured)
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
+        conditions,
         measured=measured,
-        margin=deciding(conditions),
         readings=read_otherwise(names(), lambda key: load_conditions(table, key)),
         evidence=f"Bytes a node and second: {'; '.join(parts)}." + shown(broken(conditions)) + why,
         cause="The load was taken apart by kind of message:" + why,

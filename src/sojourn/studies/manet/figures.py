@@ -3,13 +3,12 @@
 The paper prints curves and no numbers, so nothing of it is marked. Bars are 95% intervals over seeds.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import plotly.graph_objects as go
 
 from sojourn.sim.manet.scenario import SCHEMES
+from sojourn.studies.drawing import Figure, add_points
 from sojourn.studies.manet.parameters import (
     FREEWAY,
     MANHATTAN,
@@ -35,7 +34,7 @@ DASHES = {"r": "dash", "b": "solid"}
 Y_TITLES = {
     "delivery_ratio": "deliveries over those due",
     "delay_ms": "mean delay of deliveries, ms",
-    "load_bytes_s": "bytes sent a node and second",
+    "load_bytes_s": "bytes sent per node and second",
 }
 PARTS = {
     "subscriptions": ("subscribe", "replica"),
@@ -44,14 +43,6 @@ PARTS = {
     "beacons and hellos": ("beacon", "hello"),
     "AODV's requests, replies, errors": ("route request", "route reply", "route error"),
 }
-
-
-class Figure(NamedTuple):
-    """One figure and the claims it bears on."""
-
-    number: str
-    claims: tuple[str, ...]
-    draw: Callable[[Table], go.Figure]
 
 
 def _plain(title: str, y_title: str, x_title: str = "speed, m/s") -> go.Figure:
@@ -66,16 +57,8 @@ def _plain(title: str, y_title: str, x_title: str = "speed, m/s") -> go.Figure:
 def _add(figure: go.Figure, table: Table, key: tuple[str, str, str], name: str, **look: str) -> None:
     points = table.line(*key)
     halves = table.intervals(key[0], key[1], "none", key[2])
-    figure.add_trace(
-        go.Scatter(
-            x=list(points),
-            y=list(points.values()),
-            name=name,
-            mode="lines+markers",
-            error_y={"type": "data", "array": [halves[x] for x in points]},
-            line={"color": look.get("colour", COLOURS[key[1]]), "dash": look.get("dash", DASHES[key[1][0]])},
-        )
-    )
+    colour, dash = look.get("colour", COLOURS[key[1]]), look.get("dash", DASHES[key[1][0]])
+    add_points(figure, name, points, halves=[halves[x] for x in points], colour=colour, dash=dash)
 
 
 def over_speed(table: Table, scenario: str, measure: str, title: str) -> go.Figure:
@@ -134,7 +117,7 @@ def read_so(table: Table, reading: str, measure: str, scenario: str) -> go.Figur
     return figure
 
 
-def panels(number: str, scenario: str) -> list[Figure]:
+def panels(number: str, scenario: str) -> list[Figure[Table]]:
     """The three panels of a figure of the paper."""
     return [
         Figure(

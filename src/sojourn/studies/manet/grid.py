@@ -6,14 +6,12 @@ Seed n has the same roads, people, events and topics' names under every scheme.
 
 from typing import Any
 
-import msgspec
-
 from sojourn.sim.manet.scenario import Manet
 from sojourn.studies.manet import parameters
 from sojourn.studies.manet.parameters import OURS, READINGS, SCENARIOS, SIX, Scale
 from sojourn.studies.manet.readings import changes_of
 from sojourn.studies.manet.runs import Run
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 SILENCE = " silence"
 """What stands behind a scenario's name where subscribers fall silent; readings have theirs."""
@@ -62,17 +60,14 @@ def _is_drawn(scale: Scale, suffix: str, scheme: str, manet: Manet) -> bool:
 
 
 def _spec(experiment: str, series: str, speed: float, manet: Manet, *, drawn: bool) -> RunSpec:
-    text = msgspec.json.encode(Run(manet=manet, drawn=drawn), order="sorted").decode()
     # GPSR without a map walks round voids: several times the packets of the others.
     walks = 3.0 if series in ("r-gpsr", "b-gpsr") else 1.0
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        Run(manet=manet, drawn=drawn),
         experiment=experiment,
         series=series,
-        computations="none",
         axis="speed",
         x=speed,
         seed=manet.seed,
         cost=walks * manet.duration_s,
-        spec_json=text,
     )

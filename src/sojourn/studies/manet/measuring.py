@@ -1,7 +1,7 @@
 """The study's measures, as SQL over the facts that its runs record (`recording.py`).
 
-Bytes are those handed to the radio, once a hop, by node and second of the measured time. A measure of a kind
-of packet has its name at the end (`bytes_s beacon`, `lost event: no route`).
+Bytes are those handed to the radio, once per hop, by node and second of the measured time. A measure of a
+kind of packet has its name at the end (`bytes_s beacon`, `lost event: no route`).
 """
 
 from sojourn.adhoc.packets import DATA, KINDS, REASONS, WHATS

@@ -165,8 +165,3 @@ SCALES = {
     ),
 }
 """Six seeds where the paper has three: homes, roads and people of each differ."""
-
-
-def scale_named(name: str) -> Scale:
-    """The scale of that name."""
-    return base.scale_named(SCALES, name)

@@ -4,14 +4,15 @@ A frame shows the roads, the topic's home with its radius K, every node, and eac
 home and on to the subscribers; perimeter walks in another colour.
 """
 
-import json
-from typing import Any
-
+import msgspec
 import plotly.graph_objects as go
 
 from sojourn.adhoc.packets import EVENT, PERIMETER
 from sojourn.sim.manet.scenario import SCHEMES, Manet
+from sojourn.studies.manet.runs import Frame, Picture, Point
 from sojourn.studies.manet.table import Table
+
+Edge = tuple[Point, Point]
 
 TO_HOME, TO_SUBSCRIBER, WALK = "#2471a3", "#1e8449", "#c0392b"
 
@@ -23,9 +24,9 @@ def strip(table: Table, scenario: str, scheme: str) -> go.Figure:
     """The frames of one drawn run; raises KeyError where there is none."""
     drawn = _drawn(table, scenario, scheme)
     figure = go.Figure()
-    frames = drawn["frames"]
+    frames = drawn.frames
     steps = []
-    _line(figure, "roads", [(road[i], road[i + 1]) for road in drawn["roads"] for i in range(len(road) - 1)],
+    _line(figure, "roads", [(road[i], road[i + 1]) for road in drawn.roads for i in range(len(road) - 1)],
           "rgba(128,128,128,0.5)", 4.0)  # fmt: skip
     for number, frame in enumerate(frames):
         before = len(figure.data)
@@ -35,7 +36,7 @@ def strip(table: Table, scenario: str, scheme: str) -> go.Figure:
     traces_a_frame = (len(figure.data) - 1) // max(1, len(frames))
     for number, frame in enumerate(frames):
         shown = [True] + [at // traces_a_frame == number for at in range(traces_a_frame * len(frames))]
-        steps.append({"method": "restyle", "args": ["visible", shown], "label": f"{frame['time_s']:.0f} s"})
+        steps.append({"method": "restyle", "args": ["visible", shown], "label": f"{frame.time_s:.0f} s"})
     figure.update_layout(
         title=f"Events on their way under {SCHEMES[scheme].title}, {scenario}",
         xaxis_title="x, m",
@@ -53,27 +54,26 @@ def strip(table: Table, scenario: str, scheme: str) -> go.Figure:
     return figure
 
 
-def _drawn(table: Table, scenario: str, scheme: str) -> dict[str, Any]:
+def _drawn(table: Table, scenario: str, scheme: str) -> Picture:
     if "picture" not in table.runs.columns:
         raise KeyError("picture")
     runs = table.runs
     chosen = runs[(runs["experiment"] == scenario) & (runs["series"] == scheme) & runs["picture"].notna()]
     if chosen.empty:
         raise KeyError("picture")
-    found: dict[str, Any] = json.loads(str(chosen.iloc[0]["picture"]))
-    return found
+    return msgspec.json.decode(str(chosen.iloc[0]["picture"]), type=Picture)
 
 
-def _frame(figure: go.Figure, drawn: dict[str, Any], frame: dict[str, Any]) -> None:
-    places = frame["places"]
-    home_x, home_y = drawn["homes"][frame["topic"]]
-    ways = {"to the home": [], "to subscribers": [], "perimeter walk": []}  # type: dict[str, list[Any]]
-    for sender, to, mode, what in frame["hops"]:
+def _frame(figure: go.Figure, drawn: Picture, frame: Frame) -> None:
+    places = frame.places
+    home_x, home_y = drawn.homes[frame.topic]
+    ways: dict[str, list[Edge]] = {"to the home": [], "to subscribers": [], "perimeter walk": []}
+    for sender, to, mode, what in frame.hops:
         way = "perimeter walk" if mode == PERIMETER else "to the home" if what == EVENT else "to subscribers"
         ways[way].append((places[sender], places[to]))
     for (name, edges), colour in zip(ways.items(), (TO_HOME, TO_SUBSCRIBER, WALK), strict=True):
         _line(figure, name, edges, colour, 2.5)
-    due, publisher = set(frame["due"]), frame["publisher"]
+    due, publisher = set(frame.due), frame.publisher
     figure.add_trace(
         go.Scatter(
             x=[place[0] for place in places],
@@ -103,7 +103,7 @@ def _frame(figure: go.Figure, drawn: dict[str, Any], frame: dict[str, Any]) -> N
     )
 
 
-def _line(figure: go.Figure, name: str, edges: list[Any], colour: str, width: float) -> None:
+def _line(figure: go.Figure, name: str, edges: list[Edge], colour: str, width: float) -> None:
     """Many lines as one trace, with a gap after each."""
     xs: list[float | None] = []
     ys: list[float | None] = []

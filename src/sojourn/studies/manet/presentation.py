@@ -2,16 +2,15 @@
 
 from functools import partial
 
-import plotly.graph_objects as go
-
 from sojourn.sim.manet.scenario import SCHEMES, Manet
 from sojourn.studies import base
+from sojourn.studies.drawing import Figure
 from sojourn.studies.manet import checks, figures, parameters, picture
-from sojourn.studies.manet.figures import Figure
-from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, OURS, SCENARIOS, WAITS
-from sojourn.studies.manet.study import Outcome
+from sojourn.studies.manet.parameters import FREEWAY, MANHATTAN, OURS, SCENARIOS, WAITS, Scale
 from sojourn.studies.manet.table import Table
 from sojourn.studies.wording import numbered
+
+Outcome = base.Outcome[Scale, Table]
 
 TITLE = "Publish/subscribe without infrastructure at speed (paper 004)"
 
@@ -45,22 +44,6 @@ FIGURES = (
 )
 
 
-def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
-    """Every figure that the outcome has points for."""
-    found = []
-    for figure in FIGURES:
-        try:
-            found.append((figure, figure.draw(outcome.table)))
-        except (KeyError, ValueError):
-            continue  # its runs failed; the claims that need them say so
-    return found
-
-
-def summary(outcome: Outcome) -> str:
-    """What was found, and how much of the paper holds."""
-    return base.summary(outcome, finding)
-
-
 def finding(table: Table) -> str:
     """Which of the paper's six schemes delivers most, and what ours adds."""
     said = []
@@ -75,11 +58,16 @@ def finding(table: Table) -> str:
     return f"As means over speeds, {'; '.join(said)}."
 
 
-def facts(outcome: Outcome) -> list[tuple[str, str]]:
-    """The constants of the study, what the paper leaves open, and how long it took."""
+def what_is_run(scale: Scale, seeds: int | None) -> str:
+    """Half a sentence on how much that is."""
+    return f"{numbered('seeds', seeds or scale.seeds)}, {scale.duration_s:g} s per run"
+
+
+def constants(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study, and what the paper leaves open."""
     scale, manet = outcome.scale, Manet()
     return [
-        ("scale", f"{scale.name}: {numbered('seeds', outcome.seeds)}, {scale.duration_s:g} s a run"),
+        ("scale", f"{scale.name}: {what_is_run(scale, outcome.seeds)}"),
         ("Table 1", "60 nodes; freeway 2 topics, 1 publisher, 9 subscribers, 512 bytes; city 6, 2, 5, 1,024"),
         ("speed", f"the fastest a vehicle goes; the slowest is {manet.slowest_share:g} of it (ours)"),
         ("maps", _maps(outcome.table)),
@@ -97,7 +85,6 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("load", "network-layer bytes of everything handed to the radio, once a hop, retries not counted"),
         ("delay", "from publishing to delivery, of what was delivered"),
         ("what we would deploy", recommendation(outcome)),
-        ("wall time", f"{outcome.seconds:.0f} s"),
     ]
 
 

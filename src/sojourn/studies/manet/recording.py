@@ -8,7 +8,6 @@
 """  # noqa: E501  a table
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -89,7 +88,7 @@ def _counts(world: World, measured: Measured) -> Iterator[tuple[str, str, int, f
     yield "arrived", "", given, float(world.number(state.HOPS_WALKED))
 
 
-def _observations(world: World, measured: Measured) -> Iterator[tuple[Any, ...]]:
+def _observations(world: World, measured: Measured) -> Iterator[tuple[object, ...]]:
     near = ["attended" if attended else "alone" for attended in measured.attended]
     for at, (of, due, got) in enumerate(zip(near, measured.due, measured.got, strict=True)):
         yield "due", of, at, float(due)

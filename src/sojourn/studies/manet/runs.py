@@ -5,7 +5,7 @@ computed from those (`measuring.py`); `tests/studies/test_facts.py` holds the tw
 """
 
 import json
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -58,7 +58,7 @@ def carry_out(run: Run) -> tuple[World, Row]:
 
 def drawn(run: Run, world: World) -> Row:
     """What is drawn of single events, if anything is."""
-    return {"picture": json.dumps(picture(world), separators=(",", ":"))} if run.drawn else {}
+    return {"picture": picture(world)} if run.drawn else {}
 
 
 def measure(measured: Measured) -> Row:
@@ -109,8 +109,43 @@ def paths(world: World) -> float:
     return float(np.mean(path_shares(world)))
 
 
-def picture(world: World) -> dict[str, Any]:
-    """Where everybody was when a few events went their way, and each hop of that way."""
+Point = tuple[float, float]
+
+
+class DrawnHop(NamedTuple):
+    """One hop of an event that is drawn."""
+
+    sender: int
+    to: int
+    mode: int
+    what: int
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One event on its way, and where everybody was when it was published."""
+
+    time_s: float
+    topic: int
+    publisher: int
+    due: list[int]
+    """Nodes that it is for."""
+    places: list[Point]
+    """By node."""
+    hops: list[DrawnHop]
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """What it takes to draw a few events of a run."""
+
+    roads: list[list[Point]]
+    homes: list[Point]
+    """By topic."""
+    area: list[float]
+    frames: list[Frame]
+
+
+def picture(world: World) -> str:
+    """Where everybody was when a few events went their way, and each hop of that way: a `Picture` as JSON."""
     net = world.net
     count = min(world.number(state.HOPS_LOGGED), len(net.hops))
     hops = net.hops[:count]
@@ -121,19 +156,22 @@ def picture(world: World) -> dict[str, Any]:
         places = world.track[round(made_s * 10)]
         mine = of_event[of_event["event"] == event]
         frames.append(
-            {
-                "time_s": made_s,
-                "topic": int(world.publications[event]["topic"]),
-                "publisher": int(world.publications[event]["node"]),
-                "due": [
-                    int(world.subscriptions[at]["node"]) for at in np.flatnonzero(world.expected()[event])
-                ],
-                "places": np.round(places, 1).tolist(),
-                "hops": [[int(h["sender"]), int(h["to"]), int(h["mode"]), int(h["what"])] for h in mine],
-            }
+            Frame(
+                time_s=made_s,
+                topic=int(world.publications[event]["topic"]),
+                publisher=int(world.publications[event]["node"]),
+                due=[int(world.subscriptions[at]["node"]) for at in np.flatnonzero(world.expected()[event])],
+                places=np.round(places, 1).tolist(),
+                hops=[DrawnHop(int(h["sender"]), int(h["to"]), int(h["mode"]), int(h["what"])) for h in mine],
+            )
         )
-    roads = [[list(point) for point in road.points] for road in world.map.road]
-    return {"roads": roads, "homes": world.homes, "area": list(world.map.area_m), "frames": frames}
+    drawn = Picture(
+        roads=[list(road.points) for road in world.map.road],
+        homes=[(float(x), float(y)) for x, y in world.homes],
+        area=list(world.map.area_m),
+        frames=frames,
+    )
+    return json.dumps(msgspec.to_builtins(drawn), separators=(",", ":"))
 
 
 assert KINDS[DATA] == "data"

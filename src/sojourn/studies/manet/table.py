@@ -1,7 +1,6 @@
 """The study's means by point, and the runs behind them for what must hold in every single one."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -52,10 +51,10 @@ class Table(means.Table):
         below = self.total(experiment, scheme, whole)
         return self.total(experiment, scheme, part) / below if below else float("nan")
 
-    def column(self, name: str, like: str = "") -> "pd.Series[Any]":
+    def column(self, name: str, like: str = "") -> "pd.Series[float]":
         """A number of every run whose experiment's name contains a text."""
         chosen = self.runs[self.runs["experiment"].str.contains(like, regex=False)]
-        found: pd.Series[Any] = chosen[name].dropna().astype(float)
+        found: pd.Series[float] = chosen[name].dropna().astype(float)
         if found.empty:
             raise KeyError(f"{name} of {like or 'any experiment'}")
         return found
@@ -72,4 +71,4 @@ class Table(means.Table):
 def tabulate(specs: list[RunSpec], rows: list[Row], average: Average | None = None) -> Table:
     """The study's table; runs that failed take no part."""
     runs = base.runs_table(specs, rows)
-    return Table(means.tabulate(specs, rows, MEASURES, average).means, runs[runs["error"].isna()])
+    return Table(means.tabulate(specs, rows, average, measures=MEASURES).means, runs[runs["error"].isna()])

@@ -8,7 +8,7 @@ import math
 
 from sojourn.studies import wording
 from sojourn.studies.claims import Claim, Verdict, judge
-from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
+from sojourn.studies.conditions import Condition, broken, deciding, judge_by, read_otherwise
 from sojourn.studies.means import Points, Table, first, flat, last, ratios
 from sojourn.studies.publisher_mobility.compare import ABOVE_ONE, Asked, Where, about, everywhere, grown
 from sojourn.studies.publisher_mobility.grid import FOUR
@@ -57,10 +57,9 @@ def fig4a_tenfold(claim: Claim, table: Table) -> Verdict:
         what = f"standard over {protocol}, {means[protocol]:.1f}"
         conditions.append(Condition(what, means[protocol], 10.0, seeds))
     text = ", ".join(f"{ratio:.1f} times {protocol}'s" for protocol, ratio in means.items())
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         measured=measured,
         evidence=f"Averaged over the sweep, standard's messages are {text}.",
     )
@@ -88,10 +87,9 @@ def fig4a_order(claim: Claim, table: Table) -> Verdict:
     trees = ratios(table.points("publishers", "prefetch-delayed", "none", TREES), delayed)
     early = just_set_out(table, COST)
     conditions = _cheaper(table, "publishers")
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=[
             *read_otherwise({"publishers": NO_NOTICE}, lambda key: _cheaper(table, key, TREES)),
             *read_otherwise({"just-set-out": SET_OUT}, lambda key: _cheaper(table, key)),
@@ -144,10 +142,10 @@ def fig4b_order(claim: Claim, table: Table) -> Verdict:
     conditions = _slower(table, "publishers", TIME)
     readings = read_otherwise({"publishers": ZEROS}, lambda key: _slower(table, key, TIME_OF_ALL))
     readings += read_otherwise({"just-set-out": SET_OUT}, lambda key: _slower(table, key, TIME))
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions) and wait == 0,
-        margin=deciding(conditions),
+        conditions,
+        also=wait == 0,
         readings=readings,
         measured={
             **flat("standard / proxy", slower),
@@ -200,10 +198,9 @@ def _flat_over(claim: Claim, table: Table, experiment: str, where: str, readings
     text = ", ".join(f"{protocol} {times:.2f}" for protocol, times in ends.items())
     others = read_otherwise({experiment: ZEROS}, lambda key: _flat_conditions(table, key, TIME_OF_ALL))
     others += read_otherwise(readings, lambda key: _flat_conditions(table, key, TIME))
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=others,
         measured={f"{protocol} last / first": times for protocol, times in ends.items()},
         evidence=f"Ratio of rebuilding times {where}: {text}.",
@@ -270,10 +267,9 @@ def fig7(claim: Claim, table: Table) -> Verdict:
         if loads[key]
     }
     conditions = _speed_conditions(table, "speed")
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=read_otherwise(named, lambda key: _speed_conditions(table, key)),
         measured={
             "complex last / first": growth,

@@ -4,8 +4,8 @@ The verdict rests on the study's own reading of the paper alone. Because these t
 that the paper leaves open, its other readings are judged by the same conditions and stand beside it.
 """
 
-from sojourn.studies.claims import Claim, Verdict, judge
-from sojourn.studies.conditions import Condition, broken, deciding, read_otherwise
+from sojourn.studies.claims import Claim, Verdict
+from sojourn.studies.conditions import Condition, judge_by, read_otherwise
 from sojourn.studies.means import Points, Table, first, flat, last
 from sojourn.studies.publisher_mobility.checks import TIME, seconds
 from sojourn.studies.publisher_mobility.compare import Asked, Where, everywhere, grown
@@ -46,10 +46,9 @@ def fig5a(claim: Claim, table: Table) -> Verdict:
     longer = last(fast["standard"]) / last(none)
     growth = {p: last(fast[p]) / first(fast[p]) for p in ("standard", "delayed", "prefetch-delayed")}
     conditions = fig5a_conditions(table, "publishers") or []
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=read_otherwise(READINGS, lambda key: fig5a_conditions(table, key)),
         measured={
             "standard fast / none at the most publishers": longer,
@@ -114,10 +113,9 @@ def fig5b(claim: Claim, table: Table) -> Verdict:
     trend = "it does not come down" if is_steady else "part of it is a transient"
     others = "; ".join(f"{READINGS[name]}: {_line(points)}" for name, points in readings.items() if points)
     conditions = fig5b_conditions(table, "publishers") or []
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=read_otherwise(READINGS, lambda key: fig5b_conditions(table, key)),
         measured={
             **flat("standard, s", standard),

@@ -5,8 +5,8 @@ import math
 from sojourn.studies.cited import select
 from sojourn.studies.cited_points import asked
 from sojourn.studies.cited_points import table as as_table
-from sojourn.studies.claims import Claim, Verdict, judge
-from sojourn.studies.conditions import Condition, broken, deciding, read_as
+from sojourn.studies.claims import Claim, Verdict
+from sojourn.studies.conditions import Condition, judge_by, read_as
 from sojourn.studies.means import (
     Points,
     Table,
@@ -51,10 +51,9 @@ def fig8(claim: Claim, table: Table) -> Verdict:
     share = table.points("overshoot", "proxy", "none", "rebuilding_share")
     where, where_of_all = proxy_crossing(table, "none"), proxy_crossing(table, "none", TIME_OF_ALL)
     conditions = fig8_conditions(table, TIME)
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=[read_as(ZEROS, fig8_conditions(table, TIME_OF_ALL))],
         measured={
             "cost rises": rises(cost),
@@ -121,10 +120,9 @@ def fig9(claim: Claim, table: Table) -> Verdict:
         for model in models
     }
     conditions = fig9_conditions(table, TIME)
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=[read_as(ZEROS, fig9_conditions(table, TIME_OF_ALL))],
         measured={
             **{f"crossing {model}": recorded_crossing(at) for model, at in where.items()},
@@ -204,10 +202,9 @@ def fig10(claim: Claim, table: Table) -> Verdict:
     falling_text = (
         "All costs and times fall" if not not_falling else f"Not every step falls: {', '.join(not_falling)}"
     )
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=[read_as(ZEROS, fig10_conditions(table, TIME_OF_ALL))],
         measured={
             "lines that do not fall": ", ".join(not_falling) or "none",
@@ -281,10 +278,9 @@ def fig11(claim: Claim, table: Table) -> Verdict:
         *(fig11_conditions(table, none, in_time, "delivered_in_time_ratio")),
         Condition("complex falls", float(falls(in_time) and last(in_time) < first(in_time)), 0.5),
     ]
-    return judge(
+    return judge_by(
         claim,
-        holds=not broken(conditions),
-        margin=deciding(conditions),
+        conditions,
         readings=[read_as("what arrives after the end of the run does not count", within)],
         measured={
             **flat("none", none),

@@ -1,6 +1,6 @@
 """The paper's figures 4 to 11 redrawn from our own runs, with 95% intervals and the paper's stated numbers.
 
-A figure is a row of data here; one function draws them all. What the paper prints as a curve but not as a
+A figure is a row of data here, drawn by one method. What the paper prints as a curve but not as a
 number is not copied: only numbers that its text or axes state are marked.
 """
 
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """One figure of the paper, as data."""
+    """One figure of the paper, as data; it draws itself."""
 
     number: str
     title: str
@@ -48,6 +48,52 @@ class Figure(NamedTuple):
     divisor: float = 1.0
     log: bool = False
     marks: tuple[Mark, ...] = ()
+
+    def draw(self, table: Table) -> go.Figure:
+        """The figure with its intervals and marks."""
+        chart = go.Figure()
+        several_models = len({line.computations for line in self.lines}) > 1
+        several_protocols = len({line.protocol for line in self.lines}) > 1
+        for line in self.lines:
+            wanted = (self.experiment, line.protocol, line.computations, self.measure)
+            points, halves = table.points(*wanted), table.intervals(*wanted)
+            name = " ".join(
+                word
+                for word, shown in ((line.protocol, several_protocols), (line.computations, several_models))
+                if shown
+            )
+            chart.add_scatter(
+                x=list(points),
+                y=[value / self.divisor for value in points.values()],
+                error_y={
+                    "type": "data",
+                    "array": [half / self.divisor for half in halves.values()],
+                    "thickness": 1,
+                },
+                name=name or line.protocol,
+                mode="lines+markers",
+                line={
+                    "color": COLOURS[line.protocol],
+                    "dash": DASHES[line.computations] if several_models else "solid",
+                },
+                marker=_marker(line, several_models=several_models),
+            )
+        for mark in self.marks:
+            crowded = mark.vertical and any(not other.vertical for other in self.marks)
+            _add_mark(chart, mark, log=self.log, lower_px=LABEL_PX if crowded else 0)
+        chart.update_layout(
+            title=f"Figure {self.number}: {self.title}" if self.number[0].isdigit() else self.title,
+            xaxis_title=self.x_title,
+            yaxis_title=self.y_title,
+            template="plotly_white",
+            legend={"orientation": "h", "y": -0.25},
+            margin={"l": 60, "r": 20, "t": 60, "b": 60},
+        )
+        if self.log:
+            chart.update_yaxes(type="log")
+        else:
+            chart.update_yaxes(rangemode="tozero")
+        return chart
 
 
 LABEL_PX = 18
@@ -285,53 +331,6 @@ FIGURES = (
         marks=(Mark(1.0, "paper: about 100% without computations"),),
     ),
 )
-
-
-def draw(figure: Figure, table: Table) -> go.Figure:
-    """One figure with its intervals and marks."""
-    chart = go.Figure()
-    several_models = len({line.computations for line in figure.lines}) > 1
-    several_protocols = len({line.protocol for line in figure.lines}) > 1
-    for line in figure.lines:
-        wanted = (figure.experiment, line.protocol, line.computations, figure.measure)
-        points, halves = table.points(*wanted), table.intervals(*wanted)
-        name = " ".join(
-            word
-            for word, shown in ((line.protocol, several_protocols), (line.computations, several_models))
-            if shown
-        )
-        chart.add_scatter(
-            x=list(points),
-            y=[value / figure.divisor for value in points.values()],
-            error_y={
-                "type": "data",
-                "array": [half / figure.divisor for half in halves.values()],
-                "thickness": 1,
-            },
-            name=name or line.protocol,
-            mode="lines+markers",
-            line={
-                "color": COLOURS[line.protocol],
-                "dash": DASHES[line.computations] if several_models else "solid",
-            },
-            marker=_marker(line, several_models=several_models),
-        )
-    for mark in figure.marks:
-        crowded = mark.vertical and any(not other.vertical for other in figure.marks)
-        _add_mark(chart, mark, log=figure.log, lower_px=LABEL_PX if crowded else 0)
-    chart.update_layout(
-        title=f"Figure {figure.number}: {figure.title}" if figure.number[0].isdigit() else figure.title,
-        xaxis_title=figure.x_title,
-        yaxis_title=figure.y_title,
-        template="plotly_white",
-        legend={"orientation": "h", "y": -0.25},
-        margin={"l": 60, "r": 20, "t": 60, "b": 60},
-    )
-    if figure.log:
-        chart.update_yaxes(type="log")
-    else:
-        chart.update_yaxes(rangemode="tozero")
-    return chart
 
 
 def _marker(line: Line, *, several_models: bool) -> dict[str, str | int]:

@@ -5,15 +5,13 @@ that need the same run share it, because a run is named by a digest of its scena
 and the same in every configuration, so that all protocols see the same publishers on the same paths.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import msgspec
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from sojourn.sim.scenario import Scenario, scenario_from
 from sojourn.studies.publisher_mobility import parameters
 from sojourn.studies.publisher_mobility.parameters import Scale
-from sojourn.studies.runner import RunSpec, run_id_of
+from sojourn.studies.runner import RunSpec, specify
 
 FOUR = ("standard", "proxy", "delayed", "prefetch-delayed")
 """The protocols of the paper's figures."""
@@ -37,7 +35,7 @@ class Experiment(NamedTuple):
     axis: str
     values: tuple[float, ...]
     lines: tuple[Line, ...]
-    changes: dict[str, Any]
+    changes: Mapping[str, object]
 
 
 def lines(protocols: tuple[str, ...], computations: tuple[str, ...]) -> tuple[Line, ...]:
@@ -168,19 +166,19 @@ def _remarks(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
 def _readings(scale: Scale, publishers: tuple[float, ...]) -> list[Experiment]:
     """What the paper leaves open and Figure 5 turns on, read the other way.
 
-    Speeds may be drawn anew at every move instead of once a publisher, which makes moves four times rarer,
+    Speeds may be drawn anew at every move instead of once per publisher, which makes moves four times rarer,
     since a publisher then spends most of its time on slow stretches. Withdrawals may be free, since section
     5.2.2 gives no time for them. Publishers may cross the borders of brokers in step, all at once. And with
     complex an insertion may take the fast class's 2 ms, since section 5.2.2 lets matching alone differ.
     """
     some = tuple(sorted({publishers[0], publishers[-1], *(x for x in publishers if x == COLLAPSE_FROM)}))
-    shorter = {"duration_s": scale.duration_s * parameters.READING_SHARE}
+    shorter: dict[str, object] = {"duration_s": scale.duration_s * parameters.READING_SHARE}
     slow = lines(("standard", "delayed"), ("complex",))
     fast = (*lines(("standard", "delayed", "prefetch-delayed"), ("fast",)), Line("standard", "none"))
-    rarer = {"speed_drawn": "move"}
-    free = {"withdrawals_charged": False}
-    in_step = {"start_spread": 0.0, "under_way_s": 0.0}
-    quick = {"insertion_ms": parameters.FAST_INSERTION_MS}
+    rarer: dict[str, object] = {"speed_drawn": "move"}
+    free: dict[str, object] = {"withdrawals_charged": False}
+    in_step: dict[str, object] = {"start_spread": 0.0, "under_way_s": 0.0}
+    quick: dict[str, object] = {"insertion_ms": parameters.FAST_INSERTION_MS}
     return [
         Experiment("speed-each-move", "publishers", publishers, slow, rarer),
         Experiment("speed-each-move", "publishers", some, fast, rarer),
@@ -206,7 +204,7 @@ def grid(scale: Scale, seeds: int | None = None) -> list[RunSpec]:
 
 
 def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: int) -> Scenario:
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "seed": seed,
         "warmup_s": scale.warmup_s,
         "duration_s": scale.duration_s,
@@ -227,9 +225,8 @@ def _scenario(experiment: Experiment, line: Line, x: float, scale: Scale, seed: 
 
 
 def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> RunSpec:
-    text = msgspec.json.encode(scenario, order="sorted").decode()
-    return RunSpec(
-        run_id=run_id_of(text),
+    return specify(
+        scenario,
         experiment=experiment.name,
         series=line.protocol,
         computations=line.computations,
@@ -237,7 +234,6 @@ def _spec(experiment: Experiment, line: Line, x: float, scenario: Scenario) -> R
         x=x,
         seed=scenario.seed,
         cost=estimated_hops(scenario),
-        spec_json=text,
     )
 
 
@@ -258,8 +254,3 @@ def estimated_hops(scenario: Scenario) -> float:
         scenario.publishers * seconds / scenario.publish_interval_s if scenario.publish_interval_s else 0.0
     )
     return moves * per_move + events * (3 + 3 * asked) + 20 * scenario.publishers * scenario.proxies
-
-
-def rows_of(specs: list[RunSpec]) -> Iterator[dict[str, Any]]:
-    """Specifications as flat rows."""
-    return (msgspec.structs.asdict(spec) for spec in specs)

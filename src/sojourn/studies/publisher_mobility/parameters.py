@@ -62,7 +62,7 @@ TREND = (1, 2)
 shrink when it is watched for twice as long."""
 
 
-class Scale(base.Scale, frozen=True, kw_only=True):
+class Scale(base.TimedScale, frozen=True, kw_only=True):
     """How much of the study is run."""
 
     warmup_s: float
@@ -114,8 +114,3 @@ SCALES = {
         judges=True,
     ),
 }
-
-
-def scale_named(name: str) -> Scale:
-    """The scale of that name."""
-    return base.scale_named(SCALES, name)

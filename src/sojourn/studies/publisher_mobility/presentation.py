@@ -1,13 +1,10 @@
 """What a person is shown of the study: its figures and the constants behind them."""
 
-import plotly.graph_objects as go
-
 from sojourn.studies import base
 from sojourn.studies.means import Table
 from sojourn.studies.publisher_mobility import parameters
-from sojourn.studies.publisher_mobility.figures import FIGURES, Figure, draw
 from sojourn.studies.publisher_mobility.grid import FOUR
-from sojourn.studies.publisher_mobility.study import Outcome
+from sojourn.studies.publisher_mobility.parameters import Scale
 from sojourn.studies.wording import numbered
 
 REBUILDING = (
@@ -15,17 +12,9 @@ REBUILDING = (
     "processed, averaged over all moves but those to a proxy of the publisher's own, where none is built"
 )
 
+Outcome = base.Outcome[Scale, Table]
+
 TITLE = "Publishers that move over a content-based network (paper 000)"
-
-
-def charts(outcome: Outcome) -> list[tuple[Figure, go.Figure]]:
-    """Every figure that the outcome has points for."""
-    return [(figure, draw(figure, outcome.table)) for figure in FIGURES]
-
-
-def summary(outcome: Outcome) -> str:
-    """What was found, and how much of the paper holds."""
-    return base.summary(outcome, finding)
 
 
 def finding(table: Table) -> str:
@@ -44,20 +33,17 @@ def finding(table: Table) -> str:
     )
 
 
-def facts(outcome: Outcome) -> list[tuple[str, str]]:
-    """The constants of the study and how long it took."""
+def constants(outcome: Outcome) -> list[tuple[str, str]]:
+    """The constants of the study."""
     scale = outcome.scale
     return [
         ("scale", f"{scale.name}: {numbered('seeds', outcome.seeds)}"),
-        (
-            "time",
-            f"{scale.warmup_s:g} s of warm-up discarded, then {scale.duration_s:g} s measured, then drained",
-        ),
+        scale.time,
         ("network", "tree of 85 brokers, 64 leaves of 0.5 km; 10 Mb/s and 2 ms between brokers (Table 4)"),
         ("clients", "50 publishers and 500 subscribers unless the axis says otherwise; 128 kb/s and 2 ms"),
         (
             "movement",
-            "5, 50 or 100 km/h drawn a publisher, east or west, 3 s disconnected, turning at the ends",
+            "5, 50 or 100 km/h drawn per publisher, east or west, 3 s disconnected, turning at the ends",
         ),
         (
             "under way",
@@ -67,5 +53,4 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("event", f"{parameters.EVENT_BYTES} bytes (the paper gives none)"),
         ("cost", "hops of advertisements, subscriptions, their withdrawals and prefetch notices a minute"),
         ("rebuilding time", REBUILDING),
-        ("wall time", f"{outcome.seconds:.0f} s"),
     ]

@@ -2,9 +2,9 @@
 
 | table | rows |
 |---|---|
-| `rebuildings` | a row a move that began in the measured time, with all hops that it set off, whenever they happened |
+| `rebuildings` | one row per move that began in the measured time, with all hops that it set off, whenever they happened |
 | `windows` | `published`, `expected`, `delivered`, `in_time`, `duplicate`: events of the measured time; `hops` by kind in it; `all_hops` and `quiet` of the whole run, until the world was at rest |
-| `broker_load` | a row a broker, of the measured time |
+| `broker_load` | one row per broker, of the measured time |
 | `runs` | the run |
 
 Deliveries are far too many for rows: they are counted over the measured time, and `tests/studies/test_facts.py`

@@ -5,12 +5,11 @@ queues holds if both agree.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from sojourn.edge.queues import Queued, QueuePolicy
 
 
-def informed_choice(policy: QueuePolicy, missed: Sequence[Queued], now: float) -> list[Queued]:
+def oracle_choice(policy: QueuePolicy, missed: Sequence[Queued], now: float) -> list[Queued]:
     """Of all that was missed, what a reader who comes back now wants, in order."""
     wanted = [item for item in missed if policy.expiry_s is None or now - item.generated_s <= policy.expiry_s]
     if policy.keep != "all":
@@ -27,7 +26,7 @@ def informed_choice(policy: QueuePolicy, missed: Sequence[Queued], now: float) -
 
 
 def _extremes(policy: QueuePolicy, wanted: list[Queued]) -> list[Queued]:
-    groups: dict[Any, list[Queued]] = {}
+    groups: dict[object, list[Queued]] = {}
     for item in wanted:
         groups.setdefault(item.event.get(policy.key) if policy.key else None, []).append(item)
     chosen = [_one_of(policy, group) for group in groups.values()]
