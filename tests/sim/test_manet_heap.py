@@ -1,52 +1,72 @@
 """The compiled clock of a mobile network, as plain Python: it gives events back as a sorted list would."""
 
 import heapq
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sojourn.sim.manet.heap import drop_first, plan
-from sojourn.sim.manet.state import HAPPENING, HEAP_SIZE, ORDER, OVERFLOW, RUN, Net
+from sojourn.sim.manet import heap as clock
+from sojourn.sim.manet.state import ATTEMPT, HAPPENING, ORDER, OVERFLOW, RUN, Net
 
 ROOM = 12
-PLAN, DROP = plan.py_func, drop_first.py_func  # type: ignore[attr-defined]  # the function that was compiled
+KINDS = (0, ATTEMPT)
+"""One that is planned seconds ahead, and one of the radio's."""
+
+
+def plain(function: Any) -> Callable[..., Any]:
+    """Return the function that was compiled."""
+    found: Callable[..., Any] = function.py_func
+    return found
+
+
+PLAN, DROP, NEXT = plain(clock.plan), plain(clock.drop_first), plain(clock.next_heap)
+
+
+@pytest.fixture(autouse=True)
+def _as_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "_move", plain(clock._move))
 
 
 def _clock() -> Net:
     """A network of which nothing but its clock is there."""
     parts = dict.fromkeys(Net._fields)
-    parts["heap"] = np.zeros(ROOM, HAPPENING).view(np.recarray)
+    parts["heap"] = np.zeros((len(KINDS), ROOM), HAPPENING).view(np.recarray)
     parts["run"] = np.zeros(1, RUN).view(np.recarray)
     return Net(**parts)  # type: ignore[arg-type]  # the clock asks for no more
 
 
-@given(st.lists(st.one_of(st.none(), st.integers(0, 4)), max_size=60))
-def test_events_come_by_time_then_in_the_order_of_planning(script: list[int | None]) -> None:
-    """Whatever is planned and taken in between: a time is planned, None takes the first event."""
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 4), st.sampled_from(KINDS))), max_size=60))
+def test_events_come_by_time_then_in_the_order_of_planning(script: list[tuple[int, int] | None]) -> None:
+    """Whatever is planned and taken in between: a time of either kind is planned, None takes the first event."""
     net, model, order = _clock(), list[tuple[float, int]](), 0
     numbers = net.run[0].numbers
-    for time_s in script:
-        if time_s is None:
-            if not model:
-                continue
-            expected = heapq.heappop(model)
-            first = net.heap[0]
-            assert (first.time_s, first.a) == expected
-            DROP(net)
+    for step in script:
+        which = NEXT(net)
+        assert (which < 0) == (not model)
+        if step is None:
+            if model:
+                first = net.heap[which, 0]
+                assert (first.time_s, first.a) == heapq.heappop(model)
+                DROP(net, which)
         elif len(model) < ROOM:
-            PLAN(net, float(time_s), 1, order, 0, 0)
+            time_s, kind = step
+            PLAN(net, float(time_s), kind, order, 0, 0)
             heapq.heappush(model, (float(time_s), order))
             order += 1
-        assert numbers[HEAP_SIZE] == len(model)
+        assert sum(net.run[0].heap_sizes) == len(model)
         assert numbers[ORDER] == order
 
 
-def test_a_full_clock_counts_what_it_cannot_take() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_clock_counts_what_it_cannot_take(kind: int) -> None:
     """No event is overwritten, and the world can say that it was too small."""
     net = _clock()
     for at in range(ROOM + 3):
-        PLAN(net, float(-at), 1, at, 0, 0)
-    numbers = net.run[0].numbers
-    assert (numbers[HEAP_SIZE], numbers[OVERFLOW]) == (ROOM, 3)
-    assert net.heap[0].a == ROOM - 1
+        PLAN(net, float(-at), kind, at, 0, 0)
+    assert (max(net.run[0].heap_sizes), net.run[0].numbers[OVERFLOW]) == (ROOM, 3)
+    assert net.heap[NEXT(net), 0].a == ROOM - 1
