@@ -42,7 +42,7 @@ def _clock() -> Net:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 4), st.sampled_from(KINDS))), max_size=60))
 def test_events_come_by_time_then_in_the_order_of_planning(script: list[tuple[int, int] | None]) -> None:
-    """Whatever is planned and taken in between: times of both kinds are planned, None takes the first event."""
+    """Whatever is planned and taken in between: a time of either kind, and None for the first event."""
     net, model, order = _clock(), list[tuple[float, int]](), 0
     numbers = net.run[0].numbers
     for step in script:
