@@ -244,6 +244,7 @@ def test_what_is_known_to_be_lost_is_counted_and_what_was_repeated_is_not() -> N
             b'sojourn_picks_total{what="made"} 7.0',
             b'sojourn_picks_total{what="again"} 2.0',
             b'sojourn_picks_total{what="dropped"} 0.0',
+            b"sojourn_picks_waiting 0.0",
             b'sojourn_dropped_total{reason="hand-off incomplete"} 1.0',
         ):
             assert line in text

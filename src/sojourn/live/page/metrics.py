@@ -29,6 +29,7 @@ from sojourn.live.page.status import (
     link_states,
     not_copied,
     picks,
+    picks_waiting,
     refused_by_reason,
     repeated,
     stored,
@@ -134,6 +135,12 @@ class BrokerMetrics(Collector):
         for what, count in picks(node).items():
             picked.add_metric([what], count)
         yield picked
+        yield GaugeMetricFamily(
+            "sojourn_picks_waiting",
+            "Events for which this broker chose a member that has not acknowledged or declined them: it is "
+            "away, or slow.",
+            picks_waiting(node),
+        )
         yield CounterMetricFamily(
             "sojourn_repeated", "Events that a neighbour sent again and that were let go.", repeated(node)
         )

@@ -192,6 +192,11 @@ def picks(node: Node) -> dict[str, int]:
     }
 
 
+def picks_waiting(node: Node) -> int:
+    """Events for which this broker chose a member, and has not heard how that went."""
+    return 0 if node.network is None else len(node.network.clients.shares.picks)
+
+
 def unconfirmed(node: Node) -> int:
     """SUBACKs that were given although a broker in reach had not confirmed the subscription."""
     return 0 if node.network is None else node.network.confirming.unconfirmed
