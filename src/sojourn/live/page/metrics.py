@@ -125,22 +125,7 @@ class BrokerMetrics(Collector):
         for reason, count in refused_by_reason(node).items():
             refused.add_metric([reason], count)
         yield refused
-        picked = CounterMetricFamily(
-            "sojourn_picks",
-            "Members that this broker chose for events of QoS 1 and 2 of shared subscriptions in a network: "
-            "made; again, as the one before had ended or declined; dropped, as nobody was left; forgotten, "
-            "for want of room, so that they would not be made again.",
-            labels=["what"],
-        )
-        for what, count in picks(node).items():
-            picked.add_metric([what], count)
-        yield picked
-        yield GaugeMetricFamily(
-            "sojourn_picks_waiting",
-            "Events for which this broker chose a member that has not acknowledged or declined them: it is "
-            "away, or slow.",
-            picks_waiting(node),
-        )
+        yield from self._groups()
         yield CounterMetricFamily(
             "sojourn_repeated", "Events that a neighbour sent again and that were let go.", repeated(node)
         )
@@ -160,6 +145,26 @@ class BrokerMetrics(Collector):
         yield forgotten
         yield CounterMetricFamily(
             "sojourn_unconfirmed", "SUBACKs given before every broker in reach confirmed.", unconfirmed(node)
+        )
+
+    def _groups(self) -> Iterator[Metric]:
+        """How it went with events of shared subscriptions."""
+        node = self._observer.node
+        picked = CounterMetricFamily(
+            "sojourn_picks",
+            "Members that this broker chose for events of QoS 1 and 2 of shared subscriptions in a network: "
+            "made; again, as the one before had ended or declined; dropped, as nobody was left; forgotten, "
+            "for want of room, so that they would not be made again.",
+            labels=["what"],
+        )
+        for what, count in picks(node).items():
+            picked.add_metric([what], count)
+        yield picked
+        yield GaugeMetricFamily(
+            "sojourn_picks_waiting",
+            "Events for which this broker chose a member that has not acknowledged or declined them: it is "
+            "away, or slow.",
+            picks_waiting(node),
         )
 
     def _handoffs(self) -> Iterator[Metric]:
